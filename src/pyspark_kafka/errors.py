@@ -1,0 +1,117 @@
+"""The exception tree: every error that leaves this package is one of these.
+
+An error often crosses from a Python worker to the JVM as text, and its attributes are lost there. So the text holds
+every fact: it begins with a stable condition, says what failed, where, what was expected and found, what happened to
+the data, and ends with a hint. Secrets never enter an error. Layer: bottom, imports nothing of this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ConnectorError(Exception):
+    """The base of all errors of this package.
+
+    Attributes:
+        condition: stable code, upper case, dotted: `KAFKA_DATA_LOSS.PARTITIONS_DELETED`. It begins the text.
+        retriable: whether the same call may succeed later with nothing changed by the user.
+        facts: the values the text names (topic, partition, option …), as strings.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        condition: str,
+        hint: str = "",
+        retriable: bool = False,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        """Build the text `[condition] message Hint: hint`."""
+        text = f"[{condition}] {message}"
+        if hint:
+            text = f"{text} Hint: {hint}"
+        super().__init__(text)
+        self.condition = condition
+        self.retriable = retriable
+        self.facts = {name: str(value) for name, value in (facts or {}).items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The finished text is pickled, not the constructor's arguments: subclasses may build it differently.
+        return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _rebuild(cls: type[ConnectorError], args: tuple[Any, ...], state: dict[str, Any]) -> ConnectorError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class OptionError(ConnectorError, ValueError):
+    """Options are missing, unknown, malformed or in conflict; the text lists all of them."""
+
+
+class SchemaError(ConnectorError, TypeError):
+    """The columns of a DataFrame or of a user-given schema do not fit."""
+
+
+class CheckpointError(ConnectorError, ValueError):
+    """A source offset is unreadable, or newer than this version, or belongs to another subscription."""
+
+
+class BrokerError(ConnectorError):
+    """A broker answered with an error code; the text keeps the code's number and its Kafka name.
+
+    Attributes:
+        code: the number on the wire; unknown numbers are kept.
+    """
+
+    def __init__(self, message: str, *, code: int, condition: str, **details: Any) -> None:
+        """Keep the broker's code beside the text."""
+        super().__init__(message, condition=condition, **details)
+        self.code = code
+
+
+class AccessError(BrokerError):
+    """Authentication or authorization was refused."""
+
+
+class TransportError(ConnectorError):
+    """A broker could not be reached, or the connection to it was lost."""
+
+
+class DeadlineError(ConnectorError, TimeoutError):
+    """A step did not finish within its time; the text names the step, the budget and the last cause."""
+
+
+class DataLossError(ConnectorError):
+    """Records of a planned range are gone; sub-conditions mirror Spark's `KAFKA_DATA_LOSS` list."""
+
+
+class ProtocolError(ConnectorError):
+    """Bytes or a reply that the Kafka protocol does not allow."""
+
+
+class CorruptRecordsError(ProtocolError):
+    """Record-batch bytes fail their checksum or are malformed; nothing of the batch was emitted."""
+
+
+class RecordError(ConnectorError):
+    """One record cannot be represented or sent; the text names it."""
+
+
+class DeliveryError(ConnectorError):
+    """Records could not be delivered; the text says what was delivered, what was not, what is unknown."""
+
+
+class MissingDependencyError(ConnectorError, ImportError):
+    """An optional library is missing; the text names the extra to install."""
+
+
+class SetupError(ConnectorError):
+    """The machine lacks something that is needed (Java, a writable cache); the text says what to install."""

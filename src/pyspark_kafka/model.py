@@ -1,0 +1,52 @@
+"""Plain values that every layer shares: frozen, slotted, picklable. No I/O, no behaviour beyond arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class IsolationLevel(str, Enum):
+    """Which records a reader sees, by Kafka's name (`isolation.level`)."""
+
+    READ_UNCOMMITTED = "read_uncommitted"
+    READ_COMMITTED = "read_committed"
+
+    @property
+    def wire_value(self) -> int:
+        """The number that Fetch and ListOffsets requests carry."""
+        return 1 if self is IsolationLevel.READ_COMMITTED else 0
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TopicPartition:
+    """One partition of one topic. Ordered by topic, then by number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def __repr__(self) -> str:
+        return f"TopicPartition({self.topic!r}, {self.partition})"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """The half-open range `[start_offset, end_offset)` of a partition's log."""
+
+    topic_partition: TopicPartition
+    start_offset: int
+    end_offset: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets the range spans; the number of records may be smaller (markers, compaction)."""
+        return self.end_offset - self.start_offset
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} [{self.start_offset}, {self.end_offset})"
+
+    def __repr__(self) -> str:
+        return f"OffsetRange({self})"

@@ -1,0 +1,45 @@
+"""The engine-neutral contracts between an engine and a connector, with Spark's names.
+
+A source or a sink is written against these classes; `pyspark_kafka.spark` adapts them to PySpark. Nothing here knows
+Kafka, and nothing here imports PySpark. Data crosses as Arrow record batches.
+"""
+
+from pyspark_kafka.streaming.limits import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark_kafka.streaming.offsets import Offset
+from pyspark_kafka.streaming.read import (
+    Batch,
+    InputPartition,
+    MicroBatchStream,
+    PartitionReader,
+    PartitionReaderFactory,
+    SupportsAdmissionControl,
+    SupportsTriggerAvailableNow,
+)
+from pyspark_kafka.streaming.write import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+
+__all__ = [
+    "Batch",
+    "BatchWrite",
+    "DataWriter",
+    "DataWriterFactory",
+    "InputPartition",
+    "MicroBatchStream",
+    "Offset",
+    "PartitionReader",
+    "PartitionReaderFactory",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxRows",
+    "StreamingDataWriterFactory",
+    "StreamingWrite",
+    "SupportsAdmissionControl",
+    "SupportsTriggerAvailableNow",
+    "WriterCommitMessage",
+]

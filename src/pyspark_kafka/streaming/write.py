@@ -1,0 +1,110 @@
+"""Contracts of a sink: a write job on the driver, data writers on executors, commit messages between them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+
+class WriterCommitMessage:
+    """What a task tells the driver when it has written: plain picklable data.
+
+    Source: Spark `org.apache.spark.sql.connector.write.WriterCommitMessage`.
+    """
+
+    __slots__ = ()
+
+
+class DataWriter(ABC):
+    """Writes the rows of one task.
+
+    Runs on: executor; one per task attempt; every method may block; never pickled. An attempt that is killed or that
+    loses against another one gets no further call.
+
+    Source: Spark `org.apache.spark.sql.connector.write.DataWriter`.
+    """
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take one batch of rows. Every batch of one task has the same schema."""
+
+    @abstractmethod
+    def commit(self) -> WriterCommitMessage:
+        """Finish: after it returns, the rows are as safe as the sink promises."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Give up after a failed `write` or `commit`. Must not hide the error that led here."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the writer holds. Called once, after `commit` or `abort`."""
+
+
+class DataWriterFactory(ABC):
+    """Makes the writers of a batch write on executors; pickled on the driver.
+
+    Source: Spark `org.apache.spark.sql.connector.write.DataWriterFactory`.
+    """
+
+    @abstractmethod
+    def createWriter(self, partition_id: int, task_id: int) -> DataWriter:  # noqa: N802 - Spark's name
+        """Build the writer of one task attempt."""
+
+
+class StreamingDataWriterFactory(ABC):
+    """Makes the writers of one micro-batch on executors; pickled on the driver.
+
+    Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
+    """
+
+    @abstractmethod
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: N802 - Spark's name
+        """Build the writer of one task attempt of the micro-batch `epoch_id`."""
+
+
+class BatchWrite(ABC):
+    """One write job of a batch query.
+
+    Runs on: driver. `commit` and `abort` may run in another process than the one that made the factory.
+
+    Source: Spark `org.apache.spark.sql.connector.write.BatchWrite`.
+    """
+
+    @abstractmethod
+    def createBatchWriterFactory(self) -> DataWriterFactory:  # noqa: N802 - Spark's name
+        """Give the factory that executors write with."""
+
+    @abstractmethod
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Finish the job: every task succeeded, with one message each."""
+
+    @abstractmethod
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Give up the job; a task that failed has None for a message."""
+
+
+class StreamingWrite(ABC):
+    """The write jobs of a streaming query, one per epoch (micro-batch).
+
+    Runs on: driver. `commit` must be idempotent by epoch: an engine may call it again after a restart.
+
+    Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite`.
+    """
+
+    @abstractmethod
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:  # noqa: N802 - Spark's name
+        """Give the factory that executors write with."""
+
+    @abstractmethod
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Finish one epoch: every task succeeded, with one message each."""
+
+    @abstractmethod
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Give up one epoch; a task that failed has None for a message."""
