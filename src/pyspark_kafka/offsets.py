@@ -1,0 +1,300 @@
+"""Offsets of a Kafka source as values, and the only place that knows their JSON.
+
+`KafkaSourceOffset` is what goes into a checkpoint; the range limits (`Earliest`, `Latest`, `SpecificOffsets`) are what
+the options `startingOffsets` and `endingOffsets` say. The numbers -1 (latest) and -2 (earliest) exist only inside the
+codec below. Pure: no I/O, no option names. Layer: above model and errors.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+_LATEST_NUMBER = -1
+_EARLIEST_NUMBER = -2
+# Longest piece of user text that an error repeats.
+_SHOWN = 200
+_EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2},"topicC":"earliest"}'
+_ASSIGN_EXAMPLE = '{"topicA":[0,1],"topicB":[2,4]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The oldest offset that a partition still holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The end of a partition's log; with `read_committed`, its last stable offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTimestamp:
+    """The first offset whose record timestamp is `timestamp_ms` (milliseconds since 1970-01-01 UTC) or later."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificOffsets:
+    """Offsets by partition, and limits by topic, as the JSON of an option gives them.
+
+    Attributes:
+        partitions: an offset (>= 0), `Earliest()` or `Latest()` of each named partition.
+        topics: `Earliest()` or `Latest()` for all partitions of a topic, whichever it has when they are looked up.
+            A topic is in one of the two mappings only.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionLimit] = field(default_factory=dict)
+    topics: Mapping[str, Earliest | Latest] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
+        object.__setattr__(self, "topics", dict(sorted(self.topics.items())))
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.partitions.items()), tuple(self.topics.items())))
+
+
+PartitionLimit: TypeAlias = int | Earliest | Latest
+OffsetRangeLimit: TypeAlias = Earliest | Latest | SpecificOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourceOffset:
+    """The position of a Kafka source: for each partition the next offset to read.
+
+    Two offsets are equal when they name the same partitions and positions. The JSON is the one of Spark's own
+    connector, so a checkpoint of either can be continued by the other.
+
+    Example:
+        >>> KafkaSourceOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5}).json()
+        '{"t":{"2":5,"10":3}}'
+
+    Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceOffset`, `JsonUtils`.
+    """
+
+    partitions: Mapping[TopicPartition, int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.partitions.items()))
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """Give `{"topic": {"0": 100}}`, topics by name, partitions by number."""
+        nested: dict[str, dict[str, int]] = {}
+        for topic_partition, offset in self.partitions.items():
+            nested.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = offset
+        return nested
+
+    def json(self) -> str:
+        """Give the compact text that a checkpoint holds; the same position always gives the same text."""
+        return json.dumps(self.to_dict(), separators=(",", ":"), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        return self.json()
+
+    @classmethod
+    def from_json(cls, text: str) -> KafkaSourceOffset:
+        """Read an offset back from a checkpoint.
+
+        Raises:
+            CheckpointError: the text is not the JSON of an offset, or leaves a position open (-1, -2, "earliest").
+        """
+        return _read_checkpoint(text, lambda: _load_json(text))
+
+    @classmethod
+    def from_dict(cls, nested: Mapping[str, Any]) -> KafkaSourceOffset:
+        """Read an offset from the nested mapping that `to_dict` gives.
+
+        Raises:
+            CheckpointError: the mapping does not have that shape.
+        """
+        return _read_checkpoint(nested, lambda: nested)
+
+
+def _read_checkpoint(shown: object, load: Callable[[], object]) -> KafkaSourceOffset:
+    try:
+        partitions = {
+            topic_partition: _checkpoint_offset(topic_partition, value)
+            for topic_partition, value in _walk_partitions(load())
+        }
+    except ValueError as error:
+        raise CheckpointError(
+            f"The source offset {_shorten(shown)} of the checkpoint cannot be read: {error}. Nothing was read.",
+            condition="CHECKPOINT_OFFSET_INVALID",
+            hint='An offset of a Kafka source looks like {"topicA":{"0":23,"1":40}}. Restore the checkpoint '
+            "from a copy, or start the query with a new checkpointLocation.",
+            facts={"offset": _shorten(shown), "reason": error},
+        ) from error
+    return KafkaSourceOffset(partitions)
+
+
+def _checkpoint_offset(topic_partition: TopicPartition, value: object) -> int:
+    if not _is_int(value) or not 0 <= value <= INT64_MAX:
+        raise ValueError(f"{topic_partition} has {_shorten(value)} where an offset, a whole number from 0, must be")
+    return value
+
+
+def parse_specific_offsets(text: str) -> SpecificOffsets:
+    """Parse the JSON of `startingOffsets` / `endingOffsets`.
+
+    A topic's value is an object `{"<partition>": offset}`, where -1 means latest and -2 earliest, or the word
+    "earliest" or "latest" for all of its partitions.
+
+    Raises:
+        ValueError: with a sentence that says what is wrong; it does not name the option.
+    """
+    try:
+        loaded = _load_json(text)
+        if not isinstance(loaded, dict):
+            raise ValueError("the outermost JSON value must be an object")  # noqa: TRY004, TRY301 - one report below
+        topics: dict[str, Earliest | Latest] = {}
+        by_partition: dict[str, Any] = {}
+        for topic, value in loaded.items():
+            if isinstance(value, str):
+                topics[topic] = _topic_limit(topic, value)
+            else:
+                by_partition[topic] = value
+        partitions: dict[TopicPartition, PartitionLimit] = {
+            topic_partition: _option_offset(topic_partition, value)
+            for topic_partition, value in _walk_partitions(by_partition)
+        }
+        if not partitions and not topics:
+            raise ValueError("it names no partition")  # noqa: TRY301 - one report below
+    except ValueError as error:
+        raise ValueError(f"expected e.g. {_EXAMPLE}, got {_shorten(text)}: {error}") from error
+    return SpecificOffsets(partitions, topics)
+
+
+def parse_assignment(text: str) -> tuple[TopicPartition, ...]:
+    """Parse the JSON of `assign`, `{"topicA":[0,1]}`, into sorted partitions.
+
+    Raises:
+        ValueError: with a sentence that says what is wrong; it does not name the option.
+    """
+    try:
+        loaded = _load_json(text)
+        if not isinstance(loaded, dict):
+            raise ValueError("the outermost JSON value must be an object")  # noqa: TRY004, TRY301 - one report below
+        found: set[TopicPartition] = set()
+        for topic, numbers in loaded.items():
+            _check_topic(topic)
+            if not isinstance(numbers, list):
+                raise ValueError(f"topic '{topic}' must have a list of partition numbers")  # noqa: TRY004, TRY301
+            for number in numbers:
+                if not _is_int(number) or not 0 <= number <= INT32_MAX:
+                    raise ValueError(f"topic '{topic}' lists {_shorten(number)} as a partition")  # noqa: TRY301
+                topic_partition = TopicPartition(topic, number)
+                if topic_partition in found:
+                    raise ValueError(f"{topic_partition} is listed twice")  # noqa: TRY301
+                found.add(topic_partition)
+        if not found:
+            raise ValueError("it names no partition")  # noqa: TRY301
+    except ValueError as error:
+        raise ValueError(f"expected e.g. {_ASSIGN_EXAMPLE}, got {_shorten(text)}: {error}") from error
+    return tuple(sorted(found))
+
+
+def _topic_limit(topic: str, word: str) -> Earliest | Latest:
+    _check_topic(topic)
+    limits: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
+    try:
+        return limits[word.strip().lower()]
+    except KeyError:
+        raise ValueError(
+            f'topic \'{topic}\' has {_shorten(word)}; a topic takes "earliest", "latest" or offsets by partition'
+        ) from None
+
+
+def _option_offset(topic_partition: TopicPartition, value: object) -> PartitionLimit:
+    if not _is_int(value) or not _EARLIEST_NUMBER <= value <= INT64_MAX:
+        raise ValueError(
+            f"{topic_partition} has {_shorten(value)}; a partition takes an offset from 0, -1 (latest) or -2 (earliest)"
+        )
+    if value == _LATEST_NUMBER:
+        return Latest()
+    if value == _EARLIEST_NUMBER:
+        return Earliest()
+    return value
+
+
+def _walk_partitions(nested: object) -> list[tuple[TopicPartition, Any]]:
+    """Flatten `{"topic": {"0": value}}`, checking every name and number on the way."""
+    if not isinstance(nested, dict):
+        raise ValueError("the outermost JSON value must be an object")  # noqa: TRY004 - a value, not a type, for users
+    found: list[tuple[TopicPartition, Any]] = []
+    for topic, by_partition in nested.items():
+        _check_topic(topic)
+        if not isinstance(by_partition, dict):
+            raise ValueError(f"topic '{topic}' must have an object of partition numbers and offsets")  # noqa: TRY004
+        found.extend((TopicPartition(topic, _partition_number(topic, key)), by_partition[key]) for key in by_partition)
+    return found
+
+
+def _check_topic(topic: object) -> None:
+    if not isinstance(topic, str) or not topic:
+        raise ValueError(f"{_shorten(topic)} is not a topic name")
+
+
+def _partition_number(topic: str, key: object) -> int:
+    # One spelling a number: "01" or "+1" beside "1" would name a partition twice.
+    if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) <= 10:
+        number = int(key)
+        if str(number) == key and number <= INT32_MAX:
+            return number
+    raise ValueError(f"topic '{topic}' has {_shorten(key)} as a partition number")
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _load_json(text: str) -> object:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_without_duplicates, parse_int=_bounded_int, parse_constant=_no_constant
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error.msg} at character {error.pos})") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            if isinstance(value, str) != isinstance(members[key], str):
+                raise ValueError(f"{_shorten(key)} has both a topic-level offset and offsets by partition")
+            raise ValueError(f"{_shorten(key)} stands in it twice")
+        members[key] = value
+    return members
+
+
+def _bounded_int(digits: str) -> int:
+    # No 64-bit number is longer; Python's own limit on digits would give another error text on each version.
+    if len(digits) > 20:
+        raise ValueError("a number in it does not fit in 64 bits")
+    return int(digits)
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _shorten(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}…' ({len(text)} characters)"

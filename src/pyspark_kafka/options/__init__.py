@@ -1,0 +1,8 @@
+"""Every option declared once, parsed once on the driver into frozen values. Nothing below options/ sees strings.
+
+Pure: no I/O, no Spark, no Kafka client. Layer: above offsets and model.
+"""
+
+from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions, Secret
+
+__all__ = ["ConnectionOptions", "FetchOptions", "ProducerOptions", "Secret"]
