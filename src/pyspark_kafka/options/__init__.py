@@ -4,5 +4,15 @@ Pure: no I/O, no Spark, no Kafka client. Layer: above offsets and model.
 """
 
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions, Secret
+from pyspark_kafka.options.resolved import BatchReadOptions, StreamReadOptions, Subscription, WriteOptions
 
-__all__ = ["ConnectionOptions", "FetchOptions", "ProducerOptions", "Secret"]
+__all__ = [
+    "BatchReadOptions",
+    "ConnectionOptions",
+    "FetchOptions",
+    "ProducerOptions",
+    "Secret",
+    "StreamReadOptions",
+    "Subscription",
+    "WriteOptions",
+]

@@ -1,0 +1,114 @@
+"""The options of one query, resolved: what `options.parsing` gives and the layers above work with.
+
+Frozen plain data, picklable. No parsing here. Layer: options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit
+from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+
+if TYPE_CHECKING:
+    from pyspark_kafka.model import TopicPartition
+
+SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What to read. One of the three fields is filled, as `kind` says.
+
+    Attributes:
+        kind: the option that the user gave.
+        topics: sorted topic names (`subscribe`).
+        topic_partitions: sorted partitions (`assign`).
+        pattern: a regular expression that is searched anywhere in a topic's name (`subscribePattern`).
+    """
+
+    kind: SubscriptionKind
+    topics: tuple[str, ...] = ()
+    topic_partitions: tuple[TopicPartition, ...] = ()
+    pattern: str | None = None
+
+    def describe(self) -> str:
+        """Give the text of progress reports: `Subscribe[a, b]`, `Assign[t-0, t-2]`, `SubscribePattern[re]`.
+
+        Source: Spark `org.apache.spark.sql.kafka010.ConsumerStrategy.toString`.
+        """
+        if self.kind == "subscribe":
+            return f"Subscribe[{', '.join(self.topics)}]"
+        if self.kind == "assign":
+            return f"Assign[{', '.join(map(str, self.topic_partitions))}]"
+        return f"SubscribePattern[{self.pattern}]"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReadOptions:
+    """A batch read.
+
+    Attributes:
+        starting: where each partition starts; never `Latest`.
+        ending: where each partition ends, exclusive; never `Earliest`.
+        group_id_prefix: begins the name under which the reader is known to brokers, where no group id is given.
+        group_id: `kafka.group.id`, if given.
+        fetch_offset_attempts: how often an offset look-up is tried in all (`fetchOffset.numRetries`).
+        notes: sentences for the user's log, once a query: what was accepted and has no effect.
+    """
+
+    connection: ConnectionOptions
+    subscription: Subscription
+    starting: OffsetRangeLimit = field(default_factory=Earliest)
+    ending: OffsetRangeLimit = field(default_factory=Latest)
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    fetch: FetchOptions = field(default_factory=FetchOptions)
+    fetch_offset_attempts: int = 3
+    fetch_offset_retry_interval_ms: int = 1_000
+    group_id_prefix: str = "spark-kafka-relation"
+    group_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """A streaming read. The fields of the same name mean what they mean in `BatchReadOptions`.
+
+    Attributes:
+        starting: where each partition of a *new* query starts; a checkpoint goes before it.
+        max_offsets_per_trigger: about how many offsets a micro-batch takes at most, over all partitions; None: all.
+    """
+
+    connection: ConnectionOptions
+    subscription: Subscription
+    starting: OffsetRangeLimit = field(default_factory=Latest)
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    max_offsets_per_trigger: int | None = None
+    fetch: FetchOptions = field(default_factory=FetchOptions)
+    fetch_offset_attempts: int = 3
+    fetch_offset_retry_interval_ms: int = 1_000
+    group_id_prefix: str = "spark-kafka-source"
+    group_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """A batch or streaming write.
+
+    Attributes:
+        topic: the topic of every row, before any `topic` column; None: each row names its own.
+        max_block_ms: how long a task waits for metadata of its topics (`kafka.max.block.ms`).
+        buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
+        notes: sentences for the user's log, once a query: what was accepted and has no effect.
+    """
+
+    connection: ConnectionOptions
+    topic: str | None = None
+    producer: ProducerOptions = field(default_factory=ProducerOptions)
+    max_block_ms: int = 60_000
+    buffer_bytes: int = 32 * 1024 * 1024
+    notes: tuple[str, ...] = ()
