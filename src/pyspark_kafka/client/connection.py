@@ -1,0 +1,534 @@
+"""One connection to one broker: TCP, TLS, version negotiation, SASL, requests sent ahead, answers in order.
+
+What lives here: the socket, and everything that is true of one connection. What must not: which broker to ask, when to
+try again, what an error code in an answer means. Layer: client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka import __version__
+from pyspark_kafka.client.authentication import authenticate, tls_context
+from pyspark_kafka.client.buffers import FrameBuffers
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
+from pyspark_kafka.client.protocol import ApiVersionsRequest, ErrorCode, broker_error
+from pyspark_kafka.errors import DeadlineError, ProtocolError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.options.connection import ConnectionOptions
+
+_CLIENT_NAME = "pyspark-kafka"
+_API_VERSIONS_KEY = 18
+# Renew before the broker closes the session; the share leaves time for one fetch under way (KIP-368).
+_SESSION_SHARE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request whose answer is awaited."""
+
+    correlation_id: int
+    api_key: int
+    api_name: str
+    api_version: int
+    flexible_header: bool
+    response_class: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RawResponse:
+    """An answer that is not decoded.
+
+    Attributes:
+        api_version: the version the body is written in.
+        body: the bytes behind the response header; a view of a buffer that is used again once no view of it is alive.
+    """
+
+    api_version: int
+    body: memoryview
+
+
+class Connection:
+    """A negotiated, authenticated connection to one broker.
+
+    Requests may be sent ahead; answers are received in the order sent. Any failure to send or receive closes the
+    connection: what was in flight is then unknown to the caller. Not for use by two threads at a time.
+
+    Runs on: driver and executor; methods that take a deadline block. Does not pickle.
+
+    Attributes:
+        host: the name it was opened with.
+        port: the port it was opened with.
+        address: `host:port`, as errors say it.
+    """
+
+    def __init__(self, sock: socket.socket, host: str, port: int, options: ConnectionOptions) -> None:
+        """Take over a connected socket; use `open`."""
+        self.host = host
+        self.port = port
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._options = options
+        self._socket: socket.socket | None = sock
+        self._in_flight: deque[_Sent] = deque()
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._answers = 0
+        self._buffers = FrameBuffers()
+        self._prefix = bytearray(4)
+        self._session_ends_at: float | None = None
+
+    @classmethod
+    def open(cls, host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> Connection:
+        """Connect, encrypt, negotiate versions and authenticate.
+
+        All addresses of the name are tried, each for at most `connect_timeout_ms`.
+
+        Raises:
+            TransportError: the broker cannot be reached, or closed the connection.
+            DeadlineError: no answer in time.
+            AccessError: credentials refused.
+            ProtocolError: the other side does not speak Kafka's protocol.
+            OptionError: TLS files or the SASL mechanism cannot be used.
+        """
+        # Fails before a connection is made if the files are wrong.
+        context = tls_context(options) if options.uses_tls else None
+        sock = _connect(host, port, options, deadline)
+        connection = cls(sock, host, port, options)
+        try:
+            setup = deadline.within(options.connect_timeout_ms)
+            if context is not None:
+                connection._encrypt(context, setup)
+            connection._negotiate_versions(setup)
+            if options.uses_sasl:
+                lifetime_ms = authenticate(connection, host, options, setup)
+                if lifetime_ms:
+                    connection._session_ends_at = time.monotonic() + lifetime_ms * _SESSION_SHARE / 1000
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{len(self._in_flight)} in flight"
+        return f"Connection({self.address}, {state})"
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be used."""
+        return self._socket is None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests await their answer."""
+        return len(self._in_flight)
+
+    @property
+    def idle_and_alive(self) -> bool:
+        """Whether a new conversation can start: open, nothing in flight, not ended by the broker, session not old.
+
+        Costs one system call.
+        """
+        if self._socket is None or self._in_flight:
+            return False
+        if self._session_ends_at is not None and time.monotonic() >= self._session_ends_at:
+            return False
+        # Readable with nothing in flight: the end of the stream, or bytes nobody asked for.
+        return not self.readable(0.0)
+
+    def readable(self, timeout_s: float) -> bool:
+        """Whether bytes (or the end of the stream) arrive within the time; does not read them."""
+        sock = self._open_socket()
+        if isinstance(sock, ssl.SSLSocket) and sock.pending():
+            return True
+        # poll, not select: select cannot watch descriptors above 1023.
+        poller = select.poll()
+        poller.register(sock, select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
+
+    def supports(self, request_class: Any) -> bool:
+        """Whether broker and client share a version of this request."""
+        return self._version_range(request_class) is not None
+
+    def api_version(self, request_class: Any, *, max_version: int | None = None) -> int:
+        """Give the version that a request of this class is sent in.
+
+        Args:
+            request_class: a class (or an instance) of `client.protocol`.
+            max_version: an upper bound of the caller.
+
+        Raises:
+            ProtocolError: broker and client share no version.
+        """
+        shared = self._version_range(request_class)
+        if shared is not None:
+            lowest, highest = shared
+            if max_version is None:
+                return highest
+            if max_version >= lowest:
+                return min(highest, max_version)
+        known = self._versions.get(request_class.API_KEY)
+        ours = request_class.valid_versions
+        raise ProtocolError(
+            f"{self.address} and this client share no version of {request_class.name}: the broker has "
+            f"{f'{known[0]} to {known[1]}' if known else 'none'}, the client {ours[0]} to "
+            f"{ours[1] if max_version is None else min(ours[1], max_version)}.",
+            condition="UNSUPPORTED_VERSION",
+            hint="the broker is too old, or a gateway leaves this request out.",
+            facts={"broker": self.address, "request": request_class.name},
+        )
+
+    def _version_range(self, request_class: Any) -> tuple[int, int] | None:
+        broker = self._versions.get(request_class.API_KEY)
+        if broker is None:
+            return None
+        ours = request_class.valid_versions
+        lowest, highest = max(broker[0], ours[0]), min(broker[1], ours[1])
+        return (lowest, highest) if lowest <= highest else None
+
+    def send(self, request: Any, *, max_version: int | None = None, timeout_ms: float | None = None) -> int:
+        """Send a request in the negotiated version without waiting for its answer.
+
+        Args:
+            request: an instance of a class of `client.protocol`, with no version set.
+            max_version: an upper bound for the version.
+            timeout_ms: longest wait for the socket to take the bytes; None takes `request_timeout_ms`.
+
+        Returns:
+            The version it was sent in.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            DeadlineError: the broker does not take the bytes; the connection is closed.
+            ProtocolError: no common version.
+        """
+        version = self.api_version(request, max_version=max_version)
+        self._send_versioned(request, version, timeout_ms)
+        return version
+
+    def _send_versioned(self, request: Any, version: int, timeout_ms: float | None) -> None:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        request.API_VERSION = version
+        request.with_header(correlation_id=self._correlation_id, client_id=self._options.client_id)
+        frame = request.encode(framed=True, header=True)
+        self.send_frame(frame, timeout_ms=timeout_ms)
+        if request.expect_response():
+            self._in_flight.append(
+                _Sent(
+                    self._correlation_id,
+                    request.API_KEY,
+                    request.name,
+                    version,
+                    # The one answer whose header is never flexible, so that every client can read it (KIP-511).
+                    request.API_KEY != _API_VERSIONS_KEY and request.flexible_version_q(version),
+                    request.header.get_response_class(),
+                )
+            )
+
+    def send_frame(self, *parts: bytes | bytearray | memoryview, timeout_ms: float | None = None) -> None:
+        """Send bytes as they are; the caller has built the whole frame.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            DeadlineError: the broker does not take the bytes; the connection is closed.
+        """
+        sock = self._open_socket()
+        budget = Deadline(self._options.request_timeout_ms if timeout_ms is None else timeout_ms)
+        try:
+            # sendall counts the timeout over all of its parts.
+            sock.settimeout(max(0.001, budget.remaining_s()))
+            for part in parts:
+                sock.sendall(part)
+        except TimeoutError as error:
+            self.close()
+            raise budget.error(f"Sending a request to {self.address}", error) from error
+        except OSError as error:
+            self.close()
+            raise self._lost("while a request was sent", error) from error
+
+    def receive(self, deadline: Deadline) -> Any:
+        """Wait for the answer to the oldest request in flight and decode it.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            DeadlineError: no answer in time; the connection is closed.
+            ProtocolError: the bytes are not the answer; the connection is closed.
+        """
+        sent, frame, start = self._receive_frame(deadline, lambda size: memoryview(bytearray(size)))
+        try:
+            return sent.response_class.decode(frame[start:])
+        except Exception as error:
+            # kafka-python's decoders raise whatever their parsing meets: struct.error, IndexError, UnicodeError, …
+            self.close()
+            raise ProtocolError(
+                f"The answer of {self.address} to {sent.api_name} version {sent.api_version} ({len(frame)} bytes) "
+                f"cannot be decoded: {type(error).__name__}: {error}. The connection was closed.",
+                condition="RESPONSE_INVALID",
+                facts={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
+            ) from error
+
+    def receive_raw(self, deadline: Deadline) -> RawResponse:
+        """Wait for the answer to the oldest request in flight; give its bytes without decoding or copying them.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            DeadlineError: no answer in time; the connection is closed.
+            ProtocolError: the frame is not the answer; the connection is closed.
+        """
+        sent, frame, start = self._receive_frame(deadline, self._buffers.take)
+        return RawResponse(sent.api_version, frame[start:])
+
+    def call(self, request: Any, deadline: Deadline, *, max_version: int | None = None) -> Any:
+        """Send a request and wait for its answer; nothing else may be in flight.
+
+        The wait is bounded by `request_timeout_ms` too.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            DeadlineError: no answer in time; the connection is closed.
+            ProtocolError: no common version, or the bytes are not the answer.
+        """
+        if self._in_flight:
+            raise ProtocolError(
+                f"A call on the connection to {self.address} would mix with {len(self._in_flight)} requests in flight.",
+                condition="CONNECTION_BUSY",
+                hint="this is a defect of this package; please report it.",
+                facts={"broker": self.address},
+            )
+        step = deadline.within(self._options.request_timeout_ms)
+        self.send(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
+        return self.receive(step)
+
+    def close(self) -> None:
+        """Close the socket; requests in flight stay unanswered. Safe to call again."""
+        sock, self._socket = self._socket, None
+        self._in_flight.clear()
+        self._buffers.clear()
+        if sock is not None:
+            with contextlib.suppress(OSError):  # the connection may be gone already, which is what is wanted
+                sock.close()
+
+    def trim(self) -> None:
+        """Give back the receive buffers; for a connection that goes to rest."""
+        self._buffers.clear()
+
+    def _open_socket(self) -> socket.socket:
+        if self._socket is None:
+            raise TransportError(
+                f"The connection to {self.address} is closed.",
+                condition="CONNECTION_CLOSED",
+                retriable=True,
+                facts={"broker": self.address},
+            )
+        return self._socket
+
+    def _encrypt(self, context: ssl.SSLContext, deadline: Deadline) -> None:
+        sock = self._open_socket()
+        sock.settimeout(max(0.001, deadline.remaining_s()))
+        try:
+            self._socket = context.wrap_socket(sock, server_hostname=self.host)
+        except TimeoutError as error:
+            raise deadline.error(f"The TLS handshake with {self.address}", error) from error
+        except ssl.SSLCertVerificationError as error:
+            raise TransportError(
+                f"The certificate of {self.address} was not accepted: {error.verify_message or error}.",
+                condition="TLS_CERTIFICATE_REJECTED",
+                hint="name the authority's certificate with kafka.ssl.truststore.location (PEM), and reach the broker "
+                "by a name that its certificate holds.",
+                facts={"broker": self.address, "reason": error.verify_message or error},
+            ) from error
+        except OSError as error:
+            raise TransportError(
+                f"The TLS handshake with {self.address} failed: {error}. This often means that the listener is not a "
+                "TLS listener, or that it asks for a client certificate.",
+                condition="TLS_HANDSHAKE_FAILED",
+                hint=f"check kafka.security.protocol (now '{self._options.security_protocol}') and the port; "
+                "for a client certificate set kafka.ssl.keystore.location.",
+                # A broker that goes down in the middle of a handshake looks the same.
+                retriable=isinstance(error, ConnectionError),
+                facts={"broker": self.address, "reason": error},
+            ) from error
+
+    def _negotiate_versions(self, deadline: Deadline) -> None:
+        version = ApiVersionsRequest.max_version
+        while True:
+            request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)
+            self._send_versioned(request, version, deadline.remaining_s() * 1000)
+            response = self.receive(deadline)
+            offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+            if response.error_code == ErrorCode.NONE:
+                self._versions = offered
+                return
+            # The refusal is written in version 0 and since Kafka 2.4 says which versions there are.
+            fallback = min(offered.get(_API_VERSIONS_KEY, (0, 0))[1], version - 1)
+            if response.error_code != ErrorCode.UNSUPPORTED_VERSION or fallback < 0:
+                raise broker_error(
+                    response.error_code,
+                    f"Asking {self.address} for its API versions failed",
+                    broker=self.address,
+                )
+            version = fallback
+
+    def _receive_frame(self, deadline: Deadline, take: Callable[[int], memoryview]) -> tuple[_Sent, memoryview, int]:
+        if not self._in_flight:
+            raise ProtocolError(
+                f"No request to {self.address} is in flight, so no answer can be received.",
+                condition="NOTHING_IN_FLIGHT",
+                hint="this is a defect of this package; please report it.",
+                facts={"broker": self.address},
+            )
+        sent = self._in_flight[0]
+        try:
+            self._receive_into(memoryview(self._prefix), sent, deadline)
+            frame = take(parse_frame_size(bytes(self._prefix), FRAME_LIMIT_BYTES, self.address))
+            self._receive_into(frame, sent, deadline)
+            correlation_id, start = parse_response_header(frame, flexible=sent.flexible_header, address=self.address)
+            if correlation_id != sent.correlation_id:
+                raise ProtocolError(  # noqa: TRY301 - closed with all other failures below
+                    f"{self.address} answered request {correlation_id} where the answer to request "
+                    f"{sent.correlation_id} ({sent.api_name}) was due. The connection was closed.",
+                    condition="CORRELATION_ID_MISMATCH",
+                    facts={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
+                )
+        except BaseException:
+            # Also on an interrupt: with half a frame read, the stream is of no use to anyone.
+            self.close()
+            raise
+        self._in_flight.popleft()
+        self._answers += 1
+        return sent, frame, start
+
+    def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline) -> None:
+        sock = self._open_socket()
+        received, size = 0, len(view)
+        try:
+            while received < size:
+                remaining = deadline.remaining_s()
+                if remaining <= 0:
+                    raise TimeoutError(f"{received} of {size} bytes had arrived")  # noqa: TRY301 - one translation
+                sock.settimeout(remaining)
+                count = sock.recv_into(view[received:])
+                if count == 0:
+                    raise self._closed_by_broker(sent)
+                received += count
+        except TimeoutError as error:
+            raise self._no_answer(sent, deadline, error) from error
+        except OSError as error:
+            if isinstance(error, ConnectionResetError):
+                raise self._closed_by_broker(sent, error) from error
+            raise self._lost(f"while the answer to {sent.api_name} was awaited", error) from error
+
+    def _no_answer(self, sent: _Sent, deadline: Deadline, error: BaseException) -> DeadlineError:
+        if self._answers or self._options.uses_tls:
+            return deadline.error(f"Waiting for the answer of {self.address} to {sent.api_name}", error)
+        # A TLS listener waits for the rest of what it takes for a TLS record, so a confusion also looks like silence.
+        return DeadlineError(
+            f"{self.address} took the connection, but did not answer the first request within "
+            f"{deadline.timeout_ms:.0f} ms. It may be overloaded, or not a plaintext listener of a Kafka broker.",
+            condition="BROKER_SILENT",
+            hint=f"check the address and kafka.security.protocol (now '{self._options.security_protocol}').",
+            retriable=True,
+            facts={"broker": self.address, "request": sent.api_name},
+        )
+
+    def _closed_by_broker(self, sent: _Sent, cause: OSError | None = None) -> TransportError:
+        protocol = self._options.security_protocol
+        if self._answers == 0 and not self._options.uses_tls:
+            condition = "BROKER_CLOSED_FIRST_READ"
+            text = (
+                f"{self.address} closed the connection before its first reply. This often means a plaintext client on "
+                "a TLS listener."
+            )
+            hint = f"check kafka.security.protocol (now '{protocol}')."
+        elif self._answers == 1 and not self._options.uses_sasl:
+            condition = "BROKER_CLOSED_FIRST_READ"
+            text = (
+                f"{self.address} closed the connection at the first request after version negotiation "
+                f"({sent.api_name}). This often means a client without SASL on a listener that wants SASL."
+            )
+            hint = f"check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
+        elif sent.api_name.startswith("Sasl"):
+            condition = "BROKER_CLOSED_DURING_SASL"
+            text = (
+                f"{self.address} closed the connection during SASL authentication ({sent.api_name}). "
+                "This often means wrong credentials, or a mechanism that the listener does not offer."
+            )
+            hint = "check kafka.sasl.mechanism, user name and password."
+        else:
+            return self._lost(f"while the answer to {sent.api_name} was awaited", cause)
+        return TransportError(
+            text,
+            condition=condition,
+            hint=hint,
+            # Only a guess: a broker that is going down looks the same.
+            retriable=True,
+            facts={"broker": self.address, "request": sent.api_name},
+        )
+
+    def _lost(self, when: str, cause: OSError | None) -> TransportError:
+        reason = "closed by the broker" if cause is None else str(cause)
+        return TransportError(
+            f"The connection to {self.address} was lost {when}: {reason}.",
+            condition="CONNECTION_LOST",
+            retriable=True,
+            facts={"broker": self.address, "reason": reason},
+        )
+
+
+def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> socket.socket:
+    where = f"{host}:{port}"
+    try:
+        # getaddrinfo knows no timeout; the resolver's own (5 to 30 s) bounds it.
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise TransportError(
+            f"The name of broker {where} cannot be resolved: {error}.",
+            condition="HOST_UNKNOWN",
+            hint="check kafka.bootstrap.servers, and the advertised listeners of the cluster.",
+            retriable=True,
+            facts={"broker": where, "reason": error},
+        ) from error
+    failures: list[str] = []
+    last: OSError | None = None
+    for family, kind, number, _, address in addresses:
+        attempt = deadline.within(options.connect_timeout_ms)
+        if failures:
+            deadline.check(f"Connecting to {where}", last)
+        sock = socket.socket(family, kind, number)
+        try:
+            # Before connect: the window scale is agreed in the handshake.
+            if options.receive_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+            if options.send_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.settimeout(max(0.001, attempt.remaining_s()))
+            sock.connect(address)
+        except OSError as error:
+            sock.close()
+            last = error
+            reason = f"no answer in {attempt.elapsed_ms()} ms" if isinstance(error, TimeoutError) else str(error)
+            failures.append(f"{address[0]} ({reason})")
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise TransportError(
+        f"Broker {where} cannot be reached: {'; '.join(failures)}.",
+        condition="CONNECTION_FAILED",
+        hint="check that the broker runs and that this machine may reach it.",
+        retriable=True,
+        facts={"broker": where, "reason": "; ".join(failures)},
+    ) from last

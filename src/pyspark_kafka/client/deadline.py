@@ -1,0 +1,88 @@
+"""Time budgets: one `Deadline` is shared by all the parts of a step, retries included. No I/O but the clock.
+
+Layer: client; imports errors only.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import DeadlineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Deadline:
+    """A point in time by which a step must be done.
+
+    Runs on: driver and executor. Not picklable by intent: a clock of one process means nothing in another.
+    Units: milliseconds for budgets, seconds (`_s`) for what sockets and sleeps take.
+
+    Args:
+        timeout_ms: the budget, counted from now.
+        clock: monotonic seconds; tests give their own.
+        sleep: waits so many seconds; tests give their own.
+    """
+
+    __slots__ = ("_clock", "_ends_at", "_sleep", "_started_at", "timeout_ms")
+
+    def __init__(
+        self,
+        timeout_ms: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self._clock = clock
+        self._sleep = sleep
+        self._started_at = clock()
+        self._ends_at = self._started_at + timeout_ms / 1000
+
+    def remaining_s(self) -> float:
+        """Give the seconds left; never below 0."""
+        return max(0.0, self._ends_at - self._clock())
+
+    @property
+    def expired(self) -> bool:
+        """Whether no time is left."""
+        return self._clock() >= self._ends_at
+
+    def elapsed_ms(self) -> int:
+        """Give the milliseconds since the start."""
+        return int((self._clock() - self._started_at) * 1000)
+
+    def within(self, timeout_ms: float) -> Deadline:
+        """Give a deadline of `timeout_ms` from now, or this one's end if that comes first."""
+        return Deadline(min(timeout_ms, self.remaining_s() * 1000), clock=self._clock, sleep=self._sleep)
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not beyond the deadline."""
+        seconds = min(seconds, self.remaining_s())
+        if seconds > 0:
+            self._sleep(seconds)
+
+    def check(self, step: str, cause: BaseException | None = None) -> None:
+        """Do nothing while there is time.
+
+        Args:
+            step: what is being done, as the subject of the sentence in the error.
+            cause: the last failure of a retried step; its text is repeated.
+
+        Raises:
+            DeadlineError: the time is over.
+        """
+        if self.expired:
+            raise self.error(step, cause) from cause
+
+    def error(self, step: str, cause: BaseException | None = None) -> DeadlineError:
+        """Build the error that `check` raises."""
+        reason = f" Last failure: {cause}" if cause is not None else ""
+        return DeadlineError(
+            f"{step} did not finish within {self.timeout_ms:.0f} ms ({self.elapsed_ms()} ms elapsed).{reason}",
+            condition="DEADLINE_EXCEEDED",
+            retriable=True,
+            facts={"step": step, "timeout_ms": f"{self.timeout_ms:.0f}", "elapsed_ms": self.elapsed_ms()},
+        )

@@ -1,0 +1,101 @@
+"""Frames of the Kafka protocol as pure functions: sizes, response headers, tagged fields. No I/O.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from pyspark_kafka.errors import ProtocolError
+
+# A frame larger than this is not an answer of a Kafka broker: brokers bound requests at 100 MiB, and a fetch may exceed
+# what was asked by one record batch at most.
+FRAME_LIMIT_BYTES = 256 << 20
+# Correlation id.
+HEADER_BYTES = 4
+
+_INT32 = struct.Struct(">i")
+_TLS_ALERT_OR_HANDSHAKE = (b"\x15\x03", b"\x16\x03")
+
+
+def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
+    """Read the four bytes before a frame.
+
+    Raises:
+        ProtocolError: the size is not possible; for the classic confusions the text has a guess.
+    """
+    (size,) = _INT32.unpack(prefix)
+    if HEADER_BYTES <= size <= limit:
+        return int(size)
+    hint = "the server is perhaps not a Kafka broker; check kafka.bootstrap.servers."
+    guess = ""
+    if prefix[:2] in _TLS_ALERT_OR_HANDSHAKE:
+        guess = " These bytes begin a TLS record: this is probably a TLS listener."
+        hint = "set kafka.security.protocol to SSL or SASL_SSL."
+    elif prefix == b"HTTP":
+        guess = " These bytes are an HTTP answer: this is probably a web server."
+    elif size > 0:
+        hint = "lower kafka.fetch.max.bytes, if the size is meant."
+    raise ProtocolError(
+        f"{address} announced a frame of {size} bytes (first bytes {prefix.hex(' ')}); "
+        f"allowed are {HEADER_BYTES} to {limit}.{guess} The connection was closed.",
+        condition="FRAME_SIZE_INVALID",
+        hint=hint,
+        facts={"broker": address, "size": size},
+    )
+
+
+def read_unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
+    """Read an unsigned variable-length integer of at most 32 bits; give it and the position behind it.
+
+    Raises:
+        IndexError: the bytes end before it does.
+        ValueError: it has more than 32 bits.
+    """
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >= 1 << 32:
+                break
+            return value, position
+    raise ValueError("a variable-length integer is longer than 32 bits")
+
+
+def skip_tagged_fields(data: memoryview, position: int) -> int:
+    """Give the position behind a block of tagged fields.
+
+    Raises:
+        IndexError: the bytes end before it does.
+        ValueError: a length does not fit.
+    """
+    count, position = read_unsigned_varint(data, position)
+    for _ in range(count):
+        _, position = read_unsigned_varint(data, position)
+        size, position = read_unsigned_varint(data, position)
+        if size > len(data) - position:
+            raise ValueError(f"a tagged field of {size} bytes, with {len(data) - position} left")
+        position += size
+    return position
+
+
+def parse_response_header(frame: memoryview, *, flexible: bool, address: str) -> tuple[int, int]:
+    """Give the correlation id of a frame and where its body begins.
+
+    Raises:
+        ProtocolError: the header is cut off or malformed.
+    """
+    (correlation_id,) = _INT32.unpack_from(frame, 0)
+    if not flexible:
+        return correlation_id, HEADER_BYTES
+    try:
+        return correlation_id, skip_tagged_fields(frame, HEADER_BYTES)
+    except (IndexError, ValueError) as error:
+        raise ProtocolError(
+            f"The header of an answer of {address} is malformed: {error}.",
+            condition="RESPONSE_HEADER_INVALID",
+            facts={"broker": address},
+        ) from error
