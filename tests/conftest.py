@@ -1,0 +1,94 @@
+"""Fixtures that every test may use: one broker and one Spark session for the whole run, topics with fresh names."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import uuid
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+# Workers must be this interpreter: the default is the `python3` of PATH, which need not have this package.
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+# Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
+os.environ["TZ"] = "UTC"
+
+
+class TopicMaker(Protocol):
+    """What the `make_topic` fixture gives."""
+
+    def __call__(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """Make a topic of a name that was never used, and give the name."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures they use, so that `-m "not broker and not spark"` picks the quick ones."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & {"kafka", "bootstrap_servers", "make_topic"}:
+            item.add_marker(pytest.mark.broker)
+        if "spark" in fixtures:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[EmbeddedKafka]:
+    """One real broker for the run. A test that stops, freezes or kills a broker starts one of its own."""
+    with EmbeddedKafka() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def bootstrap_servers(kafka: EmbeddedKafka) -> str:
+    """The address of that broker."""
+    return kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def make_topic(kafka: EmbeddedKafka) -> TopicMaker:
+    """Makes topics on that broker; each call gives a name of its own, so tests never meet."""
+    numbers = itertools.count()
+    run = uuid.uuid4().hex[:8]
+
+    def make(partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        name = f"t-{run}-{next(numbers)}"
+        kafka.create_topic(name, partitions, config)
+        return name
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark session for the run."""
+    ensure_java_for_spark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - after Java is chosen, and not for tests without Spark
+
+    place = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("pyspark-kafka-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(place / "warehouse"))
+        .config("spark.local.dir", str(place / "local"))
+        .config("spark.driver.extraJavaOptions", f"-Duser.timezone=UTC -Dderby.system.home={place}")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
