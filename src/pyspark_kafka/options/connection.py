@@ -144,7 +144,6 @@ class ProducerOptions:
         max_request_size: the most bytes of one record batch on the wire.
         delivery_timeout_ms: deadline for a batch, retries included.
         max_in_flight: requests under way on one connection, at most 5.
-        linger_ms: longest wait for a fuller batch; batch and micro-batch writes do not wait.
     """
 
     acks: int = -1
@@ -156,4 +155,3 @@ class ProducerOptions:
     delivery_timeout_ms: int = 120_000
     request_timeout_ms: int = 30_000
     max_in_flight: int = 5
-    linger_ms: int = 0

@@ -1,0 +1,199 @@
+"""Reads raw options against the table, and collects every problem instead of stopping at the first.
+
+`Collector` knows names, scopes, types and secrets; what options mean together is checked by `parsing` and `security`,
+which report to the same collector. Layer: options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options.catalogue import OPTIONS
+from pyspark_kafka.options.spark_options import HOST_KEYS, HOST_PREFIXES
+from pyspark_kafka.options.table import Option, Scope, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with the options."""
+
+    condition: str
+    message: str
+    hint: str = ""
+    option: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.condition}] {self.message}" + (f" Hint: {self.hint}" if self.hint else "")
+
+
+class Collector:
+    """The given options of one query in one scope: typed values, notes and problems.
+
+    Runs on: driver, once per query. Not kept: the frozen results are.
+    """
+
+    def __init__(self, raw: Mapping[str, Any], scope: Scope) -> None:
+        """Read every given option by itself."""
+        self.scope = scope
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self._values: dict[str, Any] = {}
+        self._failed: set[str] = set()
+        for name, value in _merge_cases(raw, self.problems).items():
+            self._read(name, value)
+        self._check_conflicts()
+
+    def __getitem__(self, name: str) -> Any:
+        """Give an option's value, or its default where it is not given or is wrong."""
+        option = OPTIONS[name]
+        return self._values.get(option.name, option.default)
+
+    def given(self, name: str) -> bool:
+        """Whether the user gave the option and its value could be read."""
+        return name in self._values
+
+    def attempted(self, name: str) -> bool:
+        """Whether the user gave the option at all; its value may have been refused."""
+        return name in self._values or name in self._failed
+
+    def report(self, condition: str, message: str, hint: str = "", option: str = "") -> None:
+        """Add a problem."""
+        self.problems.append(Problem(condition, message, hint, option))
+
+    def raise_problems(self) -> None:
+        """Fail when there is any problem.
+
+        Raises:
+            OptionError: with all problems; its condition is the problem's own where there is one only.
+        """
+        if not self.problems:
+            return
+        facts = {"options": ", ".join(dict.fromkeys(problem.option for problem in self.problems if problem.option))}
+        if len(self.problems) == 1:
+            (problem,) = self.problems
+            raise OptionError(problem.message, condition=problem.condition, hint=problem.hint, facts=facts)
+        listed = " ".join(f"({number}) {problem}" for number, problem in enumerate(self.problems, 1))
+        raise OptionError(
+            f"{len(self.problems)} problems with the options of this {self.scope}; nothing was done. {listed}",
+            condition="OPTIONS_INVALID",
+            facts=facts,
+        )
+
+    def _read(self, name: str, value: Any) -> None:
+        option = OPTIONS.get(name)
+        if option is None:
+            if not _is_host_key(name):
+                self._report_unknown(name)
+            return
+        self._failed.add(option.name)
+        if self._usable(option):
+            raw = _to_text(value)
+            if raw is None:
+                self.report("OPTION_INVALID", f"Option '{option.name}' has no value.", option=option.name)
+                return
+            self._parse(option, raw)
+
+    def _usable(self, option: Option) -> bool:
+        if option.status is Status.LATER:
+            self.report(
+                "OPTION_NOT_SUPPORTED",
+                f"Option '{option.name}' is not supported yet; it is refused rather than ignored.",
+                option.doc,
+                option.name,
+            )
+        elif option.status is Status.REFUSED:
+            self.report("OPTION_REFUSED", f"Option '{option.name}' cannot be set.", option.doc, option.name)
+        elif self.scope not in option.scopes | option.no_effect_in:
+            allowed = " and ".join(sorted(scope.value for scope in option.scopes))
+            self.report(
+                "OPTION_NOT_APPLICABLE",
+                f"Option '{option.name}' has no meaning in a {self.scope}; it is an option of {allowed}.",
+                _SCOPE_HINTS.get((option.name, self.scope), ""),
+                option.name,
+            )
+        else:
+            return True
+        return False
+
+    def _parse(self, option: Option, raw: str) -> None:
+        if option.parse is not None:
+            try:
+                value = option.parse(raw)
+            except ValueError as error:
+                # A parser of a secret never repeats it; see the tests.
+                self.report("OPTION_INVALID", f"Option '{option.name}' {error}.", option=option.name)
+                return
+            if self.scope in option.scopes:
+                self._values[option.name] = value
+                self._failed.discard(option.name)
+        if self.scope in option.no_effect_in:
+            reason = option.doc if option.status is Status.NO_EFFECT else f"it is not an option of a {self.scope}"
+            self.notes.append(f"Option '{option.name}' has no effect: {reason}.")
+
+    def _report_unknown(self, name: str) -> None:
+        # The value is not repeated: a misspelt name may be that of a password.
+        nearest = OPTIONS.nearest(name, self.scope)
+        self.report(
+            "OPTION_UNKNOWN",
+            f"Option '{name}' is not known in a {self.scope}.",
+            f"Did you mean '{nearest}'?" if nearest else "Options of Kafka clients have the prefix 'kafka.'.",
+            name,
+        )
+
+    def _check_conflicts(self) -> None:
+        seen: set[frozenset[str]] = set()
+        for option in OPTIONS:
+            together = frozenset(name for name in option.conflicts if self.attempted(name))
+            if option.name in together and len(together) > 1 and together not in seen:
+                seen.add(together)
+                names = [name for name in option.conflicts if name in together]
+                self.report(
+                    "OPTION_CONFLICT",
+                    f"Options {_join(names)} are given; only one of {_join(option.conflicts)} can be.",
+                    "Remove all but one.",
+                    names[0],
+                )
+
+
+_SCOPE_HINTS = {
+    ("topic", Scope.BATCH_READ): "To read topics, set subscribe.",
+    ("topic", Scope.STREAM_READ): "To read topics, set subscribe.",
+    ("subscribe", Scope.BATCH_WRITE): "To write to a topic, set topic.",
+    ("subscribe", Scope.STREAM_WRITE): "To write to a topic, set topic.",
+    ("endingOffsets", Scope.STREAM_READ): "A stream has no end. Remove it, or read a batch with spark.read.",
+}
+
+
+def _join(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _merge_cases(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """Drop the case of names: Spark's maps do not tell `Topic` from `topic`."""
+    merged: dict[str, Any] = {}
+    for name, value in raw.items():
+        key = name.strip().lower()
+        if key in merged and merged[key] != value:
+            option = OPTIONS.get(key)
+            canonical = option.name if option else name
+            problems.append(
+                Problem("OPTION_CONFLICT", f"Option '{canonical}' is given twice with different values.", "", canonical)
+            )
+        merged[key] = value
+    return merged
+
+
+def _is_host_key(key: str) -> bool:
+    return key in HOST_KEYS or key.startswith(HOST_PREFIXES)
+
+
+def _to_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    # Callers from Python may give True or 5, as they may to DataFrameReader.option.
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,251 @@
+"""The `kafka.` options that have no effect here, or are refused: each with the reason and what to do instead.
+
+Data only. The test suite holds the list of all properties of Java's clients against this table and that of
+`client_properties`: none may be unknown. Layer: options.
+"""
+
+from __future__ import annotations
+
+from pyspark_kafka.options import parsers
+from pyspark_kafka.options.client_properties import SASL_MECHANISMS
+from pyspark_kafka.options.table import EVERYWHERE, Option, Status
+
+PREFIX = "kafka."
+
+
+def _no_effect(reason: str, *names: str) -> tuple[Option, ...]:
+    return tuple(Option(PREFIX + name, reason, no_effect_in=EVERYWHERE, status=Status.NO_EFFECT) for name in names)
+
+
+def _refused(reason: str, *names: str, secret: bool = False, status: Status = Status.REFUSED) -> tuple[Option, ...]:
+    return tuple(Option(PREFIX + name, reason, secret=secret, status=status) for name in names)
+
+
+_NO_GROUP = "no consumer group is joined: Spark decides which task reads what"
+_NO_JAVA_TLS = "TLS is OpenSSL's here, not Java's"
+
+NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
+    *_no_effect(
+        _NO_GROUP,
+        "auto.commit.interval.ms",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+        "share.acquire.mode",
+    ),
+    *_no_effect("records are read as whole record batches", "max.poll.records"),
+    *_no_effect("reading never creates a topic", "allow.auto.create.topics"),
+    *_no_effect("internal topics are never part of a pattern", "exclude.internal.topics"),
+    *_no_effect(
+        "Java's client metrics do not exist here",
+        "enable.metrics.push",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+    ),
+    *_no_effect("every address of a host is tried", "client.dns.lookup"),
+    *_no_effect(
+        "connections are opened where they are needed, with the pauses of kafka.retry.backoff.ms",
+        "connections.max.idle.ms",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "socket.connection.setup.timeout.max.ms",
+        "metadata.max.idle.ms",
+        "metadata.recovery.strategy",
+        "metadata.recovery.rebootstrap.trigger.ms",
+    ),
+    *_no_effect(
+        _NO_JAVA_TLS,
+        "ssl.keymanager.algorithm",
+        "ssl.trustmanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+    ),
+    *_no_effect(
+        "PLAIN and SCRAM logins need no renewal",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+    ),
+    *_no_effect("a task's rows are all there: no record batch waits for more", "linger.ms"),
+    *_no_effect(
+        "records without a key go to one partition a batch, in turn",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+    ),
+    *_no_effect("no transactions are used", "transaction.timeout.ms"),
+    Option(
+        "kafka.retries",
+        "a failed request is sent again until kafka.delivery.timeout.ms is over",
+        parse=parsers.whole_number(1, parsers.INT32_MAX, "retries"),
+        no_effect_in=EVERYWHERE,
+        status=Status.NO_EFFECT,
+    ),
+)
+
+_JAVA_CODE = "It names Java code, and no Java client runs here."
+_BYTES_IN = (
+    "Keys and values are read as bytes. Remove it, and decode the columns key and value with DataFrame functions."
+)
+_BYTES_OUT = (
+    "Keys and values are written as they are. Remove it, and give strings or binary in the columns key and value."
+)
+
+REFUSED_PROPERTIES: tuple[Option, ...] = (
+    *_refused(
+        "The stream's own checkpoint says where to go on. Set startingOffsets to earliest or latest to say where a new "
+        "query starts.",
+        "auto.offset.reset",
+    ),
+    *_refused("Spark's checkpoint holds the offsets, never a consumer group. Remove it.", "enable.auto.commit"),
+    *_refused(_BYTES_IN, "key.deserializer", "value.deserializer"),
+    *_refused(_BYTES_OUT, "key.serializer", "value.serializer"),
+    *_refused(f"{_JAVA_CODE} Remove it.", "interceptor.classes", "security.providers", "ssl.engine.factory.class"),
+    *_refused(
+        f"{_JAVA_CODE} Remove it; PLAIN and SCRAM logins need none.",
+        "sasl.client.callback.handler.class",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+    ),
+    *_refused(
+        f"{_JAVA_CODE} Give the partition of a row in the column partition; otherwise keys are spread as by Java's "
+        "default partitioner.",
+        "partitioner.class",
+    ),
+    *_refused(
+        "Java resolves references in values with it; here they would be taken literally. Give the values themselves.",
+        "config.providers",
+    ),
+    *_refused(
+        "The connector decides about transactions. Remove it.",
+        "transactional.id",
+        "transaction.two.phase.commit.enable",
+    ),
+    *_refused("PEM files have no store password. Remove it.", "ssl.truststore.password", secret=True),
+    *_refused("PEM files have no store password. Use kafka.ssl.key.password.", "ssl.keystore.password", secret=True),
+)
+
+LATER_PROPERTIES: tuple[Option, ...] = (
+    *_refused(
+        "Put the certificates into a PEM file and name it in kafka.ssl.truststore.location, with "
+        "kafka.ssl.truststore.type=PEM.",
+        "ssl.truststore.certificates",
+        secret=True,
+        status=Status.LATER,
+    ),
+    *_refused(
+        "Put certificate chain and key into one PEM file and name it in kafka.ssl.keystore.location, with "
+        "kafka.ssl.keystore.type=PEM.",
+        "ssl.keystore.key",
+        "ssl.keystore.certificate.chain",
+        secret=True,
+        status=Status.LATER,
+    ),
+    *_refused(
+        "TLS 1.2 and newer are used, with OpenSSL's ciphers. Remove it.",
+        "ssl.protocol",
+        "ssl.enabled.protocols",
+        "ssl.cipher.suites",
+        status=Status.LATER,
+    ),
+    *_refused("Give the partition of a row in the column partition.", "partitioner.ignore.keys", status=Status.LATER),
+    *_refused(
+        f"Kerberos comes later; use one of {', '.join(SASL_MECHANISMS)}.",
+        "sasl.kerberos.service.name",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        status=Status.LATER,
+    ),
+    *_refused(
+        f"OAuth comes later; use one of {', '.join(SASL_MECHANISMS)}.",
+        *(
+            f"sasl.oauthbearer.{name}"
+            for name in (
+                "assertion.algorithm",
+                "assertion.claim.aud",
+                "assertion.claim.exp.seconds",
+                "assertion.claim.iss",
+                "assertion.claim.jti.include",
+                "assertion.claim.nbf.seconds",
+                "assertion.claim.sub",
+                "assertion.file",
+                "assertion.private.key.file",
+                "assertion.private.key.passphrase",
+                "assertion.template.file",
+                "client.credentials.client.id",
+                "client.credentials.client.secret",
+                "clock.skew.seconds",
+                "expected.audience",
+                "expected.issuer",
+                "header.urlencode",
+                "jwks.endpoint.refresh.ms",
+                "jwks.endpoint.retry.backoff.max.ms",
+                "jwks.endpoint.retry.backoff.ms",
+                "jwks.endpoint.url",
+                "jwt.retriever.class",
+                "jwt.validator.class",
+                "scope",
+                "scope.claim.name",
+                "sub.claim.name",
+                "token.endpoint.url",
+            )
+        ),
+        secret=True,
+        status=Status.LATER,
+    ),
+)
+
+_JAAS_HINT = (
+    "Java's name is kafka.sasl.jaas.config: org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="<user>" password="<password>"; (or plain.PlainLoginModule for PLAIN).'
+)
+
+# Names of librdkafka (confluent-kafka), which users bring along.
+REPLACED_PROPERTIES: tuple[Option, ...] = (
+    *_refused(_JAAS_HINT, "sasl.username", "sasl.password", secret=True),
+    *_refused("Java's name is kafka.sasl.mechanism.", "sasl.mechanisms"),
+    *_refused("Java's names are kafka.ssl.truststore.location and kafka.ssl.truststore.type=PEM.", "ssl.ca.location"),
+    *_refused("The certificates go into a file: kafka.ssl.truststore.location.", "ssl.ca.pem", secret=True),
+    *_refused(
+        "Java's names are kafka.ssl.keystore.location (one PEM file with certificate chain and key) and "
+        "kafka.ssl.keystore.type=PEM.",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.certificate.pem",
+        "ssl.key.pem",
+        secret=True,
+    ),
+    *_refused(
+        "An empty kafka.ssl.endpoint.identification.algorithm accepts any host name; certificates are always verified.",
+        "enable.ssl.certificate.verification",
+    ),
+    *_refused("Java's name is kafka.bootstrap.servers.", "metadata.broker.list"),
+    *_refused("Java's name is kafka.acks.", "request.required.acks"),
+    *_refused("Java's name is kafka.compression.type.", "compression.codec"),
+    *_refused("Java's name is kafka.max.request.size.", "message.max.bytes"),
+    *_refused("Java's name is kafka.delivery.timeout.ms.", "message.timeout.ms"),
+    *_refused("Java's name is kafka.max.in.flight.requests.per.connection.", "max.in.flight"),
+    *_refused("Java's name is kafka.fetch.max.wait.ms.", "fetch.wait.max.ms"),
+    *_refused("Java's name is kafka.max.partition.fetch.bytes.", "fetch.message.max.bytes"),
+    *_refused("Java's name is kafka.socket.connection.setup.timeout.ms.", "socket.timeout.ms"),
+)
+
+OTHER_PROPERTIES: tuple[Option, ...] = (
+    *NO_EFFECT_PROPERTIES,
+    *REFUSED_PROPERTIES,
+    *LATER_PROPERTIES,
+    *REPLACED_PROPERTIES,
+)

@@ -1,0 +1,139 @@
+"""Parsers of single option values: text in, typed value out, `ValueError` with a sentence where it does not fit.
+
+A sentence says what the option must be and what it got; it does not name the option, which its caller knows. Parsers
+of secrets never repeat the text. Layer: options.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.options.connection import Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_HOST_PORT = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%a-z]+)\]|(?P<host>[^\s:@/\[\],]+)):(?P<port>[0-9]{1,5})")
+_SHOWN = 200
+
+
+def shorten(text: str) -> str:
+    """Quote a text for an error, cut where it is long."""
+    return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}…' ({len(text)} characters)"
+
+
+def text(raw: str) -> str:
+    """Take any text that is not blank."""
+    if not raw.strip():
+        raise ValueError("must not be empty")
+    return raw.strip()
+
+
+def optional_text(raw: str) -> str | None:
+    """Take any text; blank means that nothing is set."""
+    return raw.strip() or None
+
+
+def secret(raw: str) -> Secret:
+    """Take a secret as it is, blanks included."""
+    return Secret(raw)
+
+
+def boolean(raw: str) -> bool:
+    """Read `true` or `false`, in any case."""
+    try:
+        return {"true": True, "false": False}[raw.strip().lower()]
+    except KeyError:
+        raise ValueError(f"must be true or false; got {shorten(raw)}") from None
+
+
+def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str], int]:
+    """Build the parser of whole numbers from `minimum` to `maximum`."""
+    unit = f" of {meaning}" if meaning else ""
+    expected = f"must be a whole number{unit} from {minimum} to {maximum}"
+
+    def parse(raw: str) -> int:
+        if _WHOLE_NUMBER.fullmatch(raw.strip()) is None or not minimum <= int(raw) <= maximum:
+            raise ValueError(f"{expected}; got {shorten(raw)}")
+        return int(raw)
+
+    return parse
+
+
+def choice(allowed: Mapping[str, object], *, ignore_case: bool = True) -> Callable[[str], object]:
+    """Build the parser of one word out of a list; the mapping gives each word's value."""
+    words = {(word.lower() if ignore_case else word): value for word, value in allowed.items()}
+
+    def parse(raw: str) -> object:
+        word = raw.strip().lower() if ignore_case else raw.strip()
+        try:
+            return words[word]
+        except KeyError:
+            raise ValueError(f"must be one of {', '.join(allowed)}; got {shorten(raw)}") from None
+
+    return parse
+
+
+def words(*allowed: str) -> Callable[[str], object]:
+    """Build the parser of one word out of a list, in the list's spelling."""
+    return choice({word: word for word in allowed})
+
+
+def bootstrap_servers(raw: str) -> tuple[tuple[str, int], ...]:
+    """Read `host:port` pairs; IPv6 addresses stand in brackets."""
+    servers: list[tuple[str, int]] = []
+    for entry in filter(None, (part.strip() for part in raw.split(","))):
+        # Java takes and drops a listener name before the address.
+        match = _HOST_PORT.fullmatch(re.sub(r"^[A-Za-z_]+://", "", entry))
+        if match is None or not 0 < int(match["port"]) <= 65535:
+            # Credentials are sometimes put before an @; such an entry is not repeated.
+            shown = "an entry with '@' in it" if "@" in entry else shorten(entry)
+            raise ValueError(
+                f"must be a list of host:port pairs, e.g. 'kafka-1:9092,[2001:db8::1]:9092', each with a port from 1 "
+                f"to 65535; got {shown}"
+            )
+        server = (match["v6"] or match["host"], int(match["port"]))
+        if server not in servers:
+            servers.append(server)
+    if not servers:
+        raise ValueError("must name at least one broker as host:port, e.g. 'kafka-1:9092'; got an empty list")
+    return tuple(servers)
+
+
+def topic_name(raw: str) -> str:
+    """Read one topic name, by Kafka's rules."""
+    name = raw.strip()
+    if _TOPIC_NAME.fullmatch(name) is None or name in (".", ".."):
+        raise ValueError(
+            f"must be a topic name (1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'); got {shorten(name)}"
+        )
+    return name
+
+
+def topic_names(raw: str) -> tuple[str, ...]:
+    """Read topic names with commas between them, sorted, each once."""
+    names = {topic_name(part) for part in raw.split(",") if part.strip()}
+    if not names:
+        raise ValueError(f"must name at least one topic; got {shorten(raw)}")
+    return tuple(sorted(names))
+
+
+def pattern(raw: str) -> str:
+    """Read a regular expression over topic names."""
+    expression = raw.strip()
+    if not expression:
+        raise ValueError("must be a regular expression over topic names; got an empty text")
+    try:
+        re.compile(expression)
+    except re.error as error:
+        raise ValueError(
+            f"must be a regular expression over topic names; got {shorten(expression)}: {error}. It is read as a "
+            "Python regular expression"
+        ) from error
+    return expression

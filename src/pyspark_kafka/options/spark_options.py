@@ -1,0 +1,214 @@
+"""The options with the names of Spark's Kafka connector, our own few beside them, and the keys that Spark itself adds.
+
+Data only. A later version's option is one entry here and one line where `options.parsing` puts it into its field.
+Layer: options.
+"""
+
+from __future__ import annotations
+
+from pyspark_kafka.offsets import Earliest, Latest, parse_assignment, parse_specific_offsets
+from pyspark_kafka.options import parsers
+from pyspark_kafka.options.table import READS, WRITES, Option, Scope, Status
+
+_STRATEGIES = ("subscribe", "subscribePattern", "assign")
+_LIMIT_WORDS: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
+_MS = parsers.whole_number(0, parsers.INT32_MAX, "milliseconds")
+_POSITIVE_MS = parsers.whole_number(1, parsers.INT32_MAX, "milliseconds")
+_STREAM_READ = frozenset({Scope.STREAM_READ})
+_BATCH_READ = frozenset({Scope.BATCH_READ})
+
+
+def _offsets(raw: str) -> object:
+    word = raw.strip().lower()
+    if word in _LIMIT_WORDS:
+        return _LIMIT_WORDS[word]
+    if raw.lstrip()[:1] not in ("{", "[", '"'):
+        raise ValueError(f"must be earliest, latest or JSON of offsets by partition; got {parsers.shorten(raw)}")
+    try:
+        return parse_specific_offsets(raw)
+    except ValueError as error:
+        raise ValueError(f"must be earliest, latest or JSON of offsets by partition: {error}") from error
+
+
+def _assignment(raw: str) -> object:
+    try:
+        return parse_assignment(raw)
+    except ValueError as error:
+        raise ValueError(f"must be JSON of partitions by topic: {error}") from error
+
+
+SPARK_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "subscribe",
+        "The topics to read, with commas between them.",
+        parse=parsers.topic_names,
+        kind="topic names",
+        default_doc="one of `subscribe`, `subscribePattern`, `assign` must be given",
+        scopes=READS,
+        conflicts=_STRATEGIES,
+    ),
+    Option(
+        "subscribePattern",
+        "A regular expression (Python's syntax). A topic is read when the expression is found anywhere in its name; "
+        "use `^…$` to match whole names. Kafka's internal topics are never read.",
+        parse=parsers.pattern,
+        kind="regular expression",
+        scopes=READS,
+        conflicts=_STRATEGIES,
+    ),
+    Option(
+        "assign",
+        'The partitions to read: `{"topicA":[0,1],"topicB":[2,4]}`.',
+        parse=_assignment,
+        kind="JSON",
+        scopes=READS,
+        conflicts=_STRATEGIES,
+    ),
+    Option(
+        "startingOffsets",
+        "Where to start: `earliest`, `latest` (streaming only), or JSON with an offset for each partition or a word "
+        'for a whole topic: `{"topicA":{"0":23,"1":-2},"topicB":"earliest"}`; -2 is earliest, -1 latest. A stream uses '
+        "it only when it starts without a checkpoint; partitions that appear later start at earliest.",
+        parse=_offsets,
+        kind="`earliest`, `latest`, JSON",
+        default_doc="`latest` in a streaming read, `earliest` in a batch read",
+        scopes=READS,
+    ),
+    Option(
+        "endingOffsets",
+        "Where to end, exclusive: `latest`, or JSON as in `startingOffsets`; -1 is latest, -2 is not allowed.",
+        parse=_offsets,
+        kind="`latest`, JSON",
+        default_doc="`latest`",
+        scopes=_BATCH_READ,
+    ),
+    Option(
+        "failOnDataLoss",
+        "Whether a read fails when records of a planned range are gone (deleted topic, retention, offsets out of "
+        "range). With false it goes on with what is left.",
+        parse=parsers.boolean,
+        kind="true, false",
+        default=True,
+        scopes=READS,
+    ),
+    Option(
+        "includeHeaders",
+        "Whether there is a column `headers`.",
+        parse=parsers.boolean,
+        kind="true, false",
+        default=False,
+        scopes=READS,
+        no_effect_in=WRITES,
+    ),
+    Option(
+        "maxOffsetsPerTrigger",
+        "About how many offsets a micro-batch takes at most, shared among partitions by what each has waiting.",
+        parse=parsers.whole_number(1, parsers.INT64_MAX, "offsets"),
+        kind="whole number",
+        default_doc="no limit",
+        unit="offsets",
+        scopes=_STREAM_READ,
+        no_effect_in=_BATCH_READ,
+    ),
+    Option(
+        "fetchOffset.numRetries",
+        "How often an offset look-up is tried in all, the first time included.",
+        parse=parsers.whole_number(1, parsers.INT32_MAX, "attempts"),
+        kind="whole number",
+        default=3,
+        unit="attempts",
+        scopes=READS,
+    ),
+    Option(
+        "fetchOffset.retryIntervalMs",
+        "The pause between two tries of an offset look-up.",
+        parse=_MS,
+        kind="whole number",
+        default=1_000,
+        unit="ms",
+        scopes=READS,
+    ),
+    Option(
+        "kafkaConsumer.pollTimeoutMs",
+        "The longest time a task waits without any progress before it fails.",
+        parse=_POSITIVE_MS,
+        kind="whole number",
+        default=120_000,
+        unit="ms",
+        scopes=READS,
+    ),
+    Option(
+        "groupIdPrefix",
+        "How the name begins under which a reader appears in error texts. No consumer group is joined.",
+        parse=parsers.text,
+        default_doc="`spark-kafka-source` in a streaming read, `spark-kafka-relation` in a batch read",
+        scopes=READS,
+    ),
+    Option(
+        "topic",
+        "The topic of every row; it goes before a column `topic`.",
+        parse=parsers.topic_name,
+        kind="topic name",
+        default_doc="each row's column `topic`",
+        scopes=WRITES,
+    ),
+    Option(
+        "maxBufferedBytesPerTask",
+        "The most fetched bytes a reading task holds at a time. Not an option of Spark's connector.",
+        parse=parsers.whole_number(1 << 20, parsers.INT32_MAX, "bytes"),
+        kind="whole number",
+        default=64 << 20,
+        unit="bytes",
+        scopes=READS,
+    ),
+    Option(
+        "maxDecompressedBatchBytes",
+        "The most bytes that one record batch may decompress to; a larger one is refused. Not an option of Spark's "
+        "connector.",
+        parse=parsers.whole_number(1 << 10, parsers.INT32_MAX, "bytes"),
+        kind="whole number",
+        default=256 << 20,
+        unit="bytes",
+        scopes=READS,
+    ),
+)
+
+# Options of Spark's connector that mean something we do not do yet. Refused, as ignoring one would read other records.
+LATER_OPTIONS: tuple[Option, ...] = tuple(
+    Option(name, doc, scopes=scopes, status=Status.LATER)
+    for name, doc, scopes in (
+        ("startingTimestamp", "Use startingOffsets.", READS),
+        ("startingOffsetsByTimestamp", "Use startingOffsets.", READS),
+        ("startingOffsetsByTimestampStrategy", "Use startingOffsets.", READS),
+        ("endingTimestamp", "Use endingOffsets.", _BATCH_READ),
+        ("endingOffsetsByTimestamp", "Use endingOffsets.", _BATCH_READ),
+        ("minPartitions", "Each Kafka partition is read by one task.", READS),
+        ("maxRecordsPerPartition", "Each Kafka partition is read by one task.", READS),
+        ("minOffsetsPerTrigger", "Use the processing time of the trigger to collect more records.", READS),
+        ("maxTriggerDelay", "Use the processing time of the trigger to collect more records.", READS),
+    )
+)
+
+# Keys that Spark hands to a Python data source beside the user's options: `load(path)` and `save(path)` give path and
+# paths, `CREATE TABLE` gives the table's properties (and each option once more as `option.<name>`). The others are
+# options of the stream writer which some hosts leave among the options.
+HOST_KEYS = frozenset(
+    key.lower()
+    for key in (
+        "path",
+        "paths",
+        "checkpointLocation",
+        "queryName",
+        "outputMode",
+        "provider",
+        "owner",
+        "location",
+        "external",
+        "is_managed_location",
+        "comment",
+        "collation",
+        "version",
+        "table_type",
+    )
+)
+HOST_PREFIXES = ("option.", "spark.sql.", "__")
