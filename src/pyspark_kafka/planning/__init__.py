@@ -1,0 +1,19 @@
+"""Pure arithmetic of a source: limits to offsets, a share of what is available, ranges to read, what was lost.
+
+No I/O and no options: what brokers say and what users want comes in as plain mappings. Layer: above offsets.
+"""
+
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
+from pyspark_kafka.planning.ranges import Plan, plan_ranges
+from pyspark_kafka.planning.rate_limit import rate_limit
+from pyspark_kafka.planning.resolve import resolve_offsets
+
+__all__ = [
+    "DataLoss",
+    "DataLossKind",
+    "Plan",
+    "data_loss_error",
+    "plan_ranges",
+    "rate_limit",
+    "resolve_offsets",
+]

@@ -1,0 +1,90 @@
+"""Data loss as a value: planning finds it, the source decides by `failOnDataLoss` whether it is an error or a warning.
+
+Layer: planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import DataLossError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.model import TopicPartition
+
+# A plan may touch thousands of partitions; an error names so many, and says how many there are.
+_LISTED = 20
+
+
+class DataLossKind(str, Enum):
+    """What happened, by the names that Spark gives the sub-conditions of `KAFKA_DATA_LOSS`."""
+
+    INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS = "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS"
+    ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO = "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
+    PARTITIONS_DELETED = "PARTITIONS_DELETED"
+    PARTITION_OFFSET_CHANGED = "PARTITION_OFFSET_CHANGED"
+
+    @property
+    def condition(self) -> str:
+        """The condition that an error of this kind begins with."""
+        return f"KAFKA_DATA_LOSS.{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataLoss:
+    """One partition of which records are gone, or may be.
+
+    Attributes:
+        expected_offset: where reading was to go on; 0 for a new partition; None where it is not known.
+        found_offset: what the partition has instead: its first offset, or its end; None where it is gone.
+    """
+
+    kind: DataLossKind
+    topic_partition: TopicPartition
+    expected_offset: int | None = None
+    found_offset: int | None = None
+
+    def describe(self) -> str:
+        """Give a sentence without its full stop: what happened, and what is done where it is tolerated."""
+        where, expected, found = self.topic_partition, self.expected_offset, self.found_offset
+        if self.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
+            return f"{where}: the first offset of the new partition cannot be found, it may have been deleted"
+        if self.kind is DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
+            return f"{where}: the new partition starts from {found} instead of {expected}"
+        if self.kind is DataLossKind.PARTITIONS_DELETED:
+            return f"{where}: the partition was read up to {expected} and has been deleted"
+        return (
+            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}; the topic may have been "
+            "deleted and created again, or the start offset of the first batch is too high"
+        )
+
+
+def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
+    """Build the error of a plan's findings; the caller raises it, or logs it where data loss is tolerated.
+
+    Its condition is the kind's where all findings are of one kind, else `KAFKA_DATA_LOSS`, with the kinds in the text.
+
+    Source: Spark `KAFKA_DATA_LOSS` of `kafka-error-conditions.json`.
+    """
+    kinds = list(dict.fromkeys(finding.kind for finding in findings))
+    several = len(kinds) > 1
+    listed = "; ".join(
+        f"{finding.kind.value} {finding.describe()}" if several else finding.describe()
+        for finding in findings[:_LISTED]
+    )
+    more = f"; and {len(findings) - _LISTED} more partitions" if len(findings) > _LISTED else ""
+    return DataLossError(
+        "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic was "
+        f"deleted before all of it was processed. {listed}{more}. This batch has read nothing yet.",
+        condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
+        hint="Set the option failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation.",
+        facts={
+            "kinds": ", ".join(kind.value for kind in kinds),
+            "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:_LISTED]),
+            "count": len(findings),
+        },
+    )

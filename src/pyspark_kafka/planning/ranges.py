@@ -1,0 +1,68 @@
+"""From two positions to the ranges that tasks read, with what is lost between them. Layer: planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.model import OffsetRange
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch reads.
+
+    Attributes:
+        ranges: one per partition that has something to read, by topic and partition; never empty ranges.
+        findings: what is lost; the ranges are already what is read where that is tolerated.
+    """
+
+    ranges: tuple[OffsetRange, ...]
+    findings: tuple[DataLoss, ...]
+
+
+def plan_ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    earliest_of_new: Mapping[TopicPartition, int],
+) -> Plan:
+    """Plan the batch `[start, end)`.
+
+    A pure function of its arguments: a batch that is planned again gives the same ranges as long as the first offsets
+    of its new partitions stay.
+
+    Args:
+        start: next offset to read of each known partition.
+        end: exclusive end of each partition there is; those not in `start` are new.
+        earliest_of_new: first offset of each new partition; one that is missing is taken for deleted.
+
+    Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.
+    """
+    ranges: list[OffsetRange] = []
+    findings = [
+        DataLoss(DataLossKind.PARTITIONS_DELETED, topic_partition, expected_offset=start[topic_partition])
+        for topic_partition in sorted(start.keys() - end.keys())
+    ]
+    for topic_partition in sorted(end):
+        start_offset = start.get(topic_partition)
+        if start_offset is None:
+            start_offset = earliest_of_new.get(topic_partition)
+            if start_offset is None:
+                findings.append(DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, topic_partition))
+                continue
+            if start_offset != 0:
+                kind = DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO
+                findings.append(DataLoss(kind, topic_partition, expected_offset=0, found_offset=start_offset))
+        end_offset = end[topic_partition]
+        if end_offset < start_offset:
+            kind = DataLossKind.PARTITION_OFFSET_CHANGED
+            findings.append(DataLoss(kind, topic_partition, expected_offset=start_offset, found_offset=end_offset))
+        elif end_offset > start_offset:
+            ranges.append(OffsetRange(topic_partition, start_offset, end_offset))
+    return Plan(tuple(ranges), tuple(findings))
