@@ -78,8 +78,14 @@ class KafkaClient:
         self._control.clear()
         self._idle.clear()
 
-    def trim(self) -> None:
-        """Give back receive buffers; for a client that goes to rest in a pool."""
+    def rest(self) -> None:
+        """Make ready for the next user: close connections with requests in flight, give back receive buffers."""
+        if self._bootstrap is not None and self._bootstrap.in_flight:
+            self._bootstrap.close()
+        for broker_id, connection in list(self._control.items()):
+            if connection.in_flight or connection.closed:
+                connection.close()
+                del self._control[broker_id]
         for connection in self._all_connections():
             connection.trim()
 

@@ -7,6 +7,7 @@ try again, what an error code in an answer means. Layer: client.
 from __future__ import annotations
 
 import contextlib
+import functools
 import select
 import socket
 import ssl
@@ -507,9 +508,9 @@ def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadlin
         sock = socket.socket(family, kind, number)
         try:
             # Before connect: the window scale is agreed in the handshake.
-            if options.receive_buffer_bytes > 0:
+            if _is_granted(socket.SO_RCVBUF, options.receive_buffer_bytes):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
-            if options.send_buffer_bytes > 0:
+            if _is_granted(socket.SO_SNDBUF, options.send_buffer_bytes):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -532,3 +533,17 @@ def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadlin
         retriable=True,
         facts={"broker": where, "reason": "; ".join(failures)},
     ) from last
+
+
+@functools.lru_cache(maxsize=16)
+def _is_granted(option: int, size: int) -> bool:
+    """Whether the kernel gives a socket buffer of this size.
+
+    Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently gives that much AND ends the
+    kernel's own growing of the buffer, which goes up to 6 MiB: then it is better not to ask.
+    """
+    if size <= 0:
+        return False
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, option, size)
+        return probe.getsockopt(socket.SOL_SOCKET, option) >= size

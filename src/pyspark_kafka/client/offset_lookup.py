@@ -26,7 +26,6 @@ OffsetSpec = Union[Earliest, Latest, AtTimestamp]  # noqa: UP007 - evaluated whe
 
 _LATEST_TIMESTAMP = -1
 _EARLIEST_TIMESTAMP = -2
-_NOT_FOUND = -1
 # How often a partition may be unknown to its leader before that is believed (metadata lags behind a creation).
 _UNKNOWN_LOOKS = 4
 
@@ -103,30 +102,31 @@ def _round(
     for partition in client.leaders(pending, deadline).values():
         by_broker.setdefault(partition.leader_id, []).append(partition)
     failures: dict[TopicPartition, ConnectorError] = {}
-    asked: list[tuple[Connection, list[PartitionMetadata]]] = []
+    asked: list[tuple[int, Connection, list[PartitionMetadata]]] = []
     step = deadline.within(client.options.request_timeout_ms)
     try:
         for broker_id, partitions in by_broker.items():
             try:
-                connection = client.connection_to(broker_id, step)
+                connection = client.borrow(broker_id, step)
                 connection.send(_build_request(partitions, pending, isolation_level, step))
             except ConnectorError as error:  # noqa: PERF203 - one try a broker
                 failures.update((partition.topic_partition, error) for partition in partitions)
             else:
-                asked.append((connection, partitions))
+                asked.append((broker_id, connection, partitions))
         while asked:
-            connection, partitions = asked[0]
+            broker_id, connection, partitions = asked[0]
             try:
                 response = connection.receive(step)
             except ConnectorError as error:
                 failures.update((partition.topic_partition, error) for partition in partitions)
             else:
-                failures.update(_parse_response(response, partitions, found, connection.address))
+                failures.update(_parse_response(response, partitions, pending, found, connection.address))
+            client.give_back(broker_id, connection)
             asked.pop(0)
     finally:
-        # Interrupted in the middle: an answer nobody waits for would be taken for the next one's.
-        for connection, _ in asked:
-            connection.close()
+        # Left only when interrupted in the middle. Giving back closes a connection that still owes an answer.
+        for broker_id, connection, _ in asked:
+            client.give_back(broker_id, connection)
     return failures
 
 
@@ -164,7 +164,11 @@ def _wire_timestamp(spec: OffsetSpec) -> int:
 
 
 def _parse_response(
-    response: Any, partitions: list[PartitionMetadata], found: dict[TopicPartition, int], address: str
+    response: Any,
+    partitions: list[PartitionMetadata],
+    specs: Mapping[TopicPartition, OffsetSpec],
+    found: dict[TopicPartition, int],
+    address: str,
 ) -> dict[TopicPartition, ConnectorError]:
     waiting = {partition.topic_partition for partition in partitions}
     failures: dict[TopicPartition, ConnectorError] = {}
@@ -182,8 +186,13 @@ def _parse_response(
                     topic=topic_partition.topic,
                     partition=topic_partition.partition,
                 )
-            elif entry.offset != _NOT_FOUND:
+            elif entry.offset >= 0:
                 found[topic_partition] = entry.offset
+            elif not isinstance(specs[topic_partition], AtTimestamp):
+                # Only a time may have no offset; an end of the log that is not known yet is asked for again.
+                failures[topic_partition] = broker_error(
+                    ErrorCode.OFFSET_NOT_AVAILABLE, f"{address} gave offset {entry.offset} for {topic_partition}"
+                )
     for topic_partition in waiting:
         failures[topic_partition] = broker_error(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{address} left {topic_partition} out of its answer about offsets"
