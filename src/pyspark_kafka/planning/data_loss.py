@@ -58,8 +58,8 @@ class DataLoss:
         if self.kind is DataLossKind.PARTITIONS_DELETED:
             return f"{where}: the partition was read up to {expected} and has been deleted"
         return (
-            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}; the topic may have been "
-            "deleted and created again, or the start offset of the first batch is too high"
+            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}; the topic may have "
+            "been deleted and created again, or the start offset of the first batch is too high"
         )
 
 
@@ -78,10 +78,10 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     )
     more = f"; and {len(findings) - _LISTED} more partitions" if len(findings) > _LISTED else ""
     return DataLossError(
-        "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic was "
-        f"deleted before all of it was processed. {listed}{more}. This batch has read nothing yet.",
+        "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic "
+        f"was deleted before all of it was processed. {listed}{more}. This batch has read nothing yet.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
-        hint="Set the option failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation.",
+        hint="Set failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation.",
         facts={
             "kinds": ", ".join(kind.value for kind in kinds),
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:_LISTED]),

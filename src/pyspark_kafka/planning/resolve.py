@@ -54,8 +54,8 @@ def resolve_offsets(
         bare = sorted(limit.topics.keys() - {topic_partition.topic for topic_partition in limits})
         if bare:
             raise OptionError(
-                f"Option '{option}' names the topics {', '.join(bare)}, of which no partition is read here. Nothing was "
-                "read.",
+                f"Option '{option}' names the topics {', '.join(bare)}, of which no partition is read here. Nothing "
+                "was read.",
                 condition="KAFKA_TOPIC_OFFSET_DOES_NOT_MATCH_ASSIGNED",
                 hint="Check the names, and whether the topics exist.",
                 facts={"option": option, "topics": ", ".join(bare)},
@@ -92,8 +92,8 @@ def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartiti
         f"The partitions of option '{option}' are not those that are read: it {' and '.join(filter(None, parts))}. "
         "Nothing was read.",
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-        hint='Name every partition, with -1 for latest and -2 for earliest where you do not mind, or {"<topic>":"earliest"} '
-        "for a whole topic. Partitions may also have been created or deleted while the query started.",
+        hint="Name every partition, with -1 for latest and -2 for earliest where you do not mind, or "
+        '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted while the query started.',
         facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )
 

@@ -1,0 +1,93 @@
+"""Renders the option table as the page `docs/options.md`: `python -m pyspark_kafka.options.docs > docs/options.md`.
+
+A test holds the page against the table. Layer: options.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.options.catalogue import OPTIONS
+from pyspark_kafka.options.table import EVERYWHERE, READS, WRITES, Option, Scope, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_INTRODUCTION = """# Options
+
+<!-- Generated from the option table by `python -m pyspark_kafka.options.docs`. Do not edit. -->
+
+Options have the names of Spark's own Kafka connector and mean the same. Properties of Kafka clients have the prefix
+`kafka.` and Java's names. Case does not matter. An option that is not on this page is refused, with the nearest name
+that is, and so is a value that does not fit: all problems are reported together when the DataFrame is loaded or
+the query starts.
+"""
+
+
+def render_options() -> str:
+    """Give the whole page as Markdown."""
+    spark_options = [option for option in OPTIONS if not option.name.startswith("kafka.")]
+    properties = [option for option in OPTIONS if option.name.startswith("kafka.")]
+    return "\n".join(
+        (
+            _INTRODUCTION,
+            "## What to read and to write\n",
+            *_used_table(spark_options),
+            "\n## Kafka client properties\n",
+            *_used_table(properties),
+            "\n## Not supported yet\n",
+            "Refused, because ignoring them would read or write something else.\n",
+            *_answer_table(OPTIONS, Status.LATER, "Instead"),
+            "\n## Refused\n",
+            *_answer_table(OPTIONS, Status.REFUSED, "Why, and what instead"),
+            "\n## Accepted without effect\n",
+            "Noted once in the log.\n",
+            *_answer_table(OPTIONS, Status.NO_EFFECT, "Why"),
+            "",
+        )
+    )
+
+
+def _used_table(options: Iterable[Option]) -> Iterable[str]:
+    yield "| option | where | values | default | meaning |"
+    yield "| --- | --- | --- | --- | --- |"
+    for option in options:
+        if option.status is Status.USED:
+            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), option.doc)
+            yield f"| {' | '.join(map(_escape, cells))} |"
+
+
+def _answer_table(options: Iterable[Option], status: Status, heading: str) -> Iterable[str]:
+    yield f"| option | {heading} |"
+    yield "| --- | --- |"
+    for option in options:
+        if option.status is status:
+            yield f"| `{option.name}` | {_escape(option.doc)} |"
+
+
+def _where(option: Option) -> str:
+    names = {
+        EVERYWHERE: "read, write",
+        READS: "read",
+        WRITES: "write",
+        frozenset({Scope.STREAM_READ}): "streaming read",
+    }
+    return names.get(option.scopes) or ", ".join(sorted(scope.value for scope in option.scopes))
+
+
+def _default(option: Option) -> str:
+    if option.default_doc:
+        return option.default_doc
+    if option.default is None:
+        return "none"
+    value = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    return f"`{value}` {option.unit}".rstrip()
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_options())
