@@ -1,0 +1,38 @@
+"""The record codec: record batches of Kafka's format 2 to Arrow columns and back.
+
+Here live bytes, checksums, compression and what a reader may see of a fetch answer. No I/O, no topic-partitions: who
+fetched or sends adds them to errors. The hot loops are compiled where a compiler was there (`codec_info`). Layer:
+below client, above planning.
+"""
+
+from pyspark_kafka.records._variant import CodecInfo, codec_info
+from pyspark_kafka.records.batch_header import Scan, scan
+from pyspark_kafka.records.decoding import Decoded, decode, iter_decode
+from pyspark_kafka.records.encoding import (
+    RecordColumns,
+    encode,
+    encode_rows,
+    group_by_partition,
+    murmur2_partitions,
+    patch_header,
+)
+from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
+
+__all__ = [
+    "COLUMN_NAMES",
+    "HEADERS_TYPE",
+    "CodecInfo",
+    "Decoded",
+    "RecordColumns",
+    "Scan",
+    "codec_info",
+    "decode",
+    "encode",
+    "encode_rows",
+    "group_by_partition",
+    "iter_decode",
+    "murmur2_partitions",
+    "patch_header",
+    "record_schema",
+    "scan",
+]

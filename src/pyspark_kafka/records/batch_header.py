@@ -1,0 +1,216 @@
+"""The 61-byte header of a record batch of format 2: parsing, and the walk over the batches of a fetch answer.
+
+Only fields are read and checked here; records are the business of decoding.py. Layer: records.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CorruptRecordsError
+from pyspark_kafka.records.checksum import crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADER_BYTES = 61
+# Base offset and length stand before the bytes that the length counts.
+LENGTH_OVERHEAD = 12
+MAGIC_END = 17
+CRC_START = 21
+MIN_LENGTH = HEADER_BYTES - LENGTH_OVERHEAD
+MAX_OFFSET = 2**63 - 1
+# The shortest record: its length and six fields of one byte each.
+MIN_RECORD_BYTES = 7
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+_START = struct.Struct(">qiibI")
+_COVERED = struct.Struct(">hiqqqhii")
+_UPDATE_HINT = (
+    "The topic holds records of a format older than Kafka 0.11's. Let a broker rewrite it, or copy the topic with a "
+    "current client."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The fields of one batch's header and where its records section lies in the fetched bytes."""
+
+    base_offset: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+    start: int
+    end: int
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that the batch stands for, whether or not its record still exists."""
+        return self.base_offset + self.last_offset_delta
+
+
+def corrupt(reason: str, base_offset: int, position: int) -> CorruptRecordsError:
+    """Build the error for a malformed batch; the caller that knows the topic-partition adds it."""
+    return CorruptRecordsError(
+        f"the record batch with base offset {base_offset} (byte {position} of the fetched records) is corrupt: "
+        f"{reason}. Nothing was emitted from the corruption on.",
+        condition="CORRUPT_RECORDS",
+        hint="Read the partition again; if it fails at the same offset, the log or the network path is damaged.",
+        facts={"base_offset": base_offset, "position": position},
+    )
+
+
+class HeaderWalk:
+    """Walks over the complete batches of one answer, checking length, magic, CRC and header fields.
+
+    A cut-off tail ends the walk. So does a batch that begins at or after `stop_at`, which is not looked at.
+
+    Attributes:
+        reached_stop: whether the walk ended at such a batch: nothing below `stop_at` can follow.
+    """
+
+    def __init__(self, data: memoryview, *, check_crcs: bool = True, stop_at: int = MAX_OFFSET) -> None:
+        self.reached_stop = False
+        self._data = data
+        self._check_crcs = check_crcs
+        self._stop_at = stop_at
+
+    def __iter__(self) -> Iterator[BatchHeader]:
+        """Give the headers in order.
+
+        Raises:
+            CorruptRecordsError: when bytes are there but not one complete batch, or a batch is malformed.
+
+        Source: R1, R2, R3.
+        """
+        data = self._data
+        total = len(data)
+        position = 0
+        floor = -1
+        while total - position >= MAGIC_END:
+            base_offset, length, _epoch, magic, crc = _start(data, position, total)
+            if length < 0:
+                raise corrupt(f"its length is negative ({length})", base_offset, position)
+            if magic != 2:
+                raise _wrong_magic(magic, base_offset, position)
+            if length < MIN_LENGTH:
+                raise corrupt(f"its length is {length} bytes, less than a header's {MIN_LENGTH}", base_offset, position)
+            end = position + LENGTH_OVERHEAD + length
+            if end > total:
+                break
+            if base_offset >= self._stop_at:
+                self.reached_stop = True
+                return
+            if self._check_crcs:
+                found = crc32c(data[position + CRC_START : end])
+                if found != crc:
+                    raise corrupt(f"its CRC-32C is {found:#010x}, expected {crc:#010x}", base_offset, position)
+            header = BatchHeader(base_offset, crc, *_COVERED.unpack_from(data, position + CRC_START), position, end)
+            _check(header, floor)
+            floor = header.last_offset
+            position = end
+            yield header
+        if position == 0 and total > 0:
+            raise CorruptRecordsError(
+                f"{total} bytes were fetched, but not one complete record batch. Nothing was emitted.",
+                condition="NO_COMPLETE_RECORD_BATCH",
+                hint="Brokers always return at least one whole batch: the answer was cut on its way.",
+                facts={"bytes": total},
+            )
+
+
+def _start(data: memoryview, position: int, total: int) -> tuple[int, int, int, int, int]:
+    if total - position >= CRC_START:
+        fields: tuple[int, int, int, int, int] = _START.unpack_from(data, position)
+        return fields
+    base_offset, length, epoch, magic = struct.unpack_from(">qiib", data, position)
+    return base_offset, length, epoch, magic, 0
+
+
+def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsError:
+    if magic in {0, 1}:
+        return CorruptRecordsError(
+            f"the records at offset {base_offset} have message format {magic}; only format 2 can be read. "
+            "Nothing was emitted from there on.",
+            condition="UNSUPPORTED_MESSAGE_FORMAT",
+            hint=_UPDATE_HINT,
+            facts={"magic": magic, "base_offset": base_offset, "position": position},
+        )
+    return corrupt(f"its magic byte is {magic}, expected 2", base_offset, position)
+
+
+def _check(header: BatchHeader, floor: int) -> None:
+    """Check what the CRC covers, after the CRC was: the fields may steer offsets and allocation only then."""
+    base, position = header.base_offset, header.start
+    if base < 0 or header.last_offset_delta < 0 or header.last_offset >= MAX_OFFSET:
+        raise corrupt(f"its last offset delta is {header.last_offset_delta}", base, position)
+    if base <= floor:
+        raise corrupt(f"it goes back: the batch before it ends at offset {floor}", base, position)
+    body = header.end - header.start - HEADER_BYTES
+    count = header.count
+    if count < 0 or count > header.last_offset_delta + 1:
+        raise corrupt(f"it claims {count} records for {header.last_offset_delta + 1} offsets", base, position)
+    if (count == 0) != (body == 0):
+        raise corrupt(f"it claims {count} records in {body} bytes", base, position)
+    if header.attributes & CODEC_MASK == 0 and count > body // MIN_RECORD_BYTES:
+        raise corrupt(f"it claims {count} records in {body} bytes", base, position)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a cheap walk over batch headers finds.
+
+    Attributes:
+        next_offset: the position after the last complete batch; the position asked for when there is none behind it.
+        complete_bytes: how many bytes the complete batches take; what follows is a cut-off tail.
+        batches: how many complete batches there are.
+        records: the sum of their record counts, control records and invisible records included.
+    """
+
+    next_offset: int
+    complete_bytes: int
+    batches: int
+    records: int
+
+
+def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
+    """Walk over the batch headers of a fetch answer, so that the next fetch can be sent before this one is decoded.
+
+    No checksum is verified: a position found here is a guess that decoding confirms or refuses. Malformed bytes end
+    the walk without an error, which is decoding's to raise.
+
+    Runs on: executor, once a fetch answer; does not block.
+
+    Args:
+        records: the record bytes of one partition.
+        position: the offset that was fetched.
+    """
+    data = memoryview(records).cast("B")
+    total = len(data)
+    at = batches = count = 0
+    next_offset = position
+    while total - at >= HEADER_BYTES:
+        base_offset, length, _epoch, magic, _crc = _START.unpack_from(data, at)
+        if magic != 2 or length < MIN_LENGTH or length + LENGTH_OVERHEAD > total - at or base_offset < 0:
+            break
+        (last_delta,) = struct.unpack_from(">i", data, at + 23)
+        (batch_count,) = struct.unpack_from(">i", data, at + 57)
+        if last_delta < 0 or batch_count < 0 or base_offset + last_delta >= MAX_OFFSET:
+            break
+        next_offset = max(next_offset, base_offset + last_delta + 1)
+        at += LENGTH_OVERHEAD + length
+        batches += 1
+        count += batch_count
+    return Scan(next_offset, at, batches, count)

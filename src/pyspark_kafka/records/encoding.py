@@ -1,0 +1,359 @@
+"""Arrow columns to record batches, and what a producer patches into them later.
+
+Rows are written by the kernel; here are the choice of buffers, the batch header and the text of errors. Layer: records.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.records import _variant
+from pyspark_kafka.records.arrow_bytes import bytes_column, list_column
+from pyspark_kafka.records.batch_header import CRC_START, HEADER_BYTES, LENGTH_OVERHEAD, TRANSACTIONAL
+from pyspark_kafka.records.checksum import crc32c, replace_prefix
+from pyspark_kafka.records.compression import CODEC_NAMES, compress
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_MAX_BATCH_BYTES = 2**31 - 1
+# The most that a record takes beyond its bytes: length, attributes, time delta, offset delta, three lengths or counts.
+_RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
+_HEADER_OVERHEAD = 5 + 5
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_COVERED_HEADER_BYTES = HEADER_BYTES - CRC_START
+_ATTRIBUTES_AT = 21
+_PRODUCER_AT = 43
+
+
+class RecordColumns:
+    """Columns of records made ready for encoding: buffers of `key`, `value`, `headers` and `timestamp`.
+
+    Build one a batch of rows and encode any number of selections from it. Not to be shared by threads: it owns the
+    working space of its encodings.
+
+    Runs on: executor.
+
+    Args:
+        key: string or binary array of any kind; no keys when None.
+        value: likewise.
+        headers: array of list<struct<key, value>>; no headers when None. A null list means no headers.
+        timestamps: int64 milliseconds or an Arrow timestamp; a null takes the constant.
+        timestamp_ms: the timestamp of all rows when there is no column; the current time when None.
+        num_rows: how many rows there are, for when no column says it.
+
+    Raises:
+        SchemaError: a column has a type that cannot be sent, or columns differ in length.
+        RecordError: a header key is null.
+    """
+
+    def __init__(
+        self,
+        key: pa.Array | None,
+        value: pa.Array | None,
+        *,
+        headers: pa.Array | None = None,
+        timestamps: pa.Array | None = None,
+        timestamp_ms: int | None = None,
+        num_rows: int | None = None,
+    ) -> None:
+        kernel = _variant.kernel
+        arrays = [array for array in (key, value, headers, timestamps) if array is not None]
+        self.num_rows = num_rows if num_rows is not None else len(arrays[0]) if arrays else 0
+        if any(len(array) != self.num_rows for array in arrays):
+            raise SchemaError("columns of records differ in length", condition="COLUMN_LENGTHS_DIFFER")
+        keys, key_bytes = bytes_column(key, "key")
+        values, value_bytes = bytes_column(value, "value")
+        self._encoder = kernel.RowEncoder(keys, values)
+        # Upper bound of the encoded size of all rows together.
+        self.max_bytes = self.num_rows * _RECORD_OVERHEAD + key_bytes + value_bytes
+        if headers is not None and headers.null_count < len(headers):
+            rows, header_keys, header_values, count, header_bytes = list_column(headers)
+            self._encoder.set_headers(rows, header_keys, header_values)
+            self.max_bytes += header_bytes + count * _HEADER_OVERHEAD
+        constant = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
+        self._encoder.set_constant_time(constant)
+        if timestamps is not None:
+            times = _milliseconds(timestamps, constant)
+            self._encoder.set_times(memoryview(times.buffers()[1] or bytes(8)).cast("B").cast("q"), times.offset)
+        self._scratch = memoryview(b"")
+
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch, *, timestamp_ms: int | None = None) -> RecordColumns:
+        """Take the columns named key, value, headers and timestamp of a batch; the others are not looked at."""
+
+        def column(name: str) -> pa.Array | None:
+            return batch.column(name) if name in batch.schema.names else None
+
+        return cls(
+            column("key"),
+            column("value"),
+            headers=column("headers"),
+            timestamps=column("timestamp"),
+            timestamp_ms=timestamp_ms,
+            num_rows=batch.num_rows,
+        )
+
+    def write(self, indices: memoryview | None, start: int, stop: int, capacity: int) -> tuple[memoryview, Any]:
+        """Write rows into the working space while they fit in `capacity` bytes; give the bytes and the counts."""
+        room = min(capacity, self.max_bytes)
+        slack = int(_variant.kernel.SLACK)
+        if len(self._scratch) < room + slack:
+            self._scratch = memoryview(pa.allocate_buffer(room + slack)).cast("B")
+        self._encoder.write(self._scratch, room, indices, start, stop)
+        result = self._encoder.result()
+        return self._scratch[: result[1]], result
+
+
+def _milliseconds(times: pa.Array, constant: int) -> pa.Array:
+    if pa.types.is_timestamp(times.type):
+        per_ms = {"s": None, "ms": 1, "us": 1000, "ns": 1_000_000}[times.type.unit]
+        numbers = times.view(pa.int64()) if per_ms else times.cast(pa.timestamp("ms", times.type.tz)).view(pa.int64())
+        if per_ms and per_ms > 1:
+            # Towards the past, as Java's floorDiv: integer division alone rounds towards 1970.
+            quotient = pc.divide(numbers, per_ms)
+            goes_up = pc.and_(pc.less(numbers, 0), pc.not_equal(pc.multiply(quotient, per_ms), numbers))
+            numbers = pc.subtract(quotient, goes_up.cast(pa.int64()))
+    elif pa.types.is_integer(times.type):
+        numbers = times.cast(pa.int64())
+    else:
+        raise SchemaError(
+            f"column 'timestamp' has type {times.type}; expected a timestamp, or int64 milliseconds",
+            condition="COLUMN_TYPE",
+            facts={"column": "timestamp", "type": times.type},
+        )
+    return numbers.fill_null(constant) if numbers.null_count else numbers
+
+
+def encode_rows(
+    columns: RecordColumns,
+    indices: Buffer | None,
+    start: int,
+    stop: int,
+    *,
+    max_batch_bytes: int,
+    compression: str = "none",
+    compression_level: int | None = None,
+) -> tuple[bytearray, int]:
+    """Encode as many rows as fit into one record batch.
+
+    Rows are `indices[start:stop]`, or `start` to `stop` themselves when there are no indices. The batch has base
+    offset 0, deltas without holes, and no producer: `patch_header` gives it one.
+
+    Runs on: executor; does not block.
+
+    Args:
+        columns: the rows.
+        indices: int32 row numbers, a buffer.
+        start: the first position.
+        stop: the position behind the last.
+        max_batch_bytes: the most bytes of the batch before compression, header included.
+        compression: one of none, gzip, snappy, lz4, zstd.
+        compression_level: the codec's level; None for its usual one.
+
+    Returns:
+        The batch's bytes, and how many positions were consumed: at least one, unless `start == stop`.
+
+    Raises:
+        RecordError: the first row alone exceeds `max_batch_bytes`; the text names its row.
+        ValueError: an unknown codec, or positions outside the rows.
+    """
+    if compression not in CODEC_NAMES:
+        raise ValueError(f"unknown compression {compression!r}; known are {', '.join(CODEC_NAMES)}")
+    view = None if indices is None else _int32_view(indices)
+    if not 0 <= start <= stop <= (columns.num_rows if view is None else len(view)):
+        raise ValueError(f"positions [{start}, {stop}) lie outside the rows")
+    if view is not None:
+        _check_indices(view, start, stop, columns.num_rows)
+    capacity = min(max_batch_bytes, _MAX_BATCH_BYTES) - HEADER_BYTES
+    section, (rows, _, base_time, max_time, needed) = columns.write(view, start, stop, capacity)
+    if rows == 0 and start < stop:
+        row = start if view is None else view[start]
+        raise RecordError(
+            f"row {row} needs {needed + HEADER_BYTES} bytes as a record, more than the {max_batch_bytes} allowed for "
+            "a batch. The row was not sent.",
+            condition="RECORD_TOO_LARGE",
+            hint="Raise kafka.max.request.size, and the topic's max.message.bytes, or send smaller values.",
+            facts={"row": row, "bytes": needed + HEADER_BYTES, "max_batch_bytes": max_batch_bytes},
+        )
+    return _frame(section, rows, base_time, max_time, compression, compression_level), rows
+
+
+def encode(
+    batch: pa.RecordBatch,
+    *,
+    compression: str = "none",
+    compression_level: int | None = None,
+    timestamp_ms: int | None = None,
+    base_offset: int = 0,
+) -> bytes:
+    """Encode all rows of an Arrow batch into one record batch; nothing for a batch without rows.
+
+    Runs on: executor; does not block.
+
+    Args:
+        batch: columns key, value, headers, timestamp, each optional; see `RecordColumns`.
+        compression: one of none, gzip, snappy, lz4, zstd.
+        compression_level: the codec's level; None for its usual one.
+        timestamp_ms: the timestamp of all rows when there is no column; the current time when None.
+        base_offset: the offset of the first record; brokers want 0 and assign their own.
+
+    Raises:
+        RecordError: the rows need more than 2 GiB.
+        SchemaError: a column has a type that cannot be sent.
+        ValueError: an unknown codec.
+    """
+    columns = RecordColumns.from_batch(batch, timestamp_ms=timestamp_ms)
+    if columns.num_rows == 0:
+        return b""
+    encoded, rows = encode_rows(
+        columns,
+        None,
+        0,
+        columns.num_rows,
+        max_batch_bytes=_MAX_BATCH_BYTES,
+        compression=compression,
+        compression_level=compression_level,
+    )
+    if rows < columns.num_rows:
+        raise RecordError(
+            f"{columns.num_rows} rows need more than the 2 GiB of one record batch. Nothing was encoded.",
+            condition="BATCH_TOO_LARGE",
+            hint="Use encode_rows, which cuts into batches.",
+            facts={"rows": columns.num_rows},
+        )
+    struct.pack_into(">q", encoded, 0, base_offset)
+    return bytes(encoded)
+
+
+def patch_header(
+    batch: bytearray, *, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool = False
+) -> None:
+    """Write a producer's identity into an encoded batch, in place, and set its checksum right.
+
+    The records are not read again: the checksum follows from the header's change.
+
+    Runs on: executor and driver; does not block.
+
+    Args:
+        batch: one record batch, as `encode_rows` gave it.
+        producer_id: -1 for none.
+        producer_epoch: -1 for none.
+        base_sequence: the sequence number of the first record; -1 for none.
+        transactional: whether the batch is part of a transaction.
+    """
+    old = bytes(batch[CRC_START:HEADER_BYTES])
+    (crc,) = struct.unpack_from(">I", batch, CRC_START - 4)
+    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
+    attributes = attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL
+    struct.pack_into(">h", batch, _ATTRIBUTES_AT, attributes)
+    struct.pack_into(">qhi", batch, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    new = bytes(batch[CRC_START:HEADER_BYTES])
+    struct.pack_into(">I", batch, CRC_START - 4, replace_prefix(crc, old, new, len(batch) - HEADER_BYTES))
+
+
+def murmur2_partitions(keys: pa.Array, partition_count: int) -> pa.Array:
+    """Give each key's partition as Java's default partitioner chooses it; -1 for a null key.
+
+    Runs on: executor; does not block.
+
+    Shape: int32, as long as `keys`, without nulls; `toPositive(murmur2(key)) % partition_count`.
+
+    Raises:
+        SchemaError: keys are neither strings nor binary.
+        ValueError: `partition_count` is not positive.
+
+    Source: Java `BuiltInPartitioner.partitionForKey`.
+    """
+    if not 0 < partition_count < 2**31:
+        raise ValueError(f"there cannot be {partition_count} partitions")
+    column, _ = bytes_column(keys, "key")
+    out = pa.allocate_buffer(4 * len(keys))
+    view = memoryview(out).cast("B").cast("i")
+    if column is None:
+        view[:] = memoryview(b"\xff" * (4 * len(keys))).cast("i")
+    elif len(keys):
+        _variant.kernel.murmur2_partitions(column, partition_count, view)
+    return pa.Array.from_buffers(pa.int32(), len(keys), [None, out], 0)
+
+
+def group_by_partition(partitions: pa.Array, partition_count: int) -> tuple[memoryview, tuple[int, ...]]:
+    """Sort row numbers by their partition, keeping the order of rows inside each.
+
+    Runs on: executor; does not block.
+
+    Returns:
+        Row numbers as an int32 view for `encode_rows`, and `partition_count + 1` bounds: partition p has the row
+        numbers at positions [bounds[p], bounds[p + 1]).
+
+    Raises:
+        RecordError: a row's partition is null or not in [0, partition_count).
+        ValueError: `partitions` is not an int32 array.
+    """
+    if partitions.type != pa.int32():
+        raise ValueError(f"partitions have type {partitions.type}, expected int32")
+    rows = len(partitions)
+    numbers = partitions.fill_null(-1) if partitions.null_count else partitions
+    bounds = memoryview(bytearray(8 * (partition_count + 1))).cast("q")
+    indices = memoryview(pa.allocate_buffer(4 * rows)).cast("B").cast("i")
+    if rows:
+        view = memoryview(numbers.buffers()[1]).cast("B").cast("i")[numbers.offset : numbers.offset + rows]
+        cursors = memoryview(bytearray(8 * max(partition_count, 1))).cast("q")
+        wrong = _variant.kernel.group_by_partition(view, rows, partition_count, indices, bounds, cursors)
+        if wrong >= 0:
+            raise RecordError(
+                f"row {wrong} is for partition {partitions[wrong].as_py()}, but the topic has {partition_count} "
+                "partitions, counted from 0. The row was not sent.",
+                condition="PARTITION_OUT_OF_RANGE",
+                facts={"row": wrong, "partition": partitions[wrong].as_py(), "partition_count": partition_count},
+            )
+    return indices, tuple(bounds.tolist())
+
+
+def _int32_view(indices: Buffer) -> memoryview:
+    view = memoryview(indices)
+    return view if view.format == "i" else view.cast("B").cast("i")
+
+
+def _check_indices(view: memoryview, start: int, stop: int, num_rows: int) -> None:
+    """Refuse row numbers outside the columns: the kernel trusts them."""
+    if start < stop:
+        chosen = pa.Array.from_buffers(pa.int32(), stop - start, [None, pa.py_buffer(view[start:stop])], 0)
+        found = pc.min_max(chosen)
+        if found["min"].as_py() < 0 or found["max"].as_py() >= num_rows:
+            raise ValueError(f"indices lie outside the {num_rows} rows")
+
+
+def _frame(
+    section: memoryview, rows: int, base_time: int, max_time: int, compression: str, level: int | None
+) -> bytearray:
+    """Put the header before a records section, compressed if asked."""
+    codec = CODEC_NAMES.index(compression)
+    body = memoryview(compress(compression, section, level)) if codec and rows else section
+    batch = bytearray(HEADER_BYTES + len(body))
+    batch[HEADER_BYTES:] = body
+    _HEADER.pack_into(
+        batch,
+        0,
+        0,  # base offset: the broker's to assign
+        len(batch) - LENGTH_OVERHEAD,
+        -1,  # leader epoch
+        2,
+        0,  # checksum, below
+        codec,
+        max(rows - 1, 0),
+        base_time,
+        max_time,
+        -1,
+        -1,
+        -1,
+        rows,
+    )
+    struct.pack_into(">I", batch, CRC_START - 4, crc32c(memoryview(batch)[CRC_START:]))
+    return batch
