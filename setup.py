@@ -11,7 +11,7 @@ import sys
 
 from setuptools import Extension, setup
 
-KERNEL = "src/pyspark_kafka/records/_kernel.py"
+KERNEL = ("_kernel_read", "_kernel_write")
 
 
 def extensions() -> list[Extension]:
@@ -19,13 +19,21 @@ def extensions() -> list[Extension]:
     if os.environ.get("PYSPARK_KAFKA_PURE_PYTHON") == "1":
         return []
     try:
-        from Cython.Build import cythonize
+        from Cython.Build import cythonize  # noqa: PLC0415 - may be missing
     except ImportError:
         sys.stderr.write("pyspark-kafka: Cython is missing, the record codec is installed uncompiled (slow)\n")
         return []
     flags = [] if sys.platform == "win32" else ["-O3"]
-    kernel = Extension("pyspark_kafka.records._kernel", [KERNEL], extra_compile_args=flags, optional=True)
-    built: list[Extension] = cythonize([kernel], language_level=3, build_dir="build")
+    kernel = [
+        Extension(
+            f"pyspark_kafka.records.{name}",
+            [f"src/pyspark_kafka/records/{name}.py"],
+            extra_compile_args=flags,
+            optional=True,
+        )
+        for name in KERNEL
+    ]
+    built: list[Extension] = cythonize(kernel, language_level=3, build_dir="build")
     return built
 
 

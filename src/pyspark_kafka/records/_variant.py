@@ -1,6 +1,6 @@
-"""Which variant of the kernel runs: the compiled extension, or the same source as Python.
+"""Which variant of the kernel runs: the compiled extensions, or the same source as Python.
 
-`kernel` is the module in use; codec functions look it up at call time, so that tests can run both variants in one
+`kernel` is the one in use; codec functions look it up at call time, so that tests can run both variants in one
 process. Layer: records; imports nothing of this package but the kernel.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_NAME = "pyspark_kafka.records._kernel"
+_PACKAGE = "pyspark_kafka.records"
 _FORCE_PURE = "PYSPARK_KAFKA_PURE_PYTHON"
 _HINT = (
     "install a wheel for this platform, or a C compiler and then "
@@ -37,38 +37,49 @@ class CodecInfo:
     hint: str
 
 
-def load_pure_python() -> Any:
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One variant of the kernel's two modules."""
+
+    reading: Any
+    writing: Any
+    compiled: bool
+
+
+def load_pure_python() -> Kernel:
     """Load the kernel's source as Python, even where the compiled variant exists beside it."""
-    name = f"{_NAME}_uncompiled"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("_kernel.py"))
+    return Kernel(_load_source("_kernel_read"), _load_source("_kernel_write"), compiled=False)
+
+
+def load_compiled() -> Kernel | None:
+    """Load the compiled kernel; None where it was not built."""
+    reading = importlib.import_module(f"{_PACKAGE}._kernel_read")
+    writing = importlib.import_module(f"{_PACKAGE}._kernel_write")
+    if any(str(module.__file__).endswith(".py") for module in (reading, writing)):
+        return None
+    return Kernel(reading, writing, compiled=True)
+
+
+def _load_source(name: str) -> Any:
+    full_name = f"{_PACKAGE}.{name}_uncompiled"
+    if full_name in sys.modules:
+        return sys.modules[full_name]
+    spec = importlib.util.spec_from_file_location(full_name, Path(__file__).with_name(f"{name}.py"))
     if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load the record codec's source beside {__file__}")
+        raise ImportError(f"cannot load the record codec's source {name}.py beside {__file__}")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[full_name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def load_compiled() -> Any | None:
-    """Load the compiled kernel; None where it was not built."""
-    module = importlib.import_module(_NAME)
-    return module if is_compiled(module) else None
-
-
-def is_compiled(module: Any) -> bool:
-    """Tell whether a kernel module is the extension."""
-    return not str(module.__file__).endswith(".py")
-
-
-def _load() -> Any:
+def _load() -> Kernel:
     if os.environ.get(_FORCE_PURE) == "1":
         return load_pure_python()
     return load_compiled() or load_pure_python()
 
 
-kernel: Any = _load()
+kernel = _load()
 
 
 def codec_info() -> CodecInfo:
@@ -76,11 +87,10 @@ def codec_info() -> CodecInfo:
 
     Runs on: driver and executor; cheap.
     """
-    compiled = is_compiled(kernel)
-    if compiled:
+    if kernel.compiled:
         hint = ""
     elif os.environ.get(_FORCE_PURE) == "1":
         hint = f"the slow pure-Python codec was asked for: unset {_FORCE_PURE} to use the compiled one"
     else:
         hint = f"the slow pure-Python codec is in use; for the fast one {_HINT}"
-    return CodecInfo(compiled, str(kernel.__file__), hint)
+    return CodecInfo(kernel.compiled, str(kernel.reading.__file__), hint)

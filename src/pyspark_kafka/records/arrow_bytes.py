@@ -13,7 +13,7 @@ from pyspark_kafka.records import _variant
 _NO_DATA = memoryview(bytes(64))
 
 
-def bytes_column(array: pa.Array | None, name: str) -> tuple[Any | None, int]:
+def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, int]:
     """Give a kernel column over a string or binary array, and its bytes; (None, 0) when all is null.
 
     Raises:
@@ -30,7 +30,7 @@ def bytes_column(array: pa.Array | None, name: str) -> tuple[Any | None, int]:
     ends = _ints(offsets, wide=wide)
     first, length = plain.offset, len(plain)
     size = ends[first + length] - ends[first] if length else 0
-    column = _variant.kernel.BytesColumn(
+    column = _variant.kernel.writing.BytesColumn(
         length,
         first,
         ends,
@@ -42,7 +42,7 @@ def bytes_column(array: pa.Array | None, name: str) -> tuple[Any | None, int]:
     return column, size
 
 
-def list_column(headers: pa.Array) -> tuple[Any, Any, Any, int, int]:
+def list_column(headers: Any) -> tuple[Any, Any, Any, int, int]:
     """Give kernel columns over list<struct<key, value>>: rows, keys and values; and how many headers and bytes.
 
     Raises:
@@ -60,7 +60,7 @@ def list_column(headers: pa.Array) -> tuple[Any, Any, Any, int, int]:
     validity, offsets = headers.buffers()[:2]
     ends = _ints(offsets, wide=wide)
     count = ends[headers.offset + len(headers)] - ends[headers.offset]
-    rows = _variant.kernel.BytesColumn(
+    rows = _variant.kernel.writing.BytesColumn(
         len(headers),
         headers.offset,
         ends,
@@ -77,8 +77,8 @@ def list_column(headers: pa.Array) -> tuple[Any, Any, Any, int, int]:
     return rows, key_column, value_column, count, key_bytes + value_bytes
 
 
-def _refuse_null_keys(headers: pa.Array) -> None:
-    structs = headers.flatten()
+def _refuse_null_keys(headers: Any) -> None:
+    structs: Any = headers.flatten()
     if not structs.null_count and not structs.field("key").null_count:
         return
     for row, entries in enumerate(headers.to_pylist()):
@@ -92,17 +92,17 @@ def _refuse_null_keys(headers: pa.Array) -> None:
                 )
 
 
-def _never_absent(array: pa.Array, name: str) -> tuple[Any, int]:
+def _never_absent(array: pa.Array[Any], name: str) -> tuple[Any, int]:
     """As bytes_column, but a column of nulls stays one: it is indexed by header."""
     column, size = bytes_column(array, name)
     if column is None:
         ends = memoryview(bytes(4 * (len(array) + 1))).cast("i")
         nulls = bytes(len(array) // 8 + 1)
-        column = _variant.kernel.BytesColumn(len(array), 0, ends, False, _NO_DATA, 0, nulls)
+        column = _variant.kernel.writing.BytesColumn(len(array), 0, ends, False, _NO_DATA, 0, nulls)
     return column, size
 
 
-def _plain(array: pa.Array, name: str) -> pa.Array:
+def _plain(array: Any, name: str) -> Any:
     kind = array.type
     if isinstance(kind, pa.DictionaryType):
         return _plain(array.dictionary_decode(), name)

@@ -42,8 +42,9 @@ _UPDATE_HINT = (
 class BatchHeader:
     """The fields of one batch's header and where its records section lies in the fetched bytes."""
 
+    start: int
+    end: int
     base_offset: int
-    crc: int
     attributes: int
     last_offset_delta: int
     base_timestamp: int
@@ -52,8 +53,6 @@ class BatchHeader:
     producer_epoch: int
     base_sequence: int
     count: int
-    start: int
-    end: int
 
     @property
     def last_offset(self) -> int:
@@ -117,7 +116,8 @@ class HeaderWalk:
                 found = crc32c(data[position + CRC_START : end])
                 if found != crc:
                     raise corrupt(f"its CRC-32C is {found:#010x}, expected {crc:#010x}", base_offset, position)
-            header = BatchHeader(base_offset, crc, *_COVERED.unpack_from(data, position + CRC_START), position, end)
+            fields: tuple[int, ...] = _COVERED.unpack_from(data, position + CRC_START)
+            header = BatchHeader(position, end, base_offset, *fields)
             _check(header, floor)
             floor = header.last_offset
             position = end

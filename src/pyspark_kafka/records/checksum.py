@@ -24,4 +24,4 @@ def replace_prefix(crc: int, old_prefix: bytes, new_prefix: bytes, rest_length: 
     when `rest_length` zero bytes follow it.
     """
     difference = _crc32c(old_prefix) ^ _crc32c(new_prefix)
-    return crc ^ int(_variant.kernel.shift_crc(difference, rest_length))
+    return crc ^ int(_variant.kernel.writing.shift_crc(difference, rest_length))

@@ -168,13 +168,13 @@ def iter_decode(
     abort_filter = AbortFilter(aborted_transactions) if isolation_level == "read_committed" else None
     decoding = _Decoding(
         memoryview(records).cast("B"),
-        start_offset,
-        MAX_OFFSET if end_offset is None else end_offset,
-        abort_filter,
-        names,
-        max_decompressed_bytes,
-        target_bytes,
-        max(target_rows, 1),
+        start_offset=start_offset,
+        end_offset=MAX_OFFSET if end_offset is None else end_offset,
+        abort_filter=abort_filter,
+        columns=names,
+        max_decompressed_bytes=max_decompressed_bytes,
+        target_bytes=target_bytes,
+        target_rows=max(target_rows, 1),
     )
     return decoding.run(check_crcs=check_crcs)
 
@@ -185,6 +185,7 @@ class _Decoding:
     def __init__(
         self,
         data: memoryview,
+        *,
         start_offset: int,
         end_offset: int,
         abort_filter: AbortFilter | None,
@@ -202,7 +203,7 @@ class _Decoding:
         self._decompressor = Decompressor(max_decompressed_bytes)
         self._target_bytes = max(target_bytes, 1)
         self._target_rows = target_rows
-        self._reader = _variant.kernel.SectionReader()
+        self._reader = _variant.kernel.reading.SectionReader()
         self._source: memoryview | None = None
         self._piece: Piece | None = None
         self._position = start_offset
@@ -269,7 +270,7 @@ class _Decoding:
         )
 
     def _read(self, header: BatchHeader) -> Iterator[Decoded]:
-        kernel = _variant.kernel
+        kernel = _variant.kernel.reading
         base = header.base_offset
         low = max(self._start_offset - base, 0)
         high = min(self._end_offset - base, header.last_offset_delta + 1)
@@ -283,9 +284,9 @@ class _Decoding:
             status = self._reader.read(piece.filled, self._target_rows, self._target_bytes)
             if status == kernel.DONE:
                 return
-            problem, index, delta, at, needed = self._reader.where()
+            _, index, delta, _, needed = where = self._reader.where()
             if status == kernel.CORRUPT:
-                raise _corrupt_record(kernel, problem, index, delta, at, header)
+                raise _corrupt_record(where, header)
             if status == kernel.TIME_RANGE:
                 raise _time_range(base + delta)
             if status == kernel.LIMIT or not self._grown(piece, grow[status], needed):
@@ -311,7 +312,7 @@ class _Decoding:
 
     def _marker_type(self, header: BatchHeader) -> int:
         """Read the type of a control batch's first record; the others mean nothing (R11)."""
-        kernel = _variant.kernel
+        kernel = _variant.kernel.reading
         self._open(header, 0, header.last_offset_delta + 1, with_time=False)
         body = header.end - header.start
         piece = Piece(("key",), 1, body)
@@ -319,8 +320,7 @@ class _Decoding:
         if status == kernel.GROW_KEY and piece.grow_key(self._reader.where()[4]):
             status = self._reader.read(piece.filled, 1, MAX_DATA_BYTES)
         if status == kernel.CORRUPT:
-            problem, index, delta, at, _ = self._reader.where()
-            raise _corrupt_record(kernel, problem, index, delta, at, header)
+            raise _corrupt_record(self._reader.where(), header)
         key = piece.to_batch().column(0)[0].as_py()
         if key is None or len(key) < 4:
             raise corrupt("its control record has a key shorter than 4 bytes", header.base_offset, header.start)
@@ -334,9 +334,9 @@ def _time_bounds(base_time: int, *, log_append: bool) -> tuple[int, int]:
     return max(-_MAX_TIME_MS - base_time, _INT64_MIN), min(_MAX_TIME_MS - base_time, _INT64_MAX)
 
 
-def _corrupt_record(
-    kernel: Any, problem: int, index: int, delta: int, at: int, header: BatchHeader
-) -> CorruptRecordsError:
+def _corrupt_record(where: tuple[int, int, int, int, int], header: BatchHeader) -> CorruptRecordsError:
+    kernel = _variant.kernel.reading
+    problem, index, delta, at, _ = where
     reasons = {
         kernel.BAD_RECORD_LENGTH: "has a length that is malformed or exceeds what remains of the batch",
         kernel.BAD_VARINT: "has a malformed timestamp or offset delta",

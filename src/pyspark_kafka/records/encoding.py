@@ -26,8 +26,8 @@ _MAX_BATCH_BYTES = 2**31 - 1
 # The most that a record takes beyond its bytes: length, attributes, time delta, offset delta, three lengths or counts.
 _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
 _HEADER_OVERHEAD = 5 + 5
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_COVERED_HEADER_BYTES = HEADER_BYTES - CRC_START
+_START = struct.Struct(">qiibI")
+_COVERED = struct.Struct(">hiqqqhii")
 _ATTRIBUTES_AT = 21
 _PRODUCER_AT = 43
 
@@ -55,15 +55,15 @@ class RecordColumns:
 
     def __init__(
         self,
-        key: pa.Array | None,
-        value: pa.Array | None,
+        key: pa.Array[Any] | None,
+        value: pa.Array[Any] | None,
         *,
-        headers: pa.Array | None = None,
-        timestamps: pa.Array | None = None,
+        headers: pa.Array[Any] | None = None,
+        timestamps: pa.Array[Any] | None = None,
         timestamp_ms: int | None = None,
         num_rows: int | None = None,
     ) -> None:
-        kernel = _variant.kernel
+        kernel = _variant.kernel.writing
         arrays = [array for array in (key, value, headers, timestamps) if array is not None]
         self.num_rows = num_rows if num_rows is not None else len(arrays[0]) if arrays else 0
         if any(len(array) != self.num_rows for array in arrays):
@@ -88,7 +88,7 @@ class RecordColumns:
     def from_batch(cls, batch: pa.RecordBatch, *, timestamp_ms: int | None = None) -> RecordColumns:
         """Take the columns named key, value, headers and timestamp of a batch; the others are not looked at."""
 
-        def column(name: str) -> pa.Array | None:
+        def column(name: str) -> pa.Array[Any] | None:
             return batch.column(name) if name in batch.schema.names else None
 
         return cls(
@@ -103,7 +103,7 @@ class RecordColumns:
     def write(self, indices: memoryview | None, start: int, stop: int, capacity: int) -> tuple[memoryview, Any]:
         """Write rows into the working space while they fit in `capacity` bytes; give the bytes and the counts."""
         room = min(capacity, self.max_bytes)
-        slack = int(_variant.kernel.SLACK)
+        slack = int(_variant.kernel.writing.SLACK)
         if len(self._scratch) < room + slack:
             self._scratch = memoryview(pa.allocate_buffer(room + slack)).cast("B")
         self._encoder.write(self._scratch, room, indices, start, stop)
@@ -111,24 +111,31 @@ class RecordColumns:
         return self._scratch[: result[1]], result
 
 
-def _milliseconds(times: pa.Array, constant: int) -> pa.Array:
-    if pa.types.is_timestamp(times.type):
-        per_ms = {"s": None, "ms": 1, "us": 1000, "ns": 1_000_000}[times.type.unit]
-        numbers = times.view(pa.int64()) if per_ms else times.cast(pa.timestamp("ms", times.type.tz)).view(pa.int64())
-        if per_ms and per_ms > 1:
-            # Towards the past, as Java's floorDiv: integer division alone rounds towards 1970.
-            quotient = pc.divide(numbers, per_ms)
-            goes_up = pc.and_(pc.less(numbers, 0), pc.not_equal(pc.multiply(quotient, per_ms), numbers))
-            numbers = pc.subtract(quotient, goes_up.cast(pa.int64()))
-    elif pa.types.is_integer(times.type):
+def _milliseconds(times: Any, constant: int) -> Any:
+    kind = times.type
+    if pa.types.is_timestamp(kind):
+        numbers = times.view(pa.int64())
+        if kind.unit == "s":
+            numbers = pc.multiply_checked(numbers, pa.scalar(1000, pa.int64()))
+        elif kind.unit != "ms":
+            numbers = _floor_divide(numbers, 1000 if kind.unit == "us" else 1_000_000)
+    elif pa.types.is_integer(kind):
         numbers = times.cast(pa.int64())
     else:
         raise SchemaError(
-            f"column 'timestamp' has type {times.type}; expected a timestamp, or int64 milliseconds",
+            f"column 'timestamp' has type {kind}; expected a timestamp, or int64 milliseconds. Nothing was sent.",
             condition="COLUMN_TYPE",
-            facts={"column": "timestamp", "type": times.type},
+            facts={"column": "timestamp", "type": kind},
         )
     return numbers.fill_null(constant) if numbers.null_count else numbers
+
+
+def _floor_divide(numbers: Any, divisor: int) -> Any:
+    """Divide towards the past, as Java's floorDiv: integer division alone goes towards 1970."""
+    by = pa.scalar(divisor, pa.int64())
+    quotient: Any = pc.divide(numbers, by)
+    too_late = pc.greater(pc.multiply(quotient, by), numbers)
+    return pc.subtract(quotient, too_late.cast(pa.int64()))
 
 
 def encode_rows(
@@ -182,7 +189,8 @@ def encode_rows(
             hint="Raise kafka.max.request.size, and the topic's max.message.bytes, or send smaller values.",
             facts={"row": row, "bytes": needed + HEADER_BYTES, "max_batch_bytes": max_batch_bytes},
         )
-    return _frame(section, rows, base_time, max_time, compression, compression_level), rows
+    encoded = _frame(section, rows, (base_time, max_time), compression=compression, level=compression_level)
+    return encoded, rows
 
 
 def encode(
@@ -258,7 +266,7 @@ def patch_header(
     struct.pack_into(">I", batch, CRC_START - 4, replace_prefix(crc, old, new, len(batch) - HEADER_BYTES))
 
 
-def murmur2_partitions(keys: pa.Array, partition_count: int) -> pa.Array:
+def murmur2_partitions(keys: pa.Array[Any], partition_count: int) -> pa.Array[Any]:
     """Give each key's partition as Java's default partitioner chooses it; -1 for a null key.
 
     Runs on: executor; does not block.
@@ -279,11 +287,11 @@ def murmur2_partitions(keys: pa.Array, partition_count: int) -> pa.Array:
     if column is None:
         view[:] = memoryview(b"\xff" * (4 * len(keys))).cast("i")
     elif len(keys):
-        _variant.kernel.murmur2_partitions(column, partition_count, view)
+        _variant.kernel.writing.murmur2_partitions(column, partition_count, view)
     return pa.Array.from_buffers(pa.int32(), len(keys), [None, out], 0)
 
 
-def group_by_partition(partitions: pa.Array, partition_count: int) -> tuple[memoryview, tuple[int, ...]]:
+def group_by_partition(partitions: pa.Array[Any], partition_count: int) -> tuple[memoryview, tuple[int, ...]]:
     """Sort row numbers by their partition, keeping the order of rows inside each.
 
     Runs on: executor; does not block.
@@ -299,13 +307,13 @@ def group_by_partition(partitions: pa.Array, partition_count: int) -> tuple[memo
     if partitions.type != pa.int32():
         raise ValueError(f"partitions have type {partitions.type}, expected int32")
     rows = len(partitions)
-    numbers = partitions.fill_null(-1) if partitions.null_count else partitions
+    numbers: Any = partitions.fill_null(-1) if partitions.null_count else partitions
     bounds = memoryview(bytearray(8 * (partition_count + 1))).cast("q")
     indices = memoryview(pa.allocate_buffer(4 * rows)).cast("B").cast("i")
     if rows:
         view = memoryview(numbers.buffers()[1]).cast("B").cast("i")[numbers.offset : numbers.offset + rows]
         cursors = memoryview(bytearray(8 * max(partition_count, 1))).cast("q")
-        wrong = _variant.kernel.group_by_partition(view, rows, partition_count, indices, bounds, cursors)
+        wrong = _variant.kernel.writing.group_by_partition(view, rows, partition_count, indices, bounds, cursors)
         if wrong >= 0:
             raise RecordError(
                 f"row {wrong} is for partition {partitions[wrong].as_py()}, but the topic has {partition_count} "
@@ -330,30 +338,12 @@ def _check_indices(view: memoryview, start: int, stop: int, num_rows: int) -> No
             raise ValueError(f"indices lie outside the {num_rows} rows")
 
 
-def _frame(
-    section: memoryview, rows: int, base_time: int, max_time: int, compression: str, level: int | None
-) -> bytearray:
+def _frame(section: memoryview, rows: int, times: tuple[int, int], *, compression: str, level: int | None) -> bytearray:
     """Put the header before a records section, compressed if asked."""
     codec = CODEC_NAMES.index(compression)
     body = memoryview(compress(compression, section, level)) if codec and rows else section
-    batch = bytearray(HEADER_BYTES + len(body))
-    batch[HEADER_BYTES:] = body
-    _HEADER.pack_into(
-        batch,
-        0,
-        0,  # base offset: the broker's to assign
-        len(batch) - LENGTH_OVERHEAD,
-        -1,  # leader epoch
-        2,
-        0,  # checksum, below
-        codec,
-        max(rows - 1, 0),
-        base_time,
-        max_time,
-        -1,
-        -1,
-        -1,
-        rows,
-    )
-    struct.pack_into(">I", batch, CRC_START - 4, crc32c(memoryview(batch)[CRC_START:]))
-    return batch
+    covered = _COVERED.pack(codec, max(rows - 1, 0), *times, -1, -1, -1, rows)
+    # Base offset 0 and leader epoch -1: the broker assigns both. The checksum covers what follows it.
+    start = _START.pack(0, HEADER_BYTES - LENGTH_OVERHEAD + len(body), -1, 2, crc32c(body, crc32c(covered)))
+    # join allocates without zeroing, which for a batch of a megabyte would cost more than encoding it did.
+    return bytearray().join((start, covered, body))

@@ -13,7 +13,7 @@ HEADER_TYPE = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field(
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE, nullable=False))
 
 # The columns that a record has by itself; topic and partition are known to whoever fetched it.
-RECORD_FIELDS = {
+RECORD_FIELDS: dict[str, pa.Field[Any]] = {
     "key": pa.field("key", pa.binary()),
     "value": pa.field("value", pa.binary()),
     "offset": pa.field("offset", pa.int64(), nullable=False),
@@ -52,13 +52,13 @@ class _Bytes:
         self.ends_view = memoryview(self.ends).cast("B").cast("i")
         self.ends_view[0] = 0
         self.valid = bytearray(b"\xff") * ((slots + 7) // 8 or 1)
-        self.data = pa.allocate_buffer(capacity + int(_variant.kernel.SLACK))
+        self.data = pa.allocate_buffer(capacity + int(_variant.kernel.reading.SLACK))
         self.data_view = memoryview(self.data).cast("B")
 
     def grow_data(self, used: int, capacity: int) -> None:
         old = self.data_view
         self.capacity = capacity
-        self.data = pa.allocate_buffer(capacity + int(_variant.kernel.SLACK))
+        self.data = pa.allocate_buffer(capacity + int(_variant.kernel.reading.SLACK))
         self.data_view = memoryview(self.data).cast("B")
         self.data_view[:used] = old[:used]
 
@@ -87,7 +87,7 @@ class Piece:
 
     def __init__(self, columns: tuple[str, ...], rows: int, data_bytes: int) -> None:
         self._columns = columns
-        self.filled = _variant.kernel.PieceColumns(rows)
+        self.filled = _variant.kernel.reading.PieceColumns(rows)
         self._key = self._value = self._header_keys = self._header_values = None
         self._offset = self._time = self._type = None
         data_bytes = min(data_bytes, MAX_DATA_BYTES)
@@ -173,7 +173,8 @@ class Piece:
         schema = record_schema(self._columns)
         if not self._columns:
             # A batch of no columns still has rows: that is all a count needs.
-            return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+            rows_only: Any = pa.Array.from_buffers(pa.struct([]), rows, [None])
+            return pa.RecordBatch.from_struct_array(rows_only)
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._columns], schema=schema)
 
     def _headers_array(self) -> Any:
