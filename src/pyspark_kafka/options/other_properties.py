@@ -21,7 +21,7 @@ def _refused(reason: str, *names: str, secret: bool = False, status: Status = St
     return tuple(Option(PREFIX + name, reason, secret=secret, status=status) for name in names)
 
 
-_NO_GROUP = "no consumer group is joined: Spark decides which task reads what"
+_NO_GROUP = "no consumer group is joined, as Spark decides which task reads what"
 _NO_JAVA_TLS = "TLS is OpenSSL's here, not Java's"
 
 NO_EFFECT_PROPERTIES: tuple[Option, ...] = (

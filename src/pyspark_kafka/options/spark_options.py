@@ -211,4 +211,4 @@ HOST_KEYS = frozenset(
         "table_type",
     )
 )
-HOST_PREFIXES = ("option.", "spark.sql.", "__")
+HOST_PREFIXES = ("option.", "spark.sql.")

@@ -93,7 +93,7 @@ def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartiti
         "Nothing was read.",
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, with -1 for latest and -2 for earliest where you do not mind, or "
-        '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted while the query started.',
+        '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.',
         facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )
 

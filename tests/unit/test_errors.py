@@ -1,0 +1,86 @@
+"""Errors cross from Python workers to the JVM as text, and between processes as pickles: both must keep every fact."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from pyspark_kafka import errors
+from pyspark_kafka.errors import BrokerError, ConnectorError, DataLossError, DeadlineError, OptionError
+
+ERROR_CLASSES = sorted(
+    (cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, ConnectorError)),
+    key=lambda cls: cls.__name__,
+)
+# What a class demands beside what all of them take.
+REQUIRED: dict[type[ConnectorError], dict[str, Any]] = {
+    cls: {"code": 29} for cls in ERROR_CLASSES if issubclass(cls, BrokerError)
+}
+
+
+def build(cls: type[ConnectorError]) -> ConnectorError:
+    return cls(
+        "orders-3 [120, 500) failed.",
+        condition="SOME_CONDITION",
+        hint="Do this.",
+        retriable=True,
+        facts={"topic": "orders", "partition": 3},
+        **REQUIRED.get(cls, {}),
+    )
+
+
+def test_the_tree_has_its_classes() -> None:
+    assert {"OptionError", "CheckpointError", "DataLossError", "AccessError", "SetupError"} <= {
+        cls.__name__ for cls in ERROR_CLASSES
+    }
+
+
+@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_pickling_with_its_class_text_and_facts(cls: type[ConnectorError], protocol: int) -> None:
+    error = build(cls)
+    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - our own bytes
+    assert type(back) is cls
+    assert str(back) == str(error)
+    assert vars(back) == vars(error)
+    assert back.facts == {"topic": "orders", "partition": "3"}
+    assert back.retriable is True
+
+
+@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
+def test_an_error_survives_copying(cls: type[ConnectorError]) -> None:
+    assert str(copy.copy(build(cls))) == str(build(cls))
+
+
+@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
+def test_the_text_is_condition_message_hint(cls: type[ConnectorError]) -> None:
+    assert str(build(cls)) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
+
+
+def test_without_a_hint_the_text_ends_with_the_message() -> None:
+    assert str(ConnectorError("It failed.", condition="C")) == "[C] It failed."
+    assert ConnectorError("It failed.", condition="C").retriable is False
+
+
+def test_errors_are_also_the_builtin_ones_that_callers_catch() -> None:
+    assert issubclass(OptionError, ValueError)
+    assert issubclass(DeadlineError, TimeoutError)
+
+
+def test_a_broker_error_keeps_a_code_that_no_table_knows() -> None:
+    error = BrokerError("kafka-1:9092 answered 9999.", code=9999, condition="BROKER_ERROR")
+    assert pickle.loads(pickle.dumps(error)).code == 9999  # noqa: S301 - our own bytes
+
+
+def test_located_keeps_class_facts_and_hint_and_names_the_place() -> None:
+    error = build(DataLossError)
+    located = error.located("kafka-1:9092")
+    assert type(located) is DataLossError
+    assert str(located) == "[SOME_CONDITION] kafka-1:9092: orders-3 [120, 500) failed. Hint: Do this."
+    assert located.facts == error.facts
+    assert str(pickle.loads(pickle.dumps(located))) == str(located)  # noqa: S301 - our own bytes
+    assert str(error) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."

@@ -1,0 +1,174 @@
+"""The JSON of offsets: equal to that of Spark's connector, stable, and strict where it is read back."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import (
+    Earliest,
+    KafkaSourceOffset,
+    Latest,
+    SpecificOffsets,
+    parse_assignment,
+    parse_specific_offsets,
+)
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def test_json_is_compact_with_topics_by_name_and_partitions_by_number() -> None:
+    offset = KafkaSourceOffset({TopicPartition("t", 10): 3, B0: 2**63 - 1, TopicPartition("t", 9): 0})
+    assert offset.json() == '{"b":{"0":9223372036854775807},"t":{"9":0,"10":3}}'
+    assert str(offset) == offset.json()
+
+
+def test_json_of_sparks_own_checkpoint_is_read() -> None:
+    # The text that spark-sql-kafka-0-10 4.2.0 writes into an offset log.
+    offset = KafkaSourceOffset.from_json('{"topic-0":{"0":3,"1":5},"topic-1":{"0":0}}')
+    assert offset.partitions == {
+        TopicPartition("topic-0", 0): 3,
+        TopicPartition("topic-0", 1): 5,
+        TopicPartition("topic-1", 0): 0,
+    }
+
+
+def test_offsets_are_equal_by_value_whatever_the_order_they_were_made_in() -> None:
+    one, other = KafkaSourceOffset({A0: 1, A1: 2}), KafkaSourceOffset({A1: 2, A0: 1})
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.json() == other.json()
+    assert one != KafkaSourceOffset({A0: 1, A1: 3})
+
+
+def test_an_offset_does_not_change_with_the_mapping_it_was_made_from() -> None:
+    partitions = {A0: 1}
+    offset = KafkaSourceOffset(partitions)
+    partitions[A0] = 5
+    assert offset.partitions == {A0: 1}
+
+
+def test_dict_and_pickle_round_trips() -> None:
+    offset = KafkaSourceOffset({A0: 1, B0: 2})
+    assert offset.to_dict() == {"a": {"0": 1}, "b": {"0": 2}}
+    assert KafkaSourceOffset.from_dict(offset.to_dict()) == offset
+    assert pickle.loads(pickle.dumps(offset)) == offset  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is not JSON"),
+        ("{", "it is not JSON"),
+        ("[1]", "the outermost JSON value must be an object"),
+        ('"earliest"', "the outermost JSON value must be an object"),
+        ('{"a":1}', "topic 'a' must have an object"),
+        ('{"a":"earliest"}', "topic 'a' must have an object"),
+        ('{"a":{"0":-1}}', "a-0 has '-1' where an offset"),
+        ('{"a":{"0":-2}}', "a-0 has '-2' where an offset"),
+        ('{"a":{"0":1.0}}', "a-0 has '1.0' where an offset"),
+        ('{"a":{"0":"1"}}', "a-0 has '1' where an offset"),
+        ('{"a":{"0":true}}', "a-0 has 'True' where an offset"),
+        ('{"a":{"0":null}}', "a-0 has 'None' where an offset"),
+        ('{"a":{"0":9223372036854775808}}', "a-0 has '9223372036854775808' where an offset"),
+        ('{"a":{"0":NaN}}', "NaN is not a number of JSON"),
+        ('{"a":{"0":1' + "0" * 30 + "}}", "does not fit in 64 bits"),
+        ('{"a":{"01":1}}', "topic 'a' has '01' as a partition number"),
+        ('{"a":{"-1":1}}', "topic 'a' has '-1' as a partition number"),
+        ('{"a":{"٣":1}}', "as a partition number"),
+        ('{"a":{"2147483648":1}}', "topic 'a' has '2147483648' as a partition number"),
+        ('{"":{"0":1}}', "'' is not a topic name"),
+        ('{"a":{"0":1,"0":2}}', "'0' stands in it twice"),
+        ('{"a":{"0":1},"a":{"1":2}}', "'a' stands in it twice"),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_checkpoint_offset_that_is_no_offset_is_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        KafkaSourceOffset.from_json(text)
+    assert caught.value.condition == "CHECKPOINT_OFFSET_INVALID"
+    assert reason in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_checkpoint_error_has_its_text() -> None:
+    with pytest.raises(CheckpointError) as caught:
+        KafkaSourceOffset.from_json('{"a":{"0":-1}}')
+    assert str(caught.value) == (
+        '[CHECKPOINT_OFFSET_INVALID] The source offset \'{"a":{"0":-1}}\' of the checkpoint cannot be read: a-0 has '
+        "'-1' where an offset, a whole number from 0, must be. Nothing was read. Hint: An offset of a Kafka source "
+        'looks like {"topicA":{"0":23,"1":40}}. Restore the checkpoint from a copy, or start the query with a new '
+        "checkpointLocation."
+    )
+
+
+@pytest.mark.parametrize("nested", [{"a": {0: 1}}, {"a": [1]}, {1: {"0": 1}}, {"a": {"0": None}}])
+def test_a_checkpoint_mapping_of_another_shape_is_refused(nested: dict[str, object]) -> None:
+    with pytest.raises(CheckpointError, match="CHECKPOINT_OFFSET_INVALID"):
+        KafkaSourceOffset.from_dict(nested)
+
+
+def test_option_offsets_have_numbers_sentinels_and_words_for_topics() -> None:
+    parsed = parse_specific_offsets('{"a":{"0":23,"1":-1},"b":{"0":-2},"c":"Earliest","d":" LATEST "}')
+    assert parsed.partitions == {A0: 23, A1: Latest(), B0: Earliest()}
+    assert parsed.topics == {"c": Earliest(), "d": Latest()}
+
+
+def test_specific_offsets_are_values() -> None:
+    one, other = SpecificOffsets({A0: 1, A1: Latest()}), SpecificOffsets({A1: Latest(), A0: 1})
+    assert one == other
+    assert hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{}", "it names no partition"),
+        ('{"a":{}}', "it names no partition"),
+        ('"earliest"', "the outermost JSON value must be an object"),
+        ('{"a":{"0":-3}}', "a-0 has '-3'; a partition takes"),
+        ('{"a":{"0":"earliest"}}', "a-0 has 'earliest'; a partition takes"),
+        ('{"a":["0"]}', "topic 'a' must have an object"),
+        ('{"a":"newest"}', "topic 'a' has 'newest'; a topic takes"),
+        ('{"a":"earliest","a":{"0":1}}', "'a' has both a topic-level offset and offsets by partition"),
+        ('{"a":{"0":1},"a":"earliest"}', "'a' has both a topic-level offset and offsets by partition"),
+        ('{"a":"earliest","a":"latest"}', "'a' stands in it twice"),
+        ('{"":"earliest"}', "'' is not a topic name"),
+        ("earliest", "it is not JSON"),
+    ],
+)
+def test_option_offsets_that_do_not_fit_are_refused_with_example_text_and_reason(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r"expected e\.g\. ") as caught:
+        parse_specific_offsets(text)
+    assert f"got '{text}'" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_assignment_is_sorted() -> None:
+    assert parse_assignment('{"b":[0],"a":[1,0]}') == (A0, A1, B0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a", "it is not JSON"),
+        ("[]", "the outermost JSON value must be an object"),
+        ("{}", "it names no partition"),
+        ('{"a":[]}', "it names no partition"),
+        ('{"a":0}', "topic 'a' must have a list"),
+        ('{"a":["0"]}', "topic 'a' lists '0' as a partition"),
+        ('{"a":[-1]}', "topic 'a' lists '-1' as a partition"),
+        ('{"a":[true]}', "topic 'a' lists 'True' as a partition"),
+        ('{"a":[2147483648]}', "topic 'a' lists '2147483648' as a partition"),
+        ('{"a":[1,1]}', "a-1 is listed twice"),
+    ],
+)
+def test_an_assignment_that_does_not_fit_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r"expected e\.g\. ") as caught:
+        parse_assignment(text)
+    assert reason in str(caught.value)
