@@ -131,9 +131,10 @@ def test_a_plan_can_be_pickled() -> None:
         (
             DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[3], 120, 20),
             (
-                f"[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] {LOST}orders-3: the offset to go on from was 120, but the log "
-                "now ends at 20; the topic may have been deleted and created again, or the start offset of the first batch "
-                f"is too high. This batch has read nothing yet.{HINT}"
+                f"[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] {LOST}"
+                f"orders-3: the offset to go on from was 120, but the log "
+                "now ends at 20; the topic may have been deleted and created again, or the start offset of the first "
+                f"batch is too high. This batch has read nothing yet.{HINT}"
             ),
         ),
         (
@@ -146,7 +147,8 @@ def test_a_plan_can_be_pickled() -> None:
         (
             DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, P[3]),
             (
-                f"[KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS] {LOST}orders-3: the first offset of the new "
+                f"[KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS] {LOST}"
+                f"orders-3: the first offset of the new "
                 f"partition cannot be found, it may have been deleted. This batch has read nothing yet.{HINT}"
             ),
         ),
