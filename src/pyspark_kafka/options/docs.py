@@ -54,7 +54,8 @@ def _used_table(options: Iterable[Option]) -> Iterable[str]:
     yield "| --- | --- | --- | --- | --- |"
     for option in options:
         if option.status is Status.USED:
-            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), option.doc)
+            doc = f"{option.doc} Never shown in logs and errors." if option.secret else option.doc
+            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), doc)
             yield f"| {' | '.join(map(_escape, cells))} |"
 
 
