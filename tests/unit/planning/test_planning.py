@@ -92,10 +92,12 @@ def test_a_new_partition_is_read_from_its_first_offset() -> None:
     assert plan_ranges({P[0]: 1}, {P[0]: 1, P[1]: 4}, {P[1]: 0}) == Plan((OffsetRange(P[1], 0, 4),), ())
 
 
-def test_a_new_partition_that_begins_later_is_reported_and_read_from_there() -> None:
-    plan = plan_ranges({}, {P[1]: 14}, {P[1]: 10})
-    assert plan.ranges == (OffsetRange(P[1], 10, 14),)
-    assert plan.findings == (DataLoss(DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO, P[1], 0, 10),)
+@pytest.mark.parametrize("first", [1, 10])
+def test_a_new_partition_that_begins_later_is_reported_and_read_from_there(first: int) -> None:
+    plan = plan_ranges({}, {P[1]: 14}, {P[1]: first})
+    assert plan.ranges == (OffsetRange(P[1], first, 14),)
+    kind = DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO
+    assert plan.findings == (DataLoss(kind, P[1], 0, first),)
 
 
 def test_a_new_partition_without_first_offset_is_reported_and_left_out() -> None:
