@@ -1,0 +1,310 @@
+"""A cluster in memory for producers: connections without sockets, a clock that a test moves, faults in a script.
+
+Requests arrive as the bytes that a socket would get and are decoded with kafka-python, so their encoding is checked on
+the way. `PartitionLog` follows the brokers' rules for sequences.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, ProduceResponse
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.errors import ConnectorError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.records import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark_kafka.client.cluster import KafkaClient
+
+SEQUENCES = 1 << 31
+OUT_OF_ORDER = 45
+
+
+def batch_of(*values: bytes, size: int = 0) -> bytearray:
+    """Encode one record batch; `size` pads the first value."""
+    padded = [values[0].ljust(size, b"."), *values[1:]]
+    return bytearray(encode(pa.record_batch({"value": pa.array(padded, pa.binary())}), timestamp_ms=0))
+
+
+@dataclass
+class PartitionLog:
+    """One partition of a leader: what was appended, and the last five batches of the producer.
+
+    Source: Kafka `ProducerStateEntry.findDuplicateBatch`, `ProducerAppendInfo.checkSequence`. As there, a log without
+    a state of the producer takes any sequence.
+    """
+
+    appended: list[Any] = field(default_factory=list)
+    last_sequences: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=5))
+
+    def append(self, base_sequence: int, record_count: int, content: Any) -> int:
+        """Append, or recognize a duplicate, or refuse; gives the error code."""
+        last = (base_sequence + record_count - 1) % SEQUENCES
+        if base_sequence >= 0:
+            if (base_sequence, last) in self.last_sequences:
+                return 0
+            if self.last_sequences and base_sequence != (self.last_sequences[-1][1] + 1) % SEQUENCES:
+                return OUT_OF_ORDER
+            self.last_sequences.append((base_sequence, last))
+        self.appended.append(content)
+        return 0
+
+
+class Clock:
+    """Seconds that pass only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 1e-4)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to one produce request instead of the usual.
+
+    Attributes:
+        appends: whether the records get into the log.
+        code: what is answered for every partition of the request; None takes the log's own answer.
+        answer: whether it is answered at all…
+        closes: …or the connection is closed instead.
+        only: the partition that `code` is for; the others are treated as usual.
+    """
+
+    appends: bool = True
+    code: int | None = None
+    answer: bool = True
+    closes: bool = False
+    only: int | None = None
+    message: str | None = None
+    record_errors: tuple[tuple[int, str | None], ...] = ()
+    throttle_ms: int = 0
+
+
+LOST_REPLY = Fault(answer=False, closes=True)
+LOST_REQUEST = Fault(appends=False, answer=False, closes=True)
+SILENCE = Fault(answer=False)
+
+
+class FakeConnection:
+    """A connection to one broker of a `FakeCluster`."""
+
+    def __init__(self, cluster: FakeCluster, broker_id: int) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.address = f"broker-{broker_id}:9092"
+        self.closed = False
+        self._frame = b""
+        self._version = 0
+        self._answers: deque[Any] = deque()
+
+    def send(self, request: Any, *, max_version: int, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self._check_open()
+        self._version = min(max_version, self.cluster.produce_version)
+        request.API_VERSION = self._version
+        request.with_header(correlation_id=7, client_id="test")
+        self._frame = bytes(request.encode(framed=True, header=True))
+
+    def send_frame(self, *parts: bytes, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self._check_open()
+        frame = b"".join([self._frame, *map(bytes, parts)])
+        assert len(frame) == struct.unpack_from(">i", frame)[0] + 4
+        request = ProduceRequest.decode(frame, version=self._version, header=True, framed=True)
+        self.cluster.requests.append((self.broker_id, request))
+        answer = self.cluster.produce(self.broker_id, request, self)
+        if answer is not None:
+            self._answers.append(answer)
+
+    def readable(self, timeout_s: float) -> bool:
+        self._check_open()
+        if self._answers:
+            return True
+        if timeout_s > 0:
+            self.cluster.clock.sleep(timeout_s)
+        return False
+
+    def receive(self, deadline: Deadline) -> Any:
+        assert not deadline.expired
+        answer = self._answers.popleft()
+        if isinstance(answer, ConnectorError):
+            self.closed = True
+            raise answer
+        return answer
+
+    def call(self, request: Any, deadline: Deadline, *, max_version: int) -> Any:
+        assert not deadline.expired
+        assert request.transactional_id is None
+        assert max_version == 5
+        code = self.cluster.init_codes.popleft() if self.cluster.init_codes else 0
+        return InitProducerIdResponse(
+            error_code=code, producer_id=self.cluster.producer_id, producer_epoch=0, throttle_time_ms=0
+        )
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise TransportError(f"The connection to {self.address} is closed.", condition="CONNECTION_CLOSED")
+
+    def lose(self) -> None:
+        """Let the reader find the end of the stream."""
+        self._answers.append(
+            TransportError(f"The connection to {self.address} was lost.", condition="CONNECTION_LOST", retriable=True)
+        )
+
+
+class FakeCluster:
+    """Brokers, topics and logs; `faults` are taken one a produce request, in order."""
+
+    def __init__(self, partitions: int = 2, *, topic: str = "orders", brokers: int = 1) -> None:
+        self.clock = Clock()
+        self.topic = topic
+        self.partitions = partitions
+        self.leaders = {TopicPartition(topic, number): number % brokers for number in range(partitions)}
+        self.brokers = dict.fromkeys(range(brokers))
+        self.logs: dict[TopicPartition, PartitionLog] = {
+            TopicPartition(topic, number): PartitionLog() for number in range(partitions)
+        }
+        self.faults: deque[Fault | None] = deque()
+        self.requests: list[tuple[int, Any]] = []
+        self.connections: list[FakeConnection] = []
+        self.given_back: list[FakeConnection] = []
+        self.init_codes: deque[int] = deque()
+        self.metadata_errors: deque[ConnectorError] = deque()
+        self.topic_codes: deque[int] = deque()
+        self.borrow_errors: deque[ConnectorError] = deque()
+        self.before_produce: Callable[[], None] | None = None
+        self.producer_id = 4711
+        self.produce_version = 12
+        self.lookups = 0
+
+    def values(self, number: int) -> list[bytes]:
+        """Give the values in one partition's log, in their order."""
+        return [value for content in self.logs[TopicPartition(self.topic, number)].appended for value in content]
+
+    # What KafkaClient offers to a producer.
+
+    @property
+    def options(self) -> ConnectionOptions:
+        return ConnectionOptions((("broker-0", 9092),))
+
+    def as_client(self) -> KafkaClient:
+        return cast("KafkaClient", self)
+
+    def backoff(self) -> Backoff:
+        return Backoff(100, 1_000, rng=lambda: 0.5)
+
+    def deadline(self) -> Deadline:
+        return Deadline(25_000, clock=self.clock, sleep=self.clock.sleep)
+
+    def metadata(self, topics: Iterable[str], deadline: Deadline | None = None) -> ClusterMetadata:
+        assert deadline is None or not deadline.expired
+        self.lookups += 1
+        if self.metadata_errors:
+            raise self.metadata_errors.popleft()
+        found = {}
+        for name in topics:
+            code = self.topic_codes.popleft() if self.topic_codes else 0
+            if name != self.topic:
+                code = 3
+            partitions = tuple(
+                PartitionMetadata(topic_partition, leader) for topic_partition, leader in sorted(self.leaders.items())
+            )
+            found[name] = TopicMetadata(name, partitions=() if code else partitions, error_code=code)
+        return ClusterMetadata({key: BrokerNode(key, f"broker-{key}", 9092) for key in self.brokers}, found)
+
+    def broker(self, broker_id: int) -> BrokerNode:
+        return BrokerNode(broker_id, f"broker-{broker_id}", 9092)
+
+    def borrow(self, broker_id: int, deadline: Deadline) -> FakeConnection:
+        assert not deadline.expired
+        if self.borrow_errors:
+            raise self.borrow_errors.popleft()
+        connection = FakeConnection(self, broker_id)
+        self.connections.append(connection)
+        return connection
+
+    def give_back(self, broker_id: int, connection: FakeConnection) -> None:
+        assert broker_id == connection.broker_id
+        self.given_back.append(connection)
+
+    def any_connection(self, deadline: Deadline) -> FakeConnection:
+        assert not deadline.expired
+        return FakeConnection(self, 0)
+
+    def retrying(self, step: str, deadline: Deadline, attempt: Callable[[Deadline], Any]) -> Any:
+        assert step
+        while True:
+            try:
+                return attempt(deadline)
+            except ConnectorError as error:  # noqa: PERF203 - a retry loop
+                if not error.retriable:
+                    raise
+                deadline.pause(0.1)
+
+    # The broker's side.
+
+    def produce(self, broker_id: int, request: Any, connection: FakeConnection) -> Any:
+        if self.before_produce is not None:
+            self.before_produce()
+        fault = (self.faults.popleft() if self.faults else None) or Fault()
+        topics = []
+        for topic in request.topic_data:
+            answers = [
+                self._produce_one(broker_id, TopicPartition(topic.name, entry.index), bytes(entry.records), fault)
+                for entry in topic.partition_data
+            ]
+            topics.append(SimpleNamespace(name=topic.name, partition_responses=answers))
+        if fault.closes:
+            connection.lose()
+            return None
+        if request.acks == 0 or not fault.answer:
+            return None
+        return cast("ProduceResponse", SimpleNamespace(responses=topics, throttle_time_ms=fault.throttle_ms))
+
+    def _produce_one(self, broker_id: int, topic_partition: TopicPartition, data: bytes, fault: Fault) -> Any:
+        if fault.only not in (None, topic_partition.partition):
+            fault = Fault()
+        code = 0
+        if topic_partition not in self.leaders:
+            code = 3
+        elif self.leaders[topic_partition] != broker_id:
+            code = 6
+        elif fault.appends:
+            producer_id, epoch, base_sequence, count = struct.unpack_from(">qhii", data, 43)
+            assert (producer_id, epoch) in ((self.producer_id, 0), (-1, -1))
+            code = self.logs[topic_partition].append(base_sequence, count, _values(data))
+        return SimpleNamespace(
+            index=topic_partition.partition,
+            error_code=code if fault.code is None else fault.code,
+            error_message=fault.message,
+            record_errors=[
+                SimpleNamespace(batch_index=index, batch_index_error_message=text)
+                for index, text in fault.record_errors
+            ],
+        )
+
+
+def _values(data: bytes) -> list[bytes]:
+    # Decoding checks the CRC too, which a stamp changes.
+    values = decode(data, start_offset=0, columns=["value"]).batch.column("value").to_pylist()
+    return [bytes(value or b"").rstrip(b".") for value in values]
