@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import time
 import uuid
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 # Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
 os.environ["TZ"] = "UTC"
+time.tzset()
 
 
 class TopicMaker(Protocol):

@@ -116,6 +116,20 @@ def _escape(text: str, *, key: bool = False) -> str:
     return "".join(written)
 
 
+def parse_cluster_id(text: str) -> str | None:
+    r"""Read the cluster's id out of the `meta.properties` of a formatted data directory.
+
+    Example:
+        >>> parse_cluster_id("#\nnode.id=1\ncluster.id=abc\n")
+        'abc'
+    """
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "cluster.id":
+            return value.strip()
+    return None
+
+
 def build_logging_text(version: str) -> tuple[str, str]:
     """Give the JVM flag that names the logging file and the file's text: everything from INFO up to standard output.
 

@@ -29,11 +29,12 @@ from pyspark_kafka.testing.broker_config import (
     build_logging_text,
     build_properties,
     explain_log,
+    parse_cluster_id,
     to_properties_text,
 )
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, kafka_classpath
 from pyspark_kafka.testing.java import find_java
-from pyspark_kafka.testing.readiness import serves_clients
+from pyspark_kafka.testing.readiness import find_cluster
 from pyspark_kafka.testing.supervised import SupervisedProcess
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class EmbeddedKafka:
             address = self._address or _choose_ports(self._port)
             command = self._configure(java, classpath, address)
             self._pid = process.start(command, home / "broker.log")
-            collided = self._await_ready(process, address)
+            collided = self._await_ready(process, address, home)
             if not collided:
                 self._address = address
                 return
@@ -300,10 +301,13 @@ class EmbeddedKafka:
         self._process, self._home = process, home
         return process, home
 
+    def _data_in(self, home: Path) -> Path:
+        return self._data_dir or home / "data"
+
     def _configure(self, java: Path, classpath: str, address: BrokerAddress) -> list[str]:
         """Write the broker's files, format its data directory when that is new, and give its command line."""
         process, home = self._workspace()
-        data = self._data_dir or home / "data"
+        data = self._data_in(home)
         properties = home / "server.properties"
         properties.write_text(
             to_properties_text(
@@ -324,12 +328,13 @@ class EmbeddedKafka:
             _run_format(process, command, home / "format.log")
         return build_java_command(java, classpath, "kafka.Kafka", (str(properties),), heap=self._heap, flags=flags)
 
-    def _await_ready(self, process: SupervisedProcess, address: BrokerAddress) -> bool:
+    def _await_ready(self, process: SupervisedProcess, address: BrokerAddress, home: Path) -> bool:
         """Wait until the broker serves clients; True when it ended because a port is taken.
 
         Raises:
             SetupError: when it ended otherwise, or takes too long.
         """
+        cluster_id = parse_cluster_id((self._data_in(home) / "meta.properties").read_text())
         logged_before = len(self.log)
         end = time.monotonic() + self._start_timeout_s
         while time.monotonic() < end:
@@ -339,7 +344,8 @@ class EmbeddedKafka:
                 if any(text in log for text in _COLLISION_TEXTS):
                     return True
                 raise _start_failed(f"it ended with exit code {code}", log)
-            if serves_clients(HOST, address.port):
+            # Another cluster may answer there, while this broker is about to find its port taken.
+            if find_cluster(HOST, address.port) == cluster_id:
                 return False
             time.sleep(_POLL_S)
         self.kill()

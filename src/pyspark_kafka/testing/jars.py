@@ -78,17 +78,17 @@ def pinned_checksums(version: str) -> dict[str, str]:
     Raises:
         SetupError: when the version has no list.
     """
-    listing = Path(__file__).with_name(f"kafka-{version}.sha256")
-    # The version is part of a path: only a name that is a listing's own, beside this file.
-    if listing.parent != Path(__file__).parent or not listing.is_file():
-        known = sorted(path.name[len("kafka-") : -len(".sha256")] for path in listing.parent.glob("kafka-*.sha256"))
+    # Looked up among the files that are there, never made into a path.
+    listings = {path.name[len("kafka-") : -len(".sha256")]: path for path in Path(__file__).parent.glob("*.sha256")}
+    if version not in listings:
+        known = ", ".join(sorted(listings))
         raise SetupError(
-            f"There is no list of checksums for Apache Kafka {version!r}; there are lists for {', '.join(known)}.",
+            f"There is no list of checksums for Apache Kafka {version!r}; there are lists for {known}.",
             condition="KAFKA_VERSION_UNKNOWN",
             hint=f"use one of these, or set {JARS_VARIABLE} to a directory with the jars of {version}.",
             facts={"version": version},
         )
-    return parse_checksums(listing.read_text())
+    return parse_checksums(listings[version].read_text())
 
 
 def parse_checksums(text: str) -> dict[str, str]:

