@@ -13,17 +13,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 USE = """
-import pathlib, sys
+import importlib, pathlib, sys
 import pyspark_kafka
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.records import _kernel
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, pinned_checksums
 
 place = pathlib.Path(sys.argv[1])
-for module in (pyspark_kafka, _kernel):
+kernels = [
+    importlib.import_module(f"pyspark_kafka.records.{path.stem}")
+    for path in place.glob("pyspark_kafka/records/_kernel*.py")
+]
+for module in (pyspark_kafka, *kernels):
     if place not in pathlib.Path(module.__file__).parents:
         sys.exit(f"{module.__name__} was imported from {module.__file__}, not from the wheel")
-if sys.argv[2] == "compiled" and _kernel.__file__.endswith(".py"):
+if sys.argv[2] == "compiled" and (not kernels or any(kernel.__file__.endswith(".py") for kernel in kernels)):
     sys.exit("the wheel's kernel is not compiled, though there is a compiler")
 if DefaultSource.name() != "pyspark_kafka" or not pinned_checksums(DEFAULT_VERSION):
     sys.exit("the wheel lacks its data source or the list of the broker's jars")

@@ -19,7 +19,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What an installation in place is made from; any other file is read where it stands.
-SOURCES = ("pyproject.toml", "setup.py", "src/pyspark_kafka/records/_kernel.py")
+SOURCES = (
+    "pyproject.toml",
+    "setup.py",
+    *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/records/_kernel*.py")),
+)
 STAMP = "pyspark-kafka.json"
 # Exits with 3 and one sentence when there is no Java that will do.
 JAVA_CHECK = """
@@ -63,7 +67,11 @@ def main() -> None:
 def digest_of_sources(requirements: list[str]) -> str:
     """Hash what an environment is made from."""
     digest = hashlib.sha256()
-    for part in (*(Path(name).read_bytes() for name in SOURCES), sys.version.encode(), *map(str.encode, requirements)):
+    for part in (
+        *((ROOT / name).read_bytes() for name in SOURCES),
+        sys.version.encode(),
+        *map(str.encode, requirements),
+    ):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 

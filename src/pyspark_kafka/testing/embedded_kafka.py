@@ -123,6 +123,11 @@ class EmbeddedKafka:
         self.close()
 
     @property
+    def version(self) -> str:
+        """Apache Kafka's version."""
+        return self._version
+
+    @property
     def bootstrap_servers(self) -> str:
         """What clients are given: `127.0.0.1:port`; the same after a restart.
 

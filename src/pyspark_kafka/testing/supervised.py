@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -40,6 +41,7 @@ class SupervisedProcess:
         """
         self._lock = threading.Lock()
         self._owner = os.getpid()
+        self._directory = directory
         self._supervisor = subprocess.Popen(  # noqa: S603 - this interpreter and a file of this package
             [
                 sys.executable,
@@ -113,6 +115,8 @@ class SupervisedProcess:
                 supervisor.wait()
             if supervisor.stdout is not None:
                 supervisor.stdout.close()
+            # Left only by a supervisor that was killed.
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         supervisor = self._supervisor

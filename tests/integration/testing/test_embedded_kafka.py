@@ -284,3 +284,4 @@ def test_a_killed_supervisor_takes_the_broker_with_it() -> None:
     with pytest.raises(SetupError, match="SUPERVISOR_LOST"):
         broker.stop()
     broker.close()
+    assert not home.exists()
