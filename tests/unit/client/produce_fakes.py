@@ -112,7 +112,8 @@ class FakeConnection:
         self.closed = False
         self._frame = b""
         self._version = 0
-        self._answers: deque[Any] = deque()
+        self._answers: deque[tuple[float, Any]] = deque()
+        self._hangs = False
 
     def send(self, request: Any, *, max_version: int, timeout_ms: float) -> None:
         assert timeout_ms > 0
@@ -129,21 +130,24 @@ class FakeConnection:
         assert len(frame) == struct.unpack_from(">i", frame)[0] + 4
         request = ProduceRequest.decode(frame, version=self._version, header=True, framed=True)
         self.cluster.requests.append((self.broker_id, request))
+        if self._hangs:
+            return
         answer = self.cluster.produce(self.broker_id, request, self)
         if answer is not None:
-            self._answers.append(answer)
+            self._arrive(answer)
 
     def readable(self, timeout_s: float) -> bool:
         self._check_open()
-        if self._answers:
-            return True
+        clock = self.cluster.clock
+        until = clock.now + timeout_s
+        arrival = self._answers[0][0] if self._answers else float("inf")
         if timeout_s > 0:
-            self.cluster.clock.sleep(timeout_s)
-        return False
+            clock.now = max(clock.now, min(arrival, max(until, clock.now + 1e-4)))
+        return arrival <= clock.now
 
     def receive(self, deadline: Deadline) -> Any:
         assert not deadline.expired
-        answer = self._answers.popleft()
+        _, answer = self._answers.popleft()
         if isinstance(answer, ConnectorError):
             self.closed = True
             raise answer
@@ -165,9 +169,17 @@ class FakeConnection:
         if self.closed:
             raise TransportError(f"The connection to {self.address} is closed.", condition="CONNECTION_CLOSED")
 
+    def hang(self) -> None:
+        """Handle nothing any more: brokers take the requests of a connection one after the other."""
+        self._hangs = True
+
+    def _arrive(self, answer: Any) -> None:
+        self._answers.append((self.cluster.clock.now + self.cluster.latency_s, answer))
+
     def lose(self) -> None:
         """Let the reader find the end of the stream."""
-        self._answers.append(
+        self._hangs = True
+        self._arrive(
             TransportError(f"The connection to {self.address} was lost.", condition="CONNECTION_LOST", retriable=True)
         )
 
@@ -196,6 +208,7 @@ class FakeCluster:
         self.producer_id = 4711
         self.produce_version = 12
         self.lookups = 0
+        self.latency_s = 0.0
 
     def values(self, number: int) -> list[bytes]:
         """Give the values in one partition's log, in their order."""
@@ -277,7 +290,10 @@ class FakeCluster:
         if fault.closes:
             connection.lose()
             return None
-        if request.acks == 0 or not fault.answer:
+        if not fault.answer:
+            connection.hang()
+            return None
+        if request.acks == 0:
             return None
         return cast("ProduceResponse", SimpleNamespace(responses=topics, throttle_time_ms=fault.throttle_ms))
 

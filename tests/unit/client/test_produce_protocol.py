@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from unit.client.produce_fakes import batch_of
+from produce_fakes import batch_of
 
 from pyspark_kafka.client.produce_protocol import (
     MAX_PRODUCE_VERSION,
