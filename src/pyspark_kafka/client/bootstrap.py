@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # Below this, an attempt fails on machines that are merely busy.
 _SHORTEST_ATTEMPT_MS = 1_000
+# A server that closes every connection without a word is a confusion of listeners rather than a broker that starts:
+# about 5 s of attempts tell them apart.
+_WORDLESS_ATTEMPTS = 8
 
 
 def connect_to_any(options: ConnectionOptions, deadline: Deadline) -> Connection:
@@ -31,8 +34,10 @@ def connect_to_any(options: ConnectionOptions, deadline: Deadline) -> Connection
     """
     backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms)
     failures: dict[tuple[str, int], ConnectorError] = {}
+    rounds = 0
     while True:
         final = 0
+        rounds += 1
         for index, (host, port) in enumerate(options.bootstrap_servers):
             share_ms = deadline.remaining_s() * 1000 / (len(options.bootstrap_servers) - index)
             attempt = deadline.within(max(_SHORTEST_ATTEMPT_MS, share_ms))
@@ -44,18 +49,21 @@ def connect_to_any(options: ConnectionOptions, deadline: Deadline) -> Connection
                 raise
             except ConnectorError as error:
                 failures[host, port] = error
-                if decide(error).action is Action.FAIL:
+                wordless = error.condition == "BROKER_CLOSED_FIRST_READ" and rounds >= _WORDLESS_ATTEMPTS
+                if wordless or decide(error).action is Action.FAIL:
                     final += 1
         last = next(reversed(failures.values()))
-        if final == len(options.bootstrap_servers) == 1:
+        if final == len(options.bootstrap_servers) == 1 and not last.retriable:
             # One server and one reason that will not change: that reason says it all.
             raise last
         if final == len(options.bootstrap_servers) or deadline.expired:
-            raise _unreachable(failures, deadline) from last
+            raise _unreachable(failures, deadline, retriable=final < len(options.bootstrap_servers)) from last
         deadline.pause(backoff.next_s())
 
 
-def _unreachable(failures: dict[tuple[str, int], ConnectorError], deadline: Deadline) -> TransportError:
+def _unreachable(
+    failures: dict[tuple[str, int], ConnectorError], deadline: Deadline, *, retriable: bool
+) -> TransportError:
     tried = "; ".join(f"{host}:{port}: {_reason(error)}" for (host, port), error in failures.items())
     hints = {str(error).partition(" Hint: ")[2] for error in failures.values()} - {""}
     hint = hints.pop() if len(hints) == 1 else "check that the brokers run and that this machine may reach them."
@@ -64,7 +72,7 @@ def _unreachable(failures: dict[tuple[str, int], ConnectorError], deadline: Dead
         f"({deadline.elapsed_ms()} ms elapsed). Tried: {tried} Nothing was read or written.",
         condition="BOOTSTRAP_FAILED",
         hint=f"check 'kafka.bootstrap.servers'; {hint}",
-        retriable=all(error.retriable for error in failures.values()),
+        retriable=retriable,
         facts={"servers": ",".join(f"{host}:{port}" for host, port in failures), "timeout_ms": deadline.timeout_ms},
     )
 

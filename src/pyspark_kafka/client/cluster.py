@@ -221,7 +221,12 @@ class KafkaClient:
                 deadline.pause(backoff.next_s())
             else:
                 backoff.next_s()
-            answer = self.metadata({topic_partition.topic for topic_partition in missing}, deadline)
+            try:
+                answer = self.metadata({topic_partition.topic for topic_partition in missing}, deadline)
+            except DeadlineError as error:
+                # The first question failed by itself; a later one was only cut short, and why it was asked says more.
+                cause = error if backoff.attempts == 1 else self._why_leaderless(missing[0])
+                raise deadline.error(step, cause) from error
             for topic_partition in missing:
                 _check_exists(answer, topic_partition, last_look=backoff.attempts >= _UNKNOWN_TOPIC_LOOKS)
 

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka import __version__
+from pyspark_kafka.version import __version__
 from pyspark_kafka.client.authentication import authenticate, tls_context
 from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.deadline import Deadline
@@ -416,14 +416,15 @@ class Connection:
             while received < size:
                 remaining = deadline.remaining_s()
                 if remaining <= 0:
-                    raise TimeoutError(f"{received} of {size} bytes had arrived")  # noqa: TRY301 - one translation
+                    raise TimeoutError  # noqa: TRY301 - as a timeout of the socket
                 sock.settimeout(remaining)
                 count = sock.recv_into(view[received:])
                 if count == 0:
                     raise self._closed_by_broker(sent)
                 received += count
         except TimeoutError as error:
-            raise self._no_answer(sent, deadline, error) from error
+            arrived = TimeoutError(f"{received} of {size} bytes had arrived")
+            raise self._no_answer(sent, deadline, arrived) from error
         except OSError as error:
             if isinstance(error, ConnectionResetError):
                 raise self._closed_by_broker(sent, error) from error

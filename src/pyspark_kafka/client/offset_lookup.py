@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 from pyspark_kafka.client.metadata import unknown_topic
 from pyspark_kafka.client.protocol import ErrorCode, ListOffsetsRequest, broker_error
 from pyspark_kafka.client.retry import Action, decide
-from pyspark_kafka.errors import BrokerError, ConnectorError
+from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
@@ -66,8 +66,14 @@ def list_offsets(
     found: dict[TopicPartition, int] = {}
     pending = dict(specs)
     unknown_looks = 0
+    last: ConnectorError | None = None
     while pending:
-        failures = _round(client, pending, isolation_level, found, deadline)
+        try:
+            failures = _round(client, pending, isolation_level, found, deadline)
+        except DeadlineError as error:
+            if last is None:
+                raise
+            raise deadline.error(_step(pending, specs), last) from error
         pending = {topic_partition: pending[topic_partition] for topic_partition in failures}
         if not pending:
             break
@@ -80,10 +86,16 @@ def list_offsets(
                     raise unknown_topic(topic_partition.topic, partition=topic_partition.partition) from error
             elif decide(error).action is Action.FAIL:
                 raise error
-        topic_partition, error = next(iter(failures.items()))
-        deadline.check(f"Looking up the offset of {topic_partition} ({len(pending)} of {len(specs)} left)", error)
+        # An attempt that the deadline cut short says less than the failure before it.
+        error = next(iter(failures.values()))
+        last = error if last is None or not isinstance(error, DeadlineError) else last
+        deadline.check(_step(pending, specs), last)
         deadline.pause(backoff.next_s())
     return found
+
+
+def _step(pending: Mapping[TopicPartition, OffsetSpec], specs: Mapping[TopicPartition, OffsetSpec]) -> str:
+    return f"Looking up the offset of {next(iter(pending))} ({len(pending)} of {len(specs)} left)"
 
 
 def _is_unknown(error: ConnectorError) -> bool:

@@ -99,7 +99,7 @@ def test_a_response_cut_off_anywhere_is_a_protocol_error(version: int) -> None:
 def test_a_count_larger_than_the_bytes_is_refused_before_any_entry_is_made(version: int) -> None:
     head = b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x00\x00\x00\x00"
     count = b"\x7f\xff\xff\xff" if version == 11 else b"\xff\xff\xff\xff\x0f"
-    with pytest.raises(ProtocolError, match="an array of 21474836|an array of 42949672"):
+    with pytest.raises(ProtocolError, match=r"an array of (2147483647|4294967294) entries"):
         parse_fetch_response(memoryview(head + count + bytes(64)), version)
 
 

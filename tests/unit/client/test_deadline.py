@@ -1,0 +1,62 @@
+"""Time budgets with a clock and a sleep of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.errors import DeadlineError
+
+
+class FakeTime:
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_remaining_time_counts_down_to_zero_and_not_below() -> None:
+    time = FakeTime()
+    deadline = Deadline(500, clock=time.clock)
+    time.now += 0.2
+    assert deadline.remaining_s() == pytest.approx(0.3)
+    assert not deadline.expired
+    time.now += 1
+    assert deadline.remaining_s() == 0.0
+    assert deadline.expired
+
+
+def test_check_names_step_budget_elapsed_and_cause() -> None:
+    time = FakeTime()
+    deadline = Deadline(500, clock=time.clock)
+    deadline.check("Reading")
+    time.now += 0.75
+    with pytest.raises(DeadlineError) as caught:
+        deadline.check("Reading", ValueError("the cause"))
+    assert str(caught.value) == (
+        "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (750 ms elapsed). Last failure: the cause"
+    )
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert isinstance(caught.value, TimeoutError)
+
+
+def test_a_deadline_within_another_never_ends_later() -> None:
+    time = FakeTime()
+    outer = Deadline(500, clock=time.clock)
+    assert outer.within(10_000).remaining_s() == pytest.approx(0.5)
+    assert outer.within(100).remaining_s() == pytest.approx(0.1)
+
+
+def test_a_pause_ends_with_the_deadline() -> None:
+    time = FakeTime()
+    deadline = Deadline(500, clock=time.clock, sleep=time.sleep)
+    deadline.pause(0.2)
+    deadline.pause(9)
+    deadline.pause(9)
+    assert time.slept == pytest.approx([0.2, 0.3])
