@@ -64,7 +64,7 @@ class Decompressor:
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._scratch = memoryview(b"")
+        self._scratch = memoryview(bytearray())
 
     def decompress(self, codec: int, data: memoryview) -> memoryview:
         """Give the decompressed bytes; they stay valid until the next call.

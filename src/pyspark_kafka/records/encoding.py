@@ -82,7 +82,7 @@ class RecordColumns:
         if timestamps is not None:
             times = _milliseconds(timestamps, constant)
             self._encoder.set_times(memoryview(times.buffers()[1] or bytes(8)).cast("B").cast("q"), times.offset)
-        self._scratch = memoryview(b"")
+        self._scratch = memoryview(bytearray())
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, *, timestamp_ms: int | None = None) -> RecordColumns:
