@@ -14,20 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.metadata import unknown_topic
+from pyspark_kafka.client.produce_identity import request_identity
+from pyspark_kafka.client.produce_leaders import PartitionLeaders
 from pyspark_kafka.client.produce_protocol import (
-    MAX_INIT_VERSION,
     MAX_PRODUCE_VERSION,
-    InitProducerIdRequest,
     ProduceFrame,
     parse_answers,
-    parse_batch_start,
+    stamp_batch,
 )
 from pyspark_kafka.client.producer_state import Batch, ProducerState, SequenceStamp, Verdict
-from pyspark_kafka.client.protocol import ErrorCode, broker_error, error_kind
+from pyspark_kafka.client.protocol import broker_error, error_kind
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
-from pyspark_kafka.records import patch_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.connection import Connection
-    from pyspark_kafka.client.metadata import ClusterMetadata
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
-    from pyspark_kafka.errors import BrokerError
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options.connection import ProducerOptions
 
@@ -80,6 +76,11 @@ class _Lane:
     connection: Connection
     requests: deque[_Request] = field(default_factory=deque)
     throttled_until: float = 0.0
+
+    @property
+    def ends_at(self) -> float:
+        """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
+        return min(request.ends_at for request in self.requests)
 
 
 class IdempotentProducer:
@@ -131,10 +132,8 @@ class IdempotentProducer:
         )
         self._lanes: dict[int, _Lane] = {}
         self._metadata_backoff = client.backoff()
-        self._partition_counts: dict[str, int] = {}
-        # Kept until a broker says otherwise, not for the age of metadata: a write to a former leader is refused.
-        self._leaders: dict[TopicPartition, int] = {}
-        self._unknown_since: dict[TopicPartition, float] = {}
+        self._leaders = PartitionLeaders(client, clock)
+        self._unknown_topic_ms = min(_UNKNOWN_TOPIC_MS, producer.delivery_timeout_ms)
         # Why, and at which broker, a partition's last attempt failed.
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
         self._error: BaseException | None = None
@@ -163,8 +162,17 @@ class IdempotentProducer:
             DeliveryError: there is no such topic.
         """
         with self._guarded():
-            count = self._partition_counts.get(topic)
-            return self._wait_for_topic(topic) if count is None else count
+            deadline = Deadline(self._unknown_topic_ms, clock=self._clock, sleep=self._sleep)
+            backoff = self._client.backoff()
+            while True:
+                found = self._leaders.count(topic)
+                if isinstance(found, int):
+                    return found
+                if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
+                    raise found
+                if deadline.expired:
+                    raise produce_errors.no_such_topic(self._state, topic, deadline.elapsed_ms()) from found
+                deadline.pause(backoff.next_s())
 
     def next_stamp(self, topic_partition: TopicPartition) -> SequenceStamp:
         """Give what the header of the batch after all reserved ones has to carry, without reserving it.
@@ -201,7 +209,8 @@ class IdempotentProducer:
         """
         with self._guarded():
             self._identify()
-            data = self._stamped(topic_partition, data, record_count)
+            due = self._state.expected_stamp(topic_partition, record_count)
+            data = stamp_batch(topic_partition, data, record_count, due)
             size = len(data)
             state = self._state
             if size > self._options.max_request_size:
@@ -213,7 +222,11 @@ class IdempotentProducer:
             self._step(everything=False, wait=False)
 
     def poll(self) -> None:
-        """Take the answers that are there and send what can be sent; does not block. For callers that pause."""
+        """Take the answers that are there and send what can be sent, without waiting for answers.
+
+        For callers that pause between batches: until then a small batch may wait for company. It blocks only where a
+        leader has to be looked up or a connection to be opened.
+        """
         with self._guarded():
             self._step(everything=True, wait=False)
 
@@ -268,57 +281,10 @@ class IdempotentProducer:
             self.close()
             raise
 
-    # -- identity and stamps
-
     def _identify(self) -> None:
-        if not self._idempotent or self._state.producer_id >= 0:
-            return
-
-        def attempt(step: Deadline) -> Any:
-            connection = self._client.any_connection(step)
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-            response = connection.call(request, step, max_version=MAX_INIT_VERSION)
-            if response.error_code != ErrorCode.NONE:
-                raise broker_error(
-                    response.error_code,
-                    f"Asking {connection.address} for a producer id failed",
-                    consequence="Nothing was written.",
-                    broker=connection.address,
-                )
-            return response
-
-        found = self._client.retrying("Asking for a producer id", self._client.deadline(), attempt)
-        self._state.identify(found.producer_id, found.producer_epoch)
-
-    def _stamped(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> Bytes:
-        start = parse_batch_start(topic_partition, data)
-        due = self._state.expected_stamp(topic_partition, record_count)
-        found = SequenceStamp(start.producer_id, start.producer_epoch, start.base_sequence)
-        if start.record_count != record_count or start.last_offset_delta != record_count - 1:
-            raise ProtocolError(
-                f"{topic_partition}: a batch said to hold {record_count} records has {start.record_count} and a last "
-                f"offset delta of {start.last_offset_delta} in its header. Nothing of it was sent.",
-                condition="RECORD_BATCH_INVALID",
-                hint="this is a defect of this package; please report it.",
-                facts={"topic_partition": topic_partition, "records": record_count},
-            )
-        if found == due:
-            return data
-        if start.producer_id != -1:
-            raise ProtocolError(
-                f"{topic_partition}: a batch carries {found}, but {due} is due. Nothing of it was sent.",
-                condition="SEQUENCE_STAMP_MISMATCH",
-                hint="this is a defect of this package; please report it.",
-                facts={"topic_partition": topic_partition},
-            )
-        batch = data if isinstance(data, bytearray) else bytearray(data)
-        patch_header(
-            batch,
-            producer_id=due.producer_id,
-            producer_epoch=due.producer_epoch,
-            base_sequence=due.base_sequence,
-        )
-        return batch
+        if self._idempotent and self._state.producer_id < 0:
+            identity = request_identity(self._client)
+            self._state.identify(identity.producer_id, identity.producer_epoch)
 
     # -- the loop
 
@@ -338,7 +304,7 @@ class IdempotentProducer:
         """Sleep until an answer arrives, or a time is over that something hangs on."""
         now = self._clock()
         listening = [lane for lane in self._lanes.values() if lane.requests]
-        until = [lane.requests[0].ends_at for lane in listening]
+        until = [lane.ends_at for lane in listening]
         until += [lane.throttled_until for lane in self._lanes.values() if lane.throttled_until > now]
         pause = self._state.next_attempt_at(now)
         if pause is not None:
@@ -352,7 +318,7 @@ class IdempotentProducer:
         elif len(listening) == 1:
             listening[0].connection.readable(timeout_s)
         else:
-            oldest = min(listening, key=lambda lane: lane.requests[0].ends_at)
+            oldest = min(listening, key=lambda lane: lane.ends_at)
             oldest.connection.readable(min(timeout_s, _LISTEN_SLICE_S))
 
     # -- answers
@@ -365,7 +331,7 @@ class IdempotentProducer:
                 try:
                     if not lane.connection.readable(0.0):
                         break
-                    remaining_ms = (lane.requests[0].ends_at - self._clock()) * 1000
+                    remaining_ms = (lane.ends_at - self._clock()) * 1000
                     # Something is there: at least a moment is given to read it.
                     response = lane.connection.receive(Deadline(max(remaining_ms, 1_000)))
                 except ConnectorError as error:
@@ -374,7 +340,7 @@ class IdempotentProducer:
                     self._take_answer(lane, lane.requests.popleft(), response)
                 heard = True
             now = self._clock()
-            if lane.requests and lane.requests[0].ends_at <= now:
+            if lane.requests and lane.ends_at <= now:
                 timeout = Deadline(self._options.request_timeout_ms, clock=self._clock)
                 self._lose(lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write"))
                 heard = True
@@ -401,7 +367,7 @@ class IdempotentProducer:
                 cause = broker_error(answer.code, what, detail=answer.message)
                 self._note_failure(batch.topic_partition, cause, lane.connection.address)
                 if kind.refreshes_metadata:
-                    self._leaders.pop(batch.topic_partition, None)
+                    self._leaders.forget(batch.topic_partition)
         if request.batches:
             silent = ProtocolError(
                 f"{lane.connection.address} answered a write without a word on "
@@ -433,7 +399,7 @@ class IdempotentProducer:
         for topic_partition, batch in request.batches.items():
             self._state.fail(batch, now)
             self._note_failure(topic_partition, error, broker)
-            self._leaders.pop(topic_partition, None)
+            self._leaders.forget(topic_partition)
 
     def _note_failure(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
         self._last_failure[topic_partition] = (error, broker)
@@ -537,77 +503,23 @@ class IdempotentProducer:
         soonest = min(self._state.queued_batch(topic_partition).expires_at for topic_partition in topic_partitions)
         deadline = self._client.deadline().within(max(1.0, (soonest - self._clock()) * 1000))
         try:
-            found = self._client.metadata({topic_partition.topic for topic_partition in topic_partitions}, deadline)
+            missing = self._leaders.look_up(topic_partitions, deadline)
         except ConnectorError as error:
             self._put_off(topic_partitions, "looking up its leader", error, None)
             return False
-        self._learn(found)
-        now = self._clock()
-        missing: list[TopicPartition] = []
-        for topic_partition in topic_partitions:
-            if topic_partition in self._leaders:
-                self._unknown_since.pop(topic_partition, None)
-                continue
-            missing.append(topic_partition)
-            why = _why_leaderless(found, topic_partition)
+        for topic_partition, why in missing.items():
             self._note_failure(topic_partition, why, None)
-            if why.condition == "UNKNOWN_TOPIC":
-                self._check_unknown(topic_partition, now)
-            elif decide(why).action is Action.FAIL:
-                raise self._refused_topic(topic_partition, why)
+            waited_ms = self._leaders.unknown_for_ms(topic_partition, why)
+            if waited_ms >= self._unknown_topic_ms:
+                known = self._leaders.known_count(topic_partition.topic)
+                raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from why
+            if why.condition != "UNKNOWN_TOPIC" and decide(why).action is Action.FAIL:
+                self._put_off([topic_partition], "looking up its leader", why, None)
         if missing:
             self._postpone(missing)
         else:
             self._metadata_backoff.reset()
         return len(missing) < len(topic_partitions)
-
-    def _learn(self, found: ClusterMetadata) -> None:
-        for topic in found.topics.values():
-            if topic.error is not None or not topic.partitions:
-                continue
-            self._partition_counts[topic.name] = len(topic.partitions)
-            for partition in topic.partitions:
-                if partition.has_leader:
-                    self._leaders[partition.topic_partition] = partition.leader_id
-                else:
-                    self._leaders.pop(partition.topic_partition, None)
-
-    def _check_unknown(self, topic_partition: TopicPartition, now: float) -> None:
-        known = self._partition_counts.get(topic_partition.topic, 0)
-        if topic_partition.partition < known:
-            return  # it was there: `delivery_timeout_ms` is the bound for its coming back
-        since = self._unknown_since.setdefault(topic_partition, now)
-        if (now - since) * 1000 >= min(_UNKNOWN_TOPIC_MS, self._options.delivery_timeout_ms):
-            raise produce_errors.no_such_partition(self._state, topic_partition, int((now - since) * 1000), known)
-
-    def _wait_for_topic(self, topic: str) -> int:
-        budget_ms = min(_UNKNOWN_TOPIC_MS, self._options.delivery_timeout_ms)
-        deadline = Deadline(budget_ms, clock=self._clock, sleep=self._sleep)
-        backoff = self._client.backoff()
-        while True:
-            found = self._client.metadata([topic])
-            self._learn(found)
-            count = self._partition_counts.get(topic)
-            if count is not None:
-                return count
-            described = found.topics.get(topic)
-            error = unknown_topic(topic) if described is None or described.error is None else described.error
-            if error.condition != "UNKNOWN_TOPIC" and decide(error).action is Action.FAIL:
-                raise error
-            if deadline.expired:
-                raise produce_errors.no_such_topic(self._state, topic, deadline.elapsed_ms()) from error
-            deadline.pause(backoff.next_s())
-
-    def _refused_topic(self, topic_partition: TopicPartition, error: BrokerError) -> ConnectorError:
-        if isinstance(error, AccessError):
-            return broker_error(
-                error.code,
-                f"Writing to {topic_partition} failed: {error.message.rstrip('.')}",
-                consequence=produce_errors.consequence(self._state, topic_partition),
-                hint=f"grant the principal WRITE and DESCRIBE on topic '{topic_partition.topic}'.",
-                topic_partition=topic_partition,
-            )
-        return produce_errors.unreachable(self._state, topic_partition, "looking up its leader", error)
 
     def _put_off(
         self, topic_partitions: list[TopicPartition], step: str, error: ConnectorError, broker: str | None
@@ -615,26 +527,15 @@ class IdempotentProducer:
         """Try again later, or fail if later makes no difference."""
         first = topic_partitions[0]
         if isinstance(error, AccessError):
-            raise error.located(f"Writing to {first} failed, {step}") from error
+            raise produce_errors.refused_access(self._state, first, step, error) from error
         if decide(error).action is Action.FAIL:
             raise produce_errors.unreachable(self._state, first, step, error) from error
         for topic_partition in topic_partitions:
             self._note_failure(topic_partition, error, broker)
-            self._leaders.pop(topic_partition, None)
+            self._leaders.forget(topic_partition)
         self._postpone(topic_partitions)
 
     def _postpone(self, topic_partitions: Iterable[TopicPartition]) -> None:
         until = self._clock() + self._metadata_backoff.next_s()
         for topic_partition in topic_partitions:
             self._state.postpone(topic_partition, until)
-
-
-def _why_leaderless(found: ClusterMetadata, topic_partition: TopicPartition) -> BrokerError:
-    topic = found.topics.get(topic_partition.topic)
-    described = unknown_topic(topic_partition.topic) if topic is None else topic.error
-    if described is not None:
-        return described
-    known = found.partition(topic_partition)
-    if known is None:
-        return unknown_topic(topic_partition.topic, partition=topic_partition.partition)
-    return broker_error(known.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader")

@@ -175,6 +175,13 @@ def no_such_topic(state: ProducerState, topic: str, waited_ms: int) -> DeliveryE
     )
 
 
+def refused_access(
+    state: ProducerState, topic_partition: TopicPartition, step: str, cause: AccessError
+) -> ConnectorError:
+    """Build the error for credentials, or a right to see the topic, that were refused before anything was sent."""
+    return cause.located(f"Writing to {topic_partition} failed, {step} (records of this task: {state.counts()})")
+
+
 def unreachable(
     state: ProducerState, topic_partition: TopicPartition, step: str, cause: ConnectorError
 ) -> DeliveryError:

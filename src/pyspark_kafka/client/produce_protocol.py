@@ -10,9 +10,11 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.producer_state import SequenceStamp
 from pyspark_kafka.client.protocol import InitProducerIdRequest, ProduceRequest, ProduceResponse
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.records import patch_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +30,7 @@ __all__ = [
     "ProduceFrame",
     "parse_answers",
     "parse_batch_start",
+    "stamp_batch",
 ]
 
 # Version 13 names topics by id only, which some brokers never tell (R: "cap Produce at 12").
@@ -77,6 +80,39 @@ def parse_batch_start(topic_partition: TopicPartition, data: Bytes) -> BatchStar
         hint="this is a defect of this package; please report it.",
         facts={"topic_partition": topic_partition, "bytes": size},
     )
+
+
+def stamp_batch(topic_partition: TopicPartition, data: Bytes, record_count: int, due: SequenceStamp) -> Bytes:
+    """Give the batch with the stamp that is due in its header.
+
+    A batch that carries it already is given back as it is. One without any gets it: a bytearray in place, other bytes
+    in a copy.
+
+    Raises:
+        ProtocolError: the bytes are not one batch of so many records, or carry another stamp.
+    """
+    start = parse_batch_start(topic_partition, data)
+    if start.record_count != record_count or start.last_offset_delta != record_count - 1:
+        raise ProtocolError(
+            f"{topic_partition}: a batch said to hold {record_count} records has {start.record_count} and a last "
+            f"offset delta of {start.last_offset_delta} in its header. Nothing of it was sent.",
+            condition="RECORD_BATCH_INVALID",
+            hint="this is a defect of this package; please report it.",
+            facts={"topic_partition": topic_partition, "records": record_count},
+        )
+    found = SequenceStamp(start.producer_id, start.producer_epoch, start.base_sequence)
+    if found == due:
+        return data
+    if start.producer_id != -1:
+        raise ProtocolError(
+            f"{topic_partition}: a batch carries {found}, but {due} is due. Nothing of it was sent.",
+            condition="SEQUENCE_STAMP_MISMATCH",
+            hint="this is a defect of this package; please report it.",
+            facts={"topic_partition": topic_partition},
+        )
+    batch = data if isinstance(data, bytearray) else bytearray(data)
+    patch_header(batch, producer_id=due.producer_id, producer_epoch=due.producer_epoch, base_sequence=due.base_sequence)
+    return batch
 
 
 class ProduceFrame:

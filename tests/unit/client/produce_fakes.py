@@ -153,6 +153,10 @@ class FakeConnection:
             raise answer
         return answer
 
+    def supports(self, request_class: Any) -> bool:
+        assert request_class.name == "InitProducerIdRequest"
+        return self.cluster.gives_producer_ids
+
     def call(self, request: Any, deadline: Deadline, *, max_version: int) -> Any:
         assert not deadline.expired
         assert request.transactional_id is None
@@ -209,6 +213,7 @@ class FakeCluster:
         self.produce_version = 12
         self.lookups = 0
         self.latency_s = 0.0
+        self.gives_producer_ids = True
 
     def values(self, number: int) -> list[bytes]:
         """Give the values in one partition's log, in their order."""

@@ -542,8 +542,11 @@ def test_topic_that_may_not_be_described_is_an_access_error() -> None:
     cluster.topic_codes.append(29)
     error = failure(cluster)
     assert isinstance(error, AccessError)
-    assert "orders-0" in str(error)
-    assert "grant the principal WRITE and DESCRIBE on topic 'orders'" in str(error)
+    assert str(error).startswith(
+        "[TOPIC_AUTHORIZATION_FAILED] Writing to orders-0 failed, looking up its leader (records of this task: "
+        "delivered 0, not delivered 1, unknown 0): Looking up topic 'orders' failed"
+    )
+    assert "WRITE" in str(error)
 
 
 def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
@@ -560,12 +563,46 @@ def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
     )
 
 
+def test_refused_credentials_end_delivery_at_once() -> None:
+    cluster = FakeCluster()
+    cluster.borrow_errors.append(
+        AccessError("broker-0:9092 refused the user.", code=58, condition="SASL_AUTHENTICATION_FAILED")
+    )
+    assert str(failure(cluster)) == (
+        "[SASL_AUTHENTICATION_FAILED] Writing to orders-0 failed, connecting to broker-0:9092 (records of this task: "
+        "delivered 0, not delivered 1, unknown 0): broker-0:9092 refused the user."
+    )
+
+
+def test_request_is_given_up_when_the_time_of_a_batch_in_it_is_over() -> None:
+    cluster = FakeCluster()
+    cluster.faults.extend([None, SILENCE])
+    with make_producer(cluster, delivery_timeout_ms=40_000, request_timeout_ms=100_000) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        started = cluster.clock.now
+        send_numbered(producer, ORDERS_0, 2)
+        cluster.clock.now += 5
+        send_numbered(producer, ORDERS_1, 3)
+        with pytest.raises(DeliveryError, match="orders-0"):
+            producer.flush()
+        assert 40 <= cluster.clock.now - started < 41
+
+
 def test_producer_id_that_is_refused_is_an_access_error() -> None:
     cluster = FakeCluster()
     cluster.init_codes.append(31)
     error = failure(cluster)
     assert isinstance(error, AccessError)
     assert "Nothing was written." in str(error)
+
+
+def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
+    cluster = FakeCluster()
+    cluster.gives_producer_ids = False
+    error = failure(cluster)
+    assert isinstance(error, ProtocolError)
+    assert "set option 'kafka.enable.idempotence' to false" in str(error)
 
 
 def test_producer_id_is_asked_for_again_while_the_broker_cannot_give_one() -> None:
