@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.metadata import unknown_topic
 from pyspark_kafka.client.protocol import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -17,6 +18,7 @@ from pyspark_kafka.client.protocol import (
     IncrementalAlterConfigsRequest,
     broker_error,
 )
+from pyspark_kafka.errors import DeadlineError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -55,11 +57,9 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
     """
     wanted = list(topics)
     deadline = deadline or client.deadline()
-    attempts = 0
+    tolerated: set[int] = set()
 
     def attempt(step: Deadline) -> None:
-        nonlocal attempts
-        attempts += 1
         topic_class = CreateTopicsRequest.CreatableTopic
         response = _call_controller(
             client,
@@ -81,9 +81,9 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
                 validate_only=False,
             ),
             step,
+            # After a lost answer the topic may exist because of us.
+            when_lost=lambda: tolerated.add(ErrorCode.TOPIC_ALREADY_EXISTS),
         )
-        # After a lost answer the topic may exist because of us.
-        tolerated = {ErrorCode.TOPIC_ALREADY_EXISTS} if attempts > 1 else set()
         _raise_first(response.topics, "Creating topic", tolerated)
 
     client.retrying("Creating topics", deadline, attempt)
@@ -107,17 +107,15 @@ def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline 
     """Remove topics and wait until the brokers no longer know them.
 
     Raises:
-        BrokerError: refused, or a topic does not exist (UNKNOWN_TOPIC_OR_PARTITION).
+        BrokerError: refused, or a topic does not exist (condition UNKNOWN_TOPIC).
         AccessError: not allowed.
         DeadlineError: not done in time.
     """
     wanted = list(names)
     deadline = deadline or client.deadline()
-    attempts = 0
+    tolerated: set[int] = set()
 
     def attempt(step: Deadline) -> None:
-        nonlocal attempts
-        attempts += 1
         state_class = DeleteTopicsRequest.DeleteTopicState
         response = _call_controller(
             client,
@@ -127,8 +125,9 @@ def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline 
                 timeout_ms=_remaining_ms(step),
             ),
             step,
+            # After a lost answer the topic may be gone because of us.
+            when_lost=lambda: tolerated.add(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         )
-        tolerated = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if attempts > 1 else set()
         _raise_first(response.responses, "Deleting topic", tolerated)
 
     client.retrying("Deleting topics", deadline, attempt)
@@ -260,10 +259,17 @@ def alter_topic_configs(
     client.retrying(f"Changing the configuration of topic '{topic}'", deadline or client.deadline(), attempt)
 
 
-def _call_controller(client: KafkaClient, request: Any, deadline: Deadline) -> Any:
+def _call_controller(
+    client: KafkaClient, request: Any, deadline: Deadline, *, when_lost: Callable[[], None] | None = None
+) -> Any:
     """Ask the broker that is the controller, or with KRaft passes on to it; asked for anew, for it moves."""
     controller_id = client.metadata((), deadline).controller_id
-    return client.call(request, broker_id=controller_id if controller_id >= 0 else None, deadline=deadline)
+    try:
+        return client.call(request, broker_id=controller_id if controller_id >= 0 else None, deadline=deadline)
+    except (TransportError, DeadlineError):
+        if when_lost is not None:
+            when_lost()
+        raise
 
 
 def _remaining_ms(deadline: Deadline) -> int:
@@ -272,6 +278,9 @@ def _remaining_ms(deadline: Deadline) -> int:
 
 def _raise_first(entries: Iterable[Any], what: str, tolerated: set[int]) -> None:
     for entry in entries:
+        if entry.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and entry.error_code not in tolerated:
+            # The controller knows every topic, so this does not pass by waiting.
+            raise unknown_topic(entry.name)
         if entry.error_code not in (ErrorCode.NONE, *tolerated):
             raise broker_error(
                 entry.error_code,

@@ -70,10 +70,10 @@ def list_offsets(
     while pending:
         try:
             failures = _round(client, pending, isolation_level, found, deadline)
-        except DeadlineError as error:
+        except DeadlineError as cut_short:
             if last is None:
                 raise
-            raise deadline.error(_step(pending, specs), last) from error
+            raise deadline.error(_step(pending, specs), last) from cut_short
         pending = {topic_partition: pending[topic_partition] for topic_partition in failures}
         if not pending:
             break
@@ -87,8 +87,8 @@ def list_offsets(
             elif decide(error).action is Action.FAIL:
                 raise error
         # An attempt that the deadline cut short says less than the failure before it.
-        error = next(iter(failures.values()))
-        last = error if last is None or not isinstance(error, DeadlineError) else last
+        first = next(iter(failures.values()))
+        last = first if last is None or not isinstance(first, DeadlineError) else last
         deadline.check(_step(pending, specs), last)
         deadline.pause(backoff.next_s())
     return found

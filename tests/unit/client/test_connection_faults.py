@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from fake_broker import Close, FakeCluster, Raw, Silence
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
@@ -30,7 +31,6 @@ from pyspark_kafka.errors import (
     TransportError,
 )
 from pyspark_kafka.options.connection import ConnectionOptions, Secret
-from unit.client.fake_broker import Close, FakeCluster, Raw, Silence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
+from fake_broker import Close, FakeCluster, Silence
 
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
@@ -15,7 +16,6 @@ from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, Transp
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options.connection import ConnectionOptions
-from unit.client.fake_broker import Close, FakeCluster, Silence
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

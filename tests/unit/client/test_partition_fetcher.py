@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence, batches_of, record_batch
 
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
@@ -21,7 +22,6 @@ from pyspark_kafka.errors import (
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
-from unit.client.fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence, batches_of, record_batch
 
 T0 = TopicPartition("t", 0)
 FAST = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 2_000}
@@ -51,7 +51,7 @@ class Reading:
                     columns=["value"],
                     aborted_transactions=fetched.aborted_transactions,
                 ):
-                    found.extend(int(value) for value in decoded.batch.column("value").to_pylist())
+                    found.extend(int(value or b"") for value in decoded.batch.column("value").to_pylist())
                     position = decoded.next_offset
                 fetcher.advance(position)
         return found

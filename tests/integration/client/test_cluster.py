@@ -1,0 +1,127 @@
+"""Metadata, offsets and topic administration against a real broker."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaProducer
+
+from pyspark_kafka.client.admin import (
+    NewTopic,
+    alter_topic_configs,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+)
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+from pyspark_kafka.options.connection import ConnectionOptions
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import TopicMaker
+
+
+@pytest.fixture
+def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
+    host, _, port = bootstrap_servers.partition(":")
+    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
+        yield client
+
+
+def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaClient, make_topic: TopicMaker) -> None:
+    topic = make_topic(partitions=12)
+    found = client.metadata([topic])
+    described = found.topics[topic]
+    assert described.error is None
+    assert described.topic_id is not None
+    assert [partition.topic_partition.partition for partition in described.partitions] == list(range(12))
+    assert {partition.leader_id for partition in described.partitions} == set(found.brokers)
+    assert all(partition.leader_epoch >= 0 for partition in described.partitions)
+
+
+def test_a_topic_that_does_not_exist_is_not_made_by_asking(client: KafkaClient) -> None:
+    name = f"missing-{uuid.uuid4().hex}"
+    for _ in range(2):
+        error = client.metadata([name]).topics[name].error
+        assert error is not None
+        assert error.condition == "UNKNOWN_TOPIC"
+    assert name not in client.metadata().topics
+
+
+def test_offsets_are_found_by_end_and_by_time(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic(partitions=2)
+    first, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    records = [Record(None, b"x", 0, timestamp_ms=1_000 * number) for number in range(1, 11)]
+    produce(bootstrap_servers, topic, records)
+    assert client.list_offsets({first: Earliest(), empty: Earliest()}) == {first: 0, empty: 0}
+    assert client.list_offsets({first: Latest(), empty: Latest()}) == {first: 10, empty: 0}
+    assert client.list_offsets({first: AtTimestamp(4_001), empty: AtTimestamp(0)}) == {first: 4}
+    assert client.list_offsets({first: AtTimestamp(10_001)}) == {}
+
+
+def test_the_end_under_read_committed_is_before_an_open_transaction(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    partition = TopicPartition(topic, 0)
+    produce(bootstrap_servers, topic, [Record(None, b"x", 0)] * 3)
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"tx-{topic}")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"open", partition=0).get(timeout=30)
+        assert client.list_offsets({partition: Latest()}) == {partition: 4}
+        assert client.list_offsets({partition: Latest()}, IsolationLevel.READ_COMMITTED) == {partition: 3}
+        producer.commit_transaction()
+    finally:
+        producer.close()
+
+
+def test_a_topic_or_partition_that_is_not_there_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
+    topic = make_topic()
+    with pytest.raises(BrokerError, match=rf"\[UNKNOWN_TOPIC\] Topic '{topic}' has no partition 5"):
+        client.list_offsets({TopicPartition(topic, 5): Latest()})
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'not-there' does not exist"):
+        client.list_offsets({TopicPartition("not-there", 0): Latest()})
+
+
+def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstrap_servers: str) -> None:
+    topic = f"admin-{uuid.uuid4().hex[:8]}"
+    partition = TopicPartition(topic, 0)
+    create_topics(client, [NewTopic(topic, 2, configs={"retention.ms": "100000"})])
+    assert len(client.metadata([topic]).topics[topic].partitions) == 2
+    with pytest.raises(BrokerError, match=rf"\[TOPIC_ALREADY_EXISTS\] Creating topic '{topic}' failed"):
+        create_topics(client, [NewTopic(topic)])
+    create_partitions(client, {topic: 5})
+    assert len(client.metadata([topic]).topics[topic].partitions) == 5
+    with pytest.raises(BrokerError, match=r"\[INVALID_PARTITIONS\]"):
+        create_partitions(client, {topic: 3})
+    produce(bootstrap_servers, topic, [Record(None, b"x", 0)] * 10)
+    assert delete_records(client, {partition: 4}) == {partition: 4}
+    assert client.list_offsets({partition: Earliest()}) == {partition: 4}
+    with pytest.raises(BrokerError, match=r"\[OFFSET_OUT_OF_RANGE\]"):
+        delete_records(client, {partition: 11})
+    alter_topic_configs(client, topic, {"max.message.bytes": "2000"})
+    with pytest.raises(BrokerError, match=r"\[INVALID_CONFIG\]"):
+        alter_topic_configs(client, topic, {"no.such.config": "1"})
+    delete_topics(client, [topic])
+    error = client.metadata([topic]).topics[topic].error
+    assert error is not None
+    assert error.condition == "UNKNOWN_TOPIC"
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
+        delete_topics(client, [topic])
+
+
+def test_a_topic_configuration_that_is_not_valid_is_refused_with_the_brokers_words(client: KafkaClient) -> None:
+    with pytest.raises(BrokerError, match=r'\[INVALID_CONFIG\] Creating topic .* The broker said: ".*retention.ms'):
+        create_topics(client, [NewTopic(f"bad-{uuid.uuid4().hex[:8]}", configs={"retention.ms": "soon"})])

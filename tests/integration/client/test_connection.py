@@ -1,0 +1,194 @@
+"""TLS and SASL against a real broker with a listener of each kind, and what the classic confusions look like."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka.protocol.admin import AlterUserScramCredentialsRequest
+
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
+from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
+from pyspark_kafka.options.connection import ConnectionOptions, Secret
+from pyspark_kafka.testing import EmbeddedKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
+LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SCRAM = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+# A real broker, though not the shared one that the fixtures' marker is derived from.
+pytestmark = pytest.mark.broker
+
+
+@dataclass(frozen=True)
+class SecureBroker:
+    ports: dict[str, int]
+    authority: str
+
+    def options(self, protocol: str, *, port_of: str | None = None, **changes: Any) -> ConnectionOptions:
+        options = ConnectionOptions(
+            (("127.0.0.1", self.ports[port_of or protocol]),),
+            security_protocol=protocol,
+            ssl_ca_location=self.authority if protocol.endswith("SSL") else None,
+            api_timeout_ms=15_000,
+        )
+        if protocol.startswith("SASL"):
+            options = replace(options, sasl_mechanism="PLAIN", sasl_username="alice", sasl_password=Secret(PASSWORD))
+        return replace(options, **changes)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    place = tmp_path_factory.mktemp("tls")
+    certificate, key, store = place / "cert.pem", place / "key.pem", place / "store.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command.split(), *files], check=True, capture_output=True)
+    store.write_text(key.read_text() + certificate.read_text())
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(len(LISTENERS) + 1)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        *ports, controller = [int(each.getsockname()[1]) for each in sockets]
+    by_listener = dict(zip(LISTENERS, ports, strict=True))
+    addresses = ",".join(f"{name}://127.0.0.1:{port}" for name, port in by_listener.items())
+    properties = {
+        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": addresses,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+    }
+    plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    for listener in ("sasl_plaintext", "sasl_ssl"):
+        prefix = f"listener.name.{listener}"
+        properties[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+        properties[f"{prefix}.plain.sasl.jaas.config"] = plain
+        for mechanism in SCRAM:
+            properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = scram
+    with EmbeddedKafka(port=by_listener["PLAINTEXT"], properties=properties):
+        secure = SecureBroker(by_listener, str(certificate))
+        add_scram_user(secure)
+        yield secure
+
+
+def add_scram_user(broker: SecureBroker) -> None:
+    salt = b"salt-of-test"
+    with KafkaClient(broker.options("PLAINTEXT")) as client:
+        for name, number in SCRAM.items():
+            algorithm = name.removeprefix("SCRAM-").replace("SHA-", "sha")
+            credential = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+                name="alice",
+                mechanism=number,
+                iterations=4096,
+                salt=salt,
+                salted_password=hashlib.pbkdf2_hmac(algorithm, PASSWORD.encode(), salt, 4096),
+            )
+            response = client.call(AlterUserScramCredentialsRequest(deletions=[], upsertions=[credential]))
+            assert [entry.error_code for entry in response.results] == [0]
+
+
+def cluster_id(options: ConnectionOptions) -> str | None:
+    """Bootstrap, then ask over the advertised address of the same listener."""
+    with KafkaClient(options) as client:
+        broker_id = next(iter(client.metadata(()).brokers))
+        connection = client.borrow(broker_id)
+        answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False), client.deadline())
+        client.give_back(broker_id, connection)
+        return str(answer.cluster_id)
+
+
+def failure(options: ConnectionOptions) -> ConnectorError:
+    host, port = options.bootstrap_servers[0]
+    with pytest.raises(ConnectorError) as caught:
+        Connection.open(host, port, options, Deadline(10_000)).call(
+            MetadataRequest(topics=[], allow_auto_topic_creation=False), Deadline(10_000)
+        )
+    assert PASSWORD not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("protocol", LISTENERS)
+def test_each_security_protocol_reaches_the_cluster(broker: SecureBroker, protocol: str) -> None:
+    assert cluster_id(broker.options(protocol)) == cluster_id(broker.options("PLAINTEXT"))
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_scram_authenticates(broker: SecureBroker, protocol: str, mechanism: str) -> None:
+    assert cluster_id(broker.options(protocol, sasl_mechanism=mechanism))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
+def test_a_wrong_password_is_an_access_error(broker: SecureBroker, mechanism: str) -> None:
+    error = failure(broker.options("SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_password=Secret("wrong-one")))
+    assert isinstance(error, AccessError)
+    assert error.condition == "SASL_AUTHENTICATION_FAILED"
+    assert "wrong-one" not in str(error)
+
+
+def test_wrong_credentials_end_a_step_at_once_and_not_at_its_deadline(broker: SecureBroker) -> None:
+    options = broker.options("SASL_PLAINTEXT", sasl_password=Secret("wrong-one"), api_timeout_ms=120_000)
+    with KafkaClient(options) as client, pytest.raises(AccessError):
+        client.metadata(())
+
+
+def test_a_certificate_of_an_unknown_authority_is_rejected(broker: SecureBroker) -> None:
+    error = failure(broker.options("SSL", ssl_ca_location=None))
+    assert error.condition == "TLS_CERTIFICATE_REJECTED"
+    assert "kafka.ssl.truststore.location" in str(error)
+
+
+def test_a_certificate_for_another_name_is_rejected_unless_the_check_is_off(broker: SecureBroker) -> None:
+    elsewhere = (("localhost", broker.ports["SSL"]),)
+    error = failure(broker.options("SSL", bootstrap_servers=elsewhere))
+    assert error.condition == "TLS_CERTIFICATE_REJECTED"
+    assert cluster_id(broker.options("SSL", bootstrap_servers=elsewhere, ssl_check_hostname=False))
+
+
+def test_a_plaintext_client_on_a_tls_listener_is_told_so(broker: SecureBroker) -> None:
+    error = failure(broker.options("PLAINTEXT", port_of="SSL"))
+    assert "TLS listener" in str(error)
+    assert "kafka.security.protocol" in str(error)
+
+
+def test_a_tls_client_on_a_plaintext_listener_is_told_so(broker: SecureBroker) -> None:
+    error = failure(broker.options("SSL", port_of="PLAINTEXT"))
+    assert error.condition == "TLS_HANDSHAKE_FAILED"
+    assert "not a TLS listener" in str(error)
+
+
+def test_a_client_without_sasl_on_a_sasl_listener_is_told_so(broker: SecureBroker) -> None:
+    error = failure(broker.options("PLAINTEXT", port_of="SASL_PLAINTEXT"))
+    assert "a client without SASL on a listener that wants SASL" in str(error)
+
+
+def test_a_sasl_client_on_a_listener_without_it_is_told_so(broker: SecureBroker) -> None:
+    error = failure(broker.options("SASL_PLAINTEXT", port_of="PLAINTEXT"))
+    assert "probably a listener without SASL" in str(error)
+
+
+def test_a_certificate_file_that_is_none_is_an_option_error(broker: SecureBroker, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("not a certificate")
+    assert isinstance(failure(broker.options("SSL", ssl_ca_location=str(broken))), OptionError)
+
+
+def test_a_current_broker_is_spoken_to_in_a_version_with_topic_ids(broker: SecureBroker) -> None:
+    connection = Connection.open("127.0.0.1", broker.ports["PLAINTEXT"], broker.options("PLAINTEXT"), Deadline(10_000))
+    assert connection.api_version(FetchRequest) >= 13
+    assert connection.idle_and_alive
+    connection.close()
+    assert connection.closed

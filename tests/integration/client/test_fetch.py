@@ -1,0 +1,231 @@
+"""Reading ranges from a real broker: exact cuts, transactions, trimmed and re-created logs, a broker that dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaProducer
+
+from pyspark_kafka.client.admin import create_topic, delete_records, delete_topics
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.fetch import OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.pool import ClientPool
+from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.records import iter_decode
+from pyspark_kafka.testing import EmbeddedKafka
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import TopicMaker
+
+MIB = 1 << 20
+# Also where a test starts a broker of its own.
+pytestmark = pytest.mark.broker
+
+
+def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
+    host, _, port = bootstrap_servers.partition(":")
+    return ConnectionOptions(((host, int(port)),), **changes)
+
+
+@pytest.fixture
+def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
+    with KafkaClient(options_for(bootstrap_servers)) as client:
+        yield client
+
+
+def read(client: KafkaClient, topic: str, start: int, end: int, fetch: FetchOptions | None = None) -> list[bytes]:
+    """Read a range of partition 0 as a source does and give the values."""
+    fetch = fetch or FetchOptions()
+    return [value for values in read_stepwise(client, topic, start, end, fetch) for value in values]
+
+
+def read_stepwise(client: KafkaClient, topic: str, start: int, end: int, fetch: FetchOptions) -> Iterator[list[bytes]]:
+    offset_range = OffsetRange(TopicPartition(topic, 0), start, end)
+    with PartitionFetcher(client, offset_range, fetch) as fetcher:
+        for fetched in fetcher:
+            position, values = fetched.start_offset, list[bytes]()
+            for decoded in iter_decode(
+                fetched.records,
+                start_offset=fetched.start_offset,
+                end_offset=end,
+                isolation_level=fetch.isolation_level.value,
+                aborted_transactions=fetched.aborted_transactions,
+                columns=["value"],
+            ):
+                values.extend(value or b"" for value in decoded.batch.column("value").to_pylist())
+                position = decoded.next_offset
+            fetcher.advance(position)
+            yield values
+
+
+def numbered(count: int, size: int = 0) -> list[Record]:
+    return [Record(None, b"%d" % number + b"." * size, 0, timestamp_ms=1) for number in range(count)]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_a_range_inside_batches_is_read_exactly(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, compression: str | None
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(500), compression_type=compression, batch_size=2_000, linger_ms=20)
+    for start, end in ((0, 500), (0, 1), (499, 500), (123, 377)):
+        assert read(client, topic, start, end) == [b"%d" % number for number in range(start, end)]
+
+
+def test_a_log_of_many_fetches_is_read_completely(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(20_000, 1_000), batch_size=100_000, linger_ms=20)
+    steps = list(read_stepwise(client, topic, 0, 20_000, FetchOptions(max_bytes_per_fetch=2 * MIB)))
+    assert len(steps) >= 9
+    assert [value for values in steps for value in values] == [record.value for record in numbered(20_000, 1_000)]
+
+
+def test_a_batch_larger_than_the_fetch_size_comes_whole(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(3, 500_000), batch_size=600_000)
+    fetch = FetchOptions(max_bytes_per_fetch=1_000, max_partition_fetch_bytes=1_000)
+    assert [len(value) for value in read(client, topic, 0, 3, fetch)] == [500_001] * 3
+
+
+def test_read_committed_gives_no_aborted_records_and_reaches_the_end(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"tx-{topic}")
+    try:
+        producer.init_transactions()
+        for number, commit in enumerate([True, False, True, False]):
+            producer.begin_transaction()
+            for _ in range(3):
+                producer.send(topic, b"%d" % number, partition=0).get(timeout=30)
+            if commit:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+    finally:
+        producer.close()
+    partition = TopicPartition(topic, 0)
+    end = client.list_offsets({partition: Latest()})[partition]
+    assert end == 16
+    committed = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED)
+    assert read(client, topic, 0, end, committed) == [b"0"] * 3 + [b"2"] * 3
+    assert read(client, topic, 0, end) == [b"0"] * 3 + [b"1"] * 3 + [b"2"] * 3 + [b"3"] * 3
+
+
+def test_an_open_transaction_is_named_when_the_range_lies_behind_it(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"tx-{topic}")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"open", partition=0).get(timeout=30)
+        fetch = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, poll_timeout_ms=400, max_wait_ms=50)
+        with pytest.raises(DeadlineError) as caught:
+            read(client, topic, 0, 1, fetch)
+        producer.abort_transaction()
+    finally:
+        producer.close()
+    text = str(caught.value)
+    assert f"Reading {topic}-0 [0, 1): no progress at offset 0 for 400 ms" in text
+    assert "high watermark was 1 and its last stable offset 0" in text
+
+
+def test_records_removed_before_the_read_give_the_bounds_of_the_log(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(100))
+    delete_records(client, {TopicPartition(topic, 0): 40})
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        read(client, topic, 10, 60)
+    error = caught.value
+    assert (error.requested_offset, error.log_start_offset, error.log_end_offset) == (10, 40, 100)
+    assert read(client, topic, 40, 60) == [b"%d" % number for number in range(40, 60)]
+
+
+def test_a_position_beyond_the_log_gives_the_bounds_of_the_log(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(10))
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        read(client, topic, 500, 600)
+    assert (caught.value.log_start_offset, caught.value.log_end_offset) == (0, 10)
+
+
+def test_a_topic_made_again_while_it_is_read_is_noticed(client: KafkaClient, bootstrap_servers: str) -> None:
+    topic = f"recreated-{id(client)}"
+    create_topic(client, topic)
+    produce(bootstrap_servers, topic, numbered(2_000, 1_000), batch_size=20_000)
+    steps = read_stepwise(client, topic, 0, 2_000, FetchOptions(max_bytes_per_fetch=300_000))
+    assert next(steps)
+    with KafkaClient(client.options) as other:
+        delete_topics(other, [topic])
+        create_topic(other, topic)
+    produce(bootstrap_servers, topic, numbered(2_000, 1_000), batch_size=20_000)
+    with pytest.raises(DataLossError, match=r"TOPIC_RECREATED.* was deleted and made again"):
+        list(steps)
+
+
+def test_a_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'not-there' does not exist"):
+        read(client, "not-there", 0, 10)
+
+
+def test_a_broker_that_dies_and_comes_back_costs_no_record_and_repeats_none() -> None:
+    with EmbeddedKafka() as kafka:
+        kafka.create_topic("t")
+        produce(kafka.bootstrap_servers, "t", numbered(3_000, 1_000), batch_size=20_000)
+        options = options_for(kafka.bootstrap_servers)
+        with KafkaClient(options) as client:
+            steps = read_stepwise(client, "t", 0, 3_000, FetchOptions(max_bytes_per_fetch=300_000))
+            found = next(steps) + next(steps)
+            kafka.kill()
+            kafka.restart()
+            for values in steps:
+                found += values
+        assert found == [record.value for record in numbered(3_000, 1_000)]
+
+
+def test_a_frozen_broker_ends_the_read_with_the_place() -> None:
+    with EmbeddedKafka() as kafka:
+        kafka.create_topic("t")
+        produce(kafka.bootstrap_servers, "t", numbered(3_000, 1_000), batch_size=20_000)
+        options = options_for(kafka.bootstrap_servers, request_timeout_ms=500, connect_timeout_ms=500)
+        fetch = FetchOptions(max_bytes_per_fetch=300_000, poll_timeout_ms=2_000)
+        with KafkaClient(options) as client:
+            steps = read_stepwise(client, "t", 0, 3_000, fetch)
+            next(steps)
+            next(steps)
+            kafka.pause()
+            try:
+                with pytest.raises(DeadlineError, match=r"\[FETCH_NO_PROGRESS\] Reading t-0 \[0, 3000\)"):
+                    list(steps)
+            finally:
+                kafka.resume()
+
+
+def test_a_warm_pool_reads_again_over_the_same_connections(make_topic: TopicMaker, bootstrap_servers: str) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(10))
+    pool, options = ClientPool(), options_for(bootstrap_servers)
+    with pool.borrow(options) as client:
+        assert len(read(client, topic, 0, 10)) == 10
+        before = {id(connection) for connection in client._all_connections()}
+    with pool.borrow(options) as client:
+        assert len(read(client, topic, 0, 10)) == 10
+        assert {id(connection) for connection in client._all_connections()} == before
+    pool.close()
