@@ -12,6 +12,7 @@ from pyspark_kafka.client.retry import Action, Backoff, decide
 from pyspark_kafka.errors import ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:
+    from pyspark_kafka.client.buffers import FrameBuffers
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options.connection import ConnectionOptions
 
@@ -22,7 +23,7 @@ _SHORTEST_ATTEMPT_MS = 1_000
 _WORDLESS_ATTEMPTS = 8
 
 
-def connect_to_any(options: ConnectionOptions, deadline: Deadline) -> Connection:
+def connect_to_any(options: ConnectionOptions, deadline: Deadline, buffers: FrameBuffers | None = None) -> Connection:
     """Connect to one of the bootstrap servers; go through them until one answers or time is over.
 
     The time is shared out, so that a server that swallows packets does not take the turn of the ones after it.
@@ -44,7 +45,7 @@ def connect_to_any(options: ConnectionOptions, deadline: Deadline) -> Connection
             if attempt.expired and (host, port) in failures:
                 continue
             try:
-                return Connection.open(host, port, options, attempt)
+                return Connection.open(host, port, options, attempt, buffers=buffers)
             except OptionError:
                 raise
             except ConnectorError as error:

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.bootstrap import connect_to_any
+from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, parse_metadata, unknown_topic
@@ -50,6 +51,8 @@ class KafkaClient:
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
         self.created_in = os.getpid()
+        # One set for all connections: only so many raw answers are held at a time, whatever the number of brokers.
+        self._buffers = FrameBuffers()
         self._bootstrap: Connection | None = None
         self._control: dict[int, Connection] = {}
         self._idle: dict[int, list[Connection]] = {}
@@ -77,17 +80,16 @@ class KafkaClient:
         self._bootstrap = None
         self._control.clear()
         self._idle.clear()
+        self._buffers.clear()
 
     def rest(self) -> None:
-        """Make ready for the next user: close connections with requests in flight, give back receive buffers."""
+        """Make ready for the next user: close connections that still owe an answer."""
         if self._bootstrap is not None and self._bootstrap.in_flight:
             self._bootstrap.close()
         for broker_id, connection in list(self._control.items()):
             if connection.in_flight or connection.closed:
                 connection.close()
                 del self._control[broker_id]
-        for connection in self._all_connections():
-            connection.trim()
 
     def _all_connections(self) -> list[Connection]:
         found = [] if self._bootstrap is None else [self._bootstrap]
@@ -253,7 +255,7 @@ class KafkaClient:
         for connection in self._control.values():
             if connection.idle_and_alive:
                 return connection
-        self._bootstrap = connect_to_any(self.options, deadline)
+        self._bootstrap = connect_to_any(self.options, deadline, self._buffers)
         return self._bootstrap
 
     def connection_to(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
@@ -306,7 +308,7 @@ class KafkaClient:
                 facts={"broker_id": broker_id},
             )
         try:
-            return Connection.open(node.host, node.port, self.options, deadline)
+            return Connection.open(node.host, node.port, self.options, deadline, buffers=self._buffers)
         except TransportError as error:
             if error.condition not in ("CONNECTION_FAILED", "HOST_UNKNOWN"):
                 raise

@@ -7,24 +7,25 @@ try again, what an error code in an answer means. Layer: client.
 from __future__ import annotations
 
 import contextlib
-import functools
 import select
-import socket
 import ssl
 import time
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.version import __version__
 from pyspark_kafka.client.authentication import authenticate, tls_context
 from pyspark_kafka.client.buffers import FrameBuffers
+from pyspark_kafka.client.connection_errors import closed_by_broker, handshake_failed, lost, silent
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.dialing import connect
 from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
 from pyspark_kafka.client.protocol import ApiVersionsRequest, ErrorCode, broker_error
 from pyspark_kafka.errors import DeadlineError, ProtocolError, TransportError
+from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from pyspark_kafka.options.connection import ConnectionOptions
@@ -74,7 +75,9 @@ class Connection:
         address: `host:port`, as errors say it.
     """
 
-    def __init__(self, sock: socket.socket, host: str, port: int, options: ConnectionOptions) -> None:
+    def __init__(
+        self, sock: socket.socket, host: str, port: int, options: ConnectionOptions, buffers: FrameBuffers | None = None
+    ) -> None:
         """Take over a connected socket; use `open`."""
         self.host = host
         self.port = port
@@ -85,15 +88,30 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
         self._answers = 0
-        self._buffers = FrameBuffers()
+        self._buffers = buffers if buffers is not None else FrameBuffers()
         self._prefix = bytearray(4)
         self._session_ends_at: float | None = None
 
     @classmethod
-    def open(cls, host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> Connection:
+    def open(
+        cls,
+        host: str,
+        port: int,
+        options: ConnectionOptions,
+        deadline: Deadline,
+        *,
+        buffers: FrameBuffers | None = None,
+    ) -> Connection:
         """Connect, encrypt, negotiate versions and authenticate.
 
         All addresses of the name are tried, each for at most `connect_timeout_ms`.
+
+        Args:
+            host: the broker's name.
+            port: the broker's port.
+            options: security, timeouts, socket buffers.
+            deadline: for all of it.
+            buffers: receive buffers for raw answers, shared with other connections of the same user; None makes some.
 
         Raises:
             TransportError: the broker cannot be reached, or closed the connection.
@@ -104,8 +122,8 @@ class Connection:
         """
         # Fails before a connection is made if the files are wrong.
         context = tls_context(options) if options.uses_tls else None
-        sock = _connect(host, port, options, deadline)
-        connection = cls(sock, host, port, options)
+        sock = connect(host, port, options, deadline)
+        connection = cls(sock, host, port, options, buffers)
         try:
             setup = deadline.within(options.connect_timeout_ms)
             if context is not None:
@@ -255,7 +273,7 @@ class Connection:
             raise budget.error(f"Sending a request to {self.address}", error) from error
         except OSError as error:
             self.close()
-            raise self._lost("while a request was sent", error) from error
+            raise lost(self.address, "while a request was sent", error) from error
 
     def receive(self, deadline: Deadline) -> Any:
         """Wait for the answer to the oldest request in flight and decode it.
@@ -314,14 +332,9 @@ class Connection:
         """Close the socket; requests in flight stay unanswered. Safe to call again."""
         sock, self._socket = self._socket, None
         self._in_flight.clear()
-        self._buffers.clear()
         if sock is not None:
             with contextlib.suppress(OSError):  # the connection may be gone already, which is what is wanted
                 sock.close()
-
-    def trim(self) -> None:
-        """Give back the receive buffers; for a connection that goes to rest."""
-        self._buffers.clear()
 
     def _open_socket(self) -> socket.socket:
         if self._socket is None:
@@ -349,16 +362,7 @@ class Connection:
                 facts={"broker": self.address, "reason": error.verify_message or error},
             ) from error
         except OSError as error:
-            raise TransportError(
-                f"The TLS handshake with {self.address} failed: {error}. This often means that the listener is not a "
-                "TLS listener, or that it asks for a client certificate.",
-                condition="TLS_HANDSHAKE_FAILED",
-                hint=f"check kafka.security.protocol (now '{self._options.security_protocol}') and the port; "
-                "for a client certificate set kafka.ssl.keystore.location.",
-                # A broker that goes down in the middle of a handshake looks the same.
-                retriable=isinstance(error, ConnectionError),
-                facts={"broker": self.address, "reason": error},
-            ) from error
+            raise handshake_failed(self.address, self._options.security_protocol, error) from error
 
     def _negotiate_versions(self, deadline: Deadline) -> None:
         version = ApiVersionsRequest.max_version
@@ -425,126 +429,20 @@ class Connection:
         except TimeoutError as error:
             arrived = TimeoutError(f"{received} of {size} bytes had arrived")
             raise self._no_answer(sent, deadline, arrived) from error
+        except ssl.SSLError as error:
+            if self._answers:
+                raise lost(self.address, f"while the answer to {sent.api_name} was awaited", error) from error
+            # With TLS 1.3 a refused client certificate shows here, after a handshake that seemed to succeed.
+            raise handshake_failed(self.address, self._options.security_protocol, error) from error
         except OSError as error:
             if isinstance(error, ConnectionResetError):
                 raise self._closed_by_broker(sent, error) from error
-            raise self._lost(f"while the answer to {sent.api_name} was awaited", error) from error
+            raise lost(self.address, f"while the answer to {sent.api_name} was awaited", error) from error
 
     def _no_answer(self, sent: _Sent, deadline: Deadline, error: BaseException) -> DeadlineError:
         if self._answers or self._options.uses_tls:
             return deadline.error(f"Waiting for the answer of {self.address} to {sent.api_name}", error)
-        # A TLS listener waits for the rest of what it takes for a TLS record, so a confusion also looks like silence.
-        return DeadlineError(
-            f"{self.address} took the connection, but did not answer the first request within "
-            f"{deadline.timeout_ms:.0f} ms. It may be overloaded, or not a plaintext listener of a Kafka broker.",
-            condition="BROKER_SILENT",
-            hint=f"check the address and kafka.security.protocol (now '{self._options.security_protocol}').",
-            retriable=True,
-            facts={"broker": self.address, "request": sent.api_name},
-        )
+        return silent(self.address, sent.api_name, deadline, self._options.security_protocol)
 
     def _closed_by_broker(self, sent: _Sent, cause: OSError | None = None) -> TransportError:
-        protocol = self._options.security_protocol
-        if self._answers == 0 and not self._options.uses_tls:
-            condition = "BROKER_CLOSED_FIRST_READ"
-            text = (
-                f"{self.address} closed the connection before its first reply. This often means a plaintext client on "
-                "a TLS listener."
-            )
-            hint = f"check kafka.security.protocol (now '{protocol}')."
-        elif self._answers == 1 and not self._options.uses_sasl:
-            condition = "BROKER_CLOSED_FIRST_READ"
-            text = (
-                f"{self.address} closed the connection at the first request after version negotiation "
-                f"({sent.api_name}). This often means a client without SASL on a listener that wants SASL."
-            )
-            hint = f"check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
-        elif sent.api_name.startswith("Sasl"):
-            condition = "BROKER_CLOSED_DURING_SASL"
-            text = (
-                f"{self.address} closed the connection during SASL authentication ({sent.api_name}). "
-                "This often means wrong credentials, or a mechanism that the listener does not offer."
-            )
-            hint = "check kafka.sasl.mechanism, user name and password."
-        else:
-            return self._lost(f"while the answer to {sent.api_name} was awaited", cause)
-        return TransportError(
-            text,
-            condition=condition,
-            hint=hint,
-            # Only a guess: a broker that is going down looks the same.
-            retriable=True,
-            facts={"broker": self.address, "request": sent.api_name},
-        )
-
-    def _lost(self, when: str, cause: OSError | None) -> TransportError:
-        reason = "closed by the broker" if cause is None else str(cause)
-        return TransportError(
-            f"The connection to {self.address} was lost {when}: {reason}.",
-            condition="CONNECTION_LOST",
-            retriable=True,
-            facts={"broker": self.address, "reason": reason},
-        )
-
-
-def _connect(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> socket.socket:
-    where = f"{host}:{port}"
-    try:
-        # getaddrinfo knows no timeout; the resolver's own (5 to 30 s) bounds it.
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise TransportError(
-            f"The name of broker {where} cannot be resolved: {error}.",
-            condition="HOST_UNKNOWN",
-            hint="check kafka.bootstrap.servers, and the advertised listeners of the cluster.",
-            retriable=True,
-            facts={"broker": where, "reason": error},
-        ) from error
-    failures: list[str] = []
-    last: OSError | None = None
-    for family, kind, number, _, address in addresses:
-        attempt = deadline.within(options.connect_timeout_ms)
-        if failures:
-            deadline.check(f"Connecting to {where}", last)
-        sock = socket.socket(family, kind, number)
-        try:
-            # Before connect: the window scale is agreed in the handshake.
-            if _is_granted(socket.SO_RCVBUF, options.receive_buffer_bytes):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
-            if _is_granted(socket.SO_SNDBUF, options.send_buffer_bytes):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            sock.settimeout(max(0.001, attempt.remaining_s()))
-            sock.connect(address)
-        except OSError as error:
-            sock.close()
-            last = error
-            reason = f"no answer in {attempt.elapsed_ms()} ms" if isinstance(error, TimeoutError) else str(error)
-            failures.append(f"{address[0]} ({reason})")
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise TransportError(
-        f"Broker {where} cannot be reached: {'; '.join(failures)}.",
-        condition="CONNECTION_FAILED",
-        hint="check that the broker runs and that this machine may reach it.",
-        retriable=True,
-        facts={"broker": where, "reason": "; ".join(failures)},
-    ) from last
-
-
-@functools.lru_cache(maxsize=16)
-def _is_granted(option: int, size: int) -> bool:
-    """Whether the kernel gives a socket buffer of this size.
-
-    Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently gives that much AND ends the
-    kernel's own growing of the buffer, which goes up to 6 MiB: then it is better not to ask.
-    """
-    if size <= 0:
-        return False
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, option, size)
-        return probe.getsockopt(socket.SOL_SOCKET, option) >= size
+        return closed_by_broker(self.address, sent.api_name, self._answers, self._options, cause)

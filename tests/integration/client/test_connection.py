@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# A TLS listener that wants a certificate of the client, too.
+MUTUAL = "MUTUAL"
 SCRAM = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 pytestmark = pytest.mark.broker
@@ -35,6 +37,7 @@ pytestmark = pytest.mark.broker
 class SecureBroker:
     ports: dict[str, int]
     authority: str
+    client_store: str
 
     def options(self, protocol: str, *, port_of: str | None = None, **changes: Any) -> ConnectionOptions:
         options = ConnectionOptions(
@@ -57,16 +60,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     subprocess.run([*command.split(), *files], check=True, capture_output=True)
     store.write_text(key.read_text() + certificate.read_text())
     with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(len(LISTENERS) + 1)]
+        sockets = [held.enter_context(socket.socket()) for _ in range(len(LISTENERS) + 2)]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         *ports, controller = [int(each.getsockname()[1]) for each in sockets]
-    by_listener = dict(zip(LISTENERS, ports, strict=True))
+    by_listener = dict(zip([*LISTENERS, MUTUAL], ports, strict=True))
     addresses = ",".join(f"{name}://127.0.0.1:{port}" for name, port in by_listener.items())
     properties = {
         "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": addresses,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": ",".join(f"{name}:{name}" for name in LISTENERS)
+        + f",{MUTUAL}:SSL,CONTROLLER:PLAINTEXT",
+        "listener.name.mutual.ssl.client.auth": "required",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificate),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(store),
     }
@@ -79,7 +87,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
         for mechanism in SCRAM:
             properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = scram
     with EmbeddedKafka(port=by_listener["PLAINTEXT"], properties=properties):
-        secure = SecureBroker(by_listener, str(certificate))
+        secure = SecureBroker(by_listener, str(certificate), str(store))
         add_scram_user(secure)
         yield secure
 
@@ -156,6 +164,18 @@ def test_a_certificate_for_another_name_is_rejected_unless_the_check_is_off(brok
     error = failure(broker.options("SSL", bootstrap_servers=elsewhere))
     assert error.condition == "TLS_CERTIFICATE_REJECTED"
     assert cluster_id(broker.options("SSL", bootstrap_servers=elsewhere, ssl_check_hostname=False))
+
+
+def test_a_client_certificate_is_shown_where_it_is_wanted(broker: SecureBroker) -> None:
+    options = broker.options("SSL", port_of=MUTUAL, ssl_certificate_location=broker.client_store)
+    assert cluster_id(options) == cluster_id(broker.options("PLAINTEXT"))
+
+
+def test_a_missing_client_certificate_is_guessed(broker: SecureBroker) -> None:
+    error = failure(broker.options("SSL", port_of=MUTUAL))
+    assert error.condition == "TLS_HANDSHAKE_FAILED"
+    assert "it asks for a client certificate" in str(error)
+    assert "kafka.ssl.keystore.location" in str(error)
 
 
 def test_a_plaintext_client_on_a_tls_listener_is_told_so(broker: SecureBroker) -> None:

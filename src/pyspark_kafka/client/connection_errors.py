@@ -1,0 +1,100 @@
+"""What a broken conversation probably means: the classic confusions of listeners, TLS and SASL, said as guesses. Pure.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import DeadlineError, TransportError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.options.connection import ConnectionOptions
+
+
+def lost(address: str, when: str, cause: OSError | None) -> TransportError:
+    """Build the error for a connection that ended in the middle of normal work."""
+    reason = "closed by the broker" if cause is None else str(cause)
+    return TransportError(
+        f"The connection to {address} was lost {when}: {reason}.",
+        condition="CONNECTION_LOST",
+        retriable=True,
+        facts={"broker": address, "reason": reason},
+    )
+
+
+def silent(address: str, request: str, deadline: Deadline, security_protocol: str) -> DeadlineError:
+    """Build the error for a server that never answered the first request.
+
+    A TLS listener waits for the rest of what it takes for a TLS record, so a confusion also looks like silence.
+    """
+    return DeadlineError(
+        f"{address} took the connection, but did not answer the first request within {deadline.timeout_ms:.0f} ms. "
+        "It may be overloaded, or not a plaintext listener of a Kafka broker.",
+        condition="BROKER_SILENT",
+        hint=f"check the address and kafka.security.protocol (now '{security_protocol}').",
+        retriable=True,
+        facts={"broker": address, "request": request},
+    )
+
+
+def handshake_failed(address: str, security_protocol: str, error: OSError) -> TransportError:
+    """Build the error for a TLS handshake that failed for another reason than the server's certificate."""
+    return TransportError(
+        f"The TLS handshake with {address} failed: {error}. This often means that the listener is not a TLS listener, "
+        "or that it asks for a client certificate.",
+        condition="TLS_HANDSHAKE_FAILED",
+        hint=f"check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
+        "kafka.ssl.keystore.location.",
+        # A broker that goes down in the middle of a handshake looks the same.
+        retriable=isinstance(error, ConnectionError),
+        facts={"broker": address, "reason": error},
+    )
+
+
+def closed_by_broker(
+    address: str, request: str, answers: int, options: ConnectionOptions, cause: OSError | None
+) -> TransportError:
+    """Build the error for a connection that the broker closed instead of answering.
+
+    Args:
+        address: the broker's.
+        request: the name of the request that was not answered.
+        answers: how many answers came before; few of them tell which step of the setup failed.
+        options: what the user chose.
+        cause: the socket's error, if there was one.
+    """
+    protocol = options.security_protocol
+    if answers == 0 and not options.uses_tls:
+        condition = "BROKER_CLOSED_FIRST_READ"
+        text = (
+            f"{address} closed the connection before its first reply. This often means a plaintext client on a TLS "
+            "listener."
+        )
+        hint = f"check kafka.security.protocol (now '{protocol}')."
+    elif answers == 1 and not options.uses_sasl:
+        condition = "BROKER_CLOSED_FIRST_READ"
+        text = (
+            f"{address} closed the connection at the first request after version negotiation ({request}). This often "
+            "means a client without SASL on a listener that wants SASL."
+        )
+        hint = f"check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
+    elif request.startswith("Sasl"):
+        condition = "BROKER_CLOSED_DURING_SASL"
+        text = (
+            f"{address} closed the connection during SASL authentication ({request}). This often means wrong "
+            "credentials, or a mechanism that the listener does not offer."
+        )
+        hint = "check kafka.sasl.mechanism, user name and password."
+    else:
+        return lost(address, f"while the answer to {request} was awaited", cause)
+    return TransportError(
+        text,
+        condition=condition,
+        hint=hint,
+        # Only a guess: a broker that is going down looks the same.
+        retriable=True,
+        facts={"broker": address, "request": request},
+    )
