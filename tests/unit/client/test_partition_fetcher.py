@@ -305,9 +305,9 @@ def test_a_topic_deleted_while_reading_is_named(cluster: FakeCluster) -> None:
 def test_no_progress_ends_with_the_place_and_what_the_log_looked_like(cluster: FakeCluster) -> None:
     cluster.script(FetchRequest, FetchScript(high_watermark=50, last_stable_offset=0))
     with pytest.raises(DeadlineError) as caught:
-        Reading(cluster, poll_timeout_ms=100).values(0, 30)
+        Reading(cluster, poll_timeout_ms=500).values(0, 30)
     text = str(caught.value)
-    assert text.startswith("[FETCH_NO_PROGRESS] Reading t-0 [0, 30): no progress at offset 0 for 100 ms")
+    assert text.startswith("[FETCH_NO_PROGRESS] Reading t-0 [0, 30): no progress at offset 0 for 500 ms")
     assert "high watermark was 50 and its last stable offset 0" in text
     assert "an open transaction" in text
     assert caught.value.facts["broker"].startswith("127.0.0.1:")
@@ -316,7 +316,7 @@ def test_no_progress_ends_with_the_place_and_what_the_log_looked_like(cluster: F
 def test_no_progress_by_failures_repeats_the_last_one(cluster: FakeCluster) -> None:
     cluster.script(FetchRequest, FetchScript(error_code=6))
     with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*Last failure: \[NOT_LEADER_OR_FOLLOWER\]"):
-        Reading(cluster, poll_timeout_ms=100).values(0, 30)
+        Reading(cluster, poll_timeout_ms=500).values(0, 30)
 
 
 def test_empty_answers_do_not_spin(cluster: FakeCluster) -> None:
