@@ -104,7 +104,7 @@ def make(directory: Path) -> Path:
 def pip(python: Path, *arguments: str) -> None:
     """Run `pip install`, quietly unless someone watches."""
     quiet = [] if sys.stdout.isatty() else ["--quiet"]
-    command = [python, "-m", "pip", "install", "--disable-pip-version-check", *quiet, *arguments]
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *quiet, *arguments]
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"pip could not install {' '.join(arguments)}; its last lines above say why.")
 
