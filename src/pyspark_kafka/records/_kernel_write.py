@@ -65,9 +65,12 @@ def _varint_size(value: cython.longlong) -> cython.Py_ssize_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def _zigzag(value: cython.longlong) -> cython.ulonglong:
+    raw: cython.ulonglong
     if cython.compiled:
-        return (cython.cast(cython.ulonglong, value) << 1) ^ cython.cast(cython.ulonglong, value >> 63)
-    return ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
+        raw = (cython.cast(cython.ulonglong, value) << 1) ^ cython.cast(cython.ulonglong, value >> 63)
+    else:
+        raw = ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
+    return raw
 
 
 @cython.cfunc
@@ -349,9 +352,14 @@ class RowEncoder:
 @cython.exceptval(check=False)
 def _difference(left: cython.longlong, right: cython.longlong) -> cython.longlong:
     """Subtract modulo 2^64, as the reader adds: signed overflow is undefined in C."""
+    result: cython.longlong
     if cython.compiled:
-        return cython.cast(cython.longlong, cython.cast(cython.ulonglong, left) - cython.cast(cython.ulonglong, right))
-    return (left - right + 0x8000_0000_0000_0000) % 0x1_0000_0000_0000_0000 - 0x8000_0000_0000_0000
+        result = cython.cast(
+            cython.longlong, cython.cast(cython.ulonglong, left) - cython.cast(cython.ulonglong, right)
+        )
+    else:
+        result = (left - right + 0x8000_0000_0000_0000) % 0x1_0000_0000_0000_0000 - 0x8000_0000_0000_0000
+    return result
 
 
 # Literals above 2^31 - 1 would be Python objects in the compiled variant.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGE = "pyspark_kafka.records"
+_LOG = logging.getLogger(__name__)
 _FORCE_PURE = "PYSPARK_KAFKA_PURE_PYTHON"
 _HINT = (
     "install a wheel for this platform, or a C compiler and then "
@@ -76,7 +78,11 @@ def _load_source(name: str) -> Any:
 def _load() -> Kernel:
     if os.environ.get(_FORCE_PURE) == "1":
         return load_pure_python()
-    return load_compiled() or load_pure_python()
+    compiled = load_compiled()
+    if compiled is None:
+        _LOG.warning("the slow pure-Python record codec is in use; for the fast one %s", _HINT)
+        return load_pure_python()
+    return compiled
 
 
 kernel = _load()

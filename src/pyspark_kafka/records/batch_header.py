@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.errors import CorruptRecordsError
 from pyspark_kafka.records.checksum import crc32c
@@ -30,21 +30,31 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
-_START = struct.Struct(">qiibI")
-_COVERED = struct.Struct(">hiqqqhii")
+_START = struct.Struct(">qiib")
+_REST = struct.Struct(">Ihiqqqhii")
 _UPDATE_HINT = (
     "The topic holds records of a format older than Kafka 0.11's. Let a broker rewrite it, or copy the topic with a "
     "current client."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
-    """The fields of one batch's header and where its records section lies in the fetched bytes."""
+class BatchHeader(NamedTuple):
+    """The fields of one batch's header and where its records section lies in the fetched bytes.
+
+    A tuple, because one is made for every batch: small batches would notice the cost of a frozen dataclass.
+
+    Attributes:
+        start: where the batch begins.
+        end: where it ends.
+        base_offset: the offset that deltas count from.
+        last_offset: the last offset that the batch stands for, whether or not its record still exists.
+    """
 
     start: int
     end: int
     base_offset: int
+    last_offset: int
+    crc: int
     attributes: int
     last_offset_delta: int
     base_timestamp: int
@@ -52,12 +62,7 @@ class BatchHeader:
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset that the batch stands for, whether or not its record still exists."""
-        return self.base_offset + self.last_offset_delta
+    record_count: int
 
 
 def corrupt(reason: str, base_offset: int, position: int) -> CorruptRecordsError:
@@ -99,7 +104,7 @@ class HeaderWalk:
         position = 0
         floor = -1
         while total - position >= MAGIC_END:
-            base_offset, length, _epoch, magic, crc = _start(data, position, total)
+            base_offset, length, _epoch, magic = _START.unpack_from(data, position)
             if length < 0:
                 raise corrupt(f"its length is negative ({length})", base_offset, position)
             if magic != 2:
@@ -112,12 +117,13 @@ class HeaderWalk:
             if base_offset >= self._stop_at:
                 self.reached_stop = True
                 return
+            fields: tuple[int, ...] = _REST.unpack_from(data, position + MAGIC_END)
+            header = BatchHeader(position, end, base_offset, base_offset + fields[2], *fields)
             if self._check_crcs:
                 found = crc32c(data[position + CRC_START : end])
-                if found != crc:
-                    raise corrupt(f"its CRC-32C is {found:#010x}, expected {crc:#010x}", base_offset, position)
-            fields: tuple[int, ...] = _COVERED.unpack_from(data, position + CRC_START)
-            header = BatchHeader(position, end, base_offset, *fields)
+                if found != header.crc:
+                    reason = f"its CRC-32C is {found:#010x}, expected {header.crc:#010x}"
+                    raise corrupt(reason, base_offset, position)
             _check(header, floor)
             floor = header.last_offset
             position = end
@@ -129,14 +135,6 @@ class HeaderWalk:
                 hint="Brokers always return at least one whole batch: the answer was cut on its way.",
                 facts={"bytes": total},
             )
-
-
-def _start(data: memoryview, position: int, total: int) -> tuple[int, int, int, int, int]:
-    if total - position >= CRC_START:
-        fields: tuple[int, int, int, int, int] = _START.unpack_from(data, position)
-        return fields
-    base_offset, length, epoch, magic = struct.unpack_from(">qiib", data, position)
-    return base_offset, length, epoch, magic, 0
 
 
 def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsError:
@@ -153,18 +151,17 @@ def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsE
 
 def _check(header: BatchHeader, floor: int) -> None:
     """Check what the CRC covers, after the CRC was: the fields may steer offsets and allocation only then."""
-    base, position = header.base_offset, header.start
-    if base < 0 or header.last_offset_delta < 0 or header.last_offset >= MAX_OFFSET:
-        raise corrupt(f"its last offset delta is {header.last_offset_delta}", base, position)
+    position, end, base, last_offset, _, attributes, last_delta, _, _, _, _, _, count = header
+    if base < 0 or last_delta < 0 or last_offset >= MAX_OFFSET:
+        raise corrupt(f"its last offset delta is {last_delta}", base, position)
     if base <= floor:
         raise corrupt(f"it goes back: the batch before it ends at offset {floor}", base, position)
-    body = header.end - header.start - HEADER_BYTES
-    count = header.count
-    if count < 0 or count > header.last_offset_delta + 1:
-        raise corrupt(f"it claims {count} records for {header.last_offset_delta + 1} offsets", base, position)
+    body = end - position - HEADER_BYTES
+    if count < 0 or count > last_delta + 1:
+        raise corrupt(f"it claims {count} records for {last_delta + 1} offsets", base, position)
     if (count == 0) != (body == 0):
         raise corrupt(f"it claims {count} records in {body} bytes", base, position)
-    if header.attributes & CODEC_MASK == 0 and count > body // MIN_RECORD_BYTES:
+    if attributes & CODEC_MASK == 0 and count > body // MIN_RECORD_BYTES:
         raise corrupt(f"it claims {count} records in {body} bytes", base, position)
 
 
@@ -202,7 +199,7 @@ def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
     at = batches = count = 0
     next_offset = position
     while total - at >= HEADER_BYTES:
-        base_offset, length, _epoch, magic, _crc = _START.unpack_from(data, at)
+        base_offset, length, _epoch, magic = _START.unpack_from(data, at)
         if magic != 2 or length < MIN_LENGTH or length + LENGTH_OVERHEAD > total - at or base_offset < 0:
             break
         (last_delta,) = struct.unpack_from(">i", data, at + 23)

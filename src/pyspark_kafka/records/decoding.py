@@ -199,6 +199,7 @@ class _Decoding:
         self._end_offset = end_offset
         self._abort_filter = abort_filter
         self._columns = columns
+        self._with_time = "timestamp" in columns
         self._max_decompressed_bytes = max_decompressed_bytes
         self._decompressor = Decompressor(max_decompressed_bytes)
         self._target_bytes = max(target_bytes, 1)
@@ -210,17 +211,25 @@ class _Decoding:
 
     def run(self, *, check_crcs: bool) -> Iterator[Decoded]:
         given = self._start_offset
-        if self._start_offset >= self._end_offset:
+        end_offset = self._end_offset
+        if given >= end_offset:
             return
-        walk = HeaderWalk(self._data, check_crcs=check_crcs, stop_at=self._end_offset)
+        done = _variant.kernel.reading.DONE
+        walk = HeaderWalk(self._data, check_crcs=check_crcs, stop_at=end_offset)
         for header in walk:
             if self._is_visible(header):
-                for decoded in self._read(header):
-                    given = decoded.next_offset
-                    yield decoded
-            self._position = max(self._position, min(header.last_offset + 1, self._end_offset))
+                self._open(header)
+                # The usual case, a batch that fits into the piece, is kept short: batches may be small.
+                status = self._fill()
+                if status != done:
+                    for decoded in self._overflow(header, status):
+                        given = decoded.next_offset
+                        yield decoded
+            position = header.last_offset + 1
+            if position > self._position:
+                self._position = min(position, end_offset)
         if walk.reached_stop:
-            self._position = self._end_offset
+            self._position = end_offset
         if (self._piece is not None and self._piece.rows) or self._position > given:
             yield self._take()
 
@@ -230,80 +239,77 @@ class _Decoding:
         if abort_filter is not None and header.producer_id >= 0:
             abort_filter.enter_batch(header.last_offset)
         if header.attributes & CONTROL:
-            if abort_filter is not None and header.count:
+            if abort_filter is not None and header.record_count:
                 abort_filter.end_transaction(header.producer_id, self._marker_type(header))
             return False
-        if header.last_offset < self._start_offset or not header.count:
+        if header.last_offset < self._start_offset or not header.record_count:
             return False
         return not (
             abort_filter is not None and header.attributes & TRANSACTIONAL and abort_filter.hides(header.producer_id)
         )
 
-    def _open(self, header: BatchHeader, low: int, high: int, *, with_time: bool) -> None:
-        """Point the reader at the batch's records, decompressed if they need to be."""
-        codec = header.attributes & CODEC_MASK
-        source, start, end = self._data, header.start + HEADER_BYTES, header.end
+    def _open(self, header: BatchHeader, *, whole: bool = False) -> None:
+        """Point the reader at the batch's records, decompressed if they need to be; `whole` ignores the range."""
+        start, end, base, last_offset, _, attributes, last_delta, base_time, max_time, _, _, _, count = header
+        start += HEADER_BYTES
+        codec = attributes & CODEC_MASK
+        source = self._data
         if codec:
             try:
-                source = self._decompressor.decompress(codec, self._data[start:end])
+                source = self._decompressor.decompress(codec, source[start:end])
             except CodecError as error:
-                raise translate(error, header.base_offset, self._max_decompressed_bytes) from error
+                raise translate(error, base, self._max_decompressed_bytes) from error
             start, end = 0, len(source)
         if source is not self._source:
             self._reader.set_source(source, len(source))
             self._source = source
-        log_append = bool(header.attributes & LOG_APPEND_TIME)
-        base_time = header.max_timestamp if log_append else header.base_timestamp
-        time_low, time_high = _time_bounds(base_time, log_append=log_append) if with_time else (_INT64_MIN, _INT64_MAX)
+        low = self._start_offset - base if base < self._start_offset and not whole else 0
+        high = self._end_offset - base if last_offset >= self._end_offset and not whole else last_delta + 1
+        log_append = attributes & LOG_APPEND_TIME
+        if log_append:
+            base_time = max_time
+        time_low, time_high = _INT64_MIN, _INT64_MAX
+        if self._with_time and not whole:
+            time_low, time_high = _time_bounds(base_time, log_append=bool(log_append))
         self._reader.open(
-            start,
-            end,
-            header.count,
-            header.base_offset,
-            header.last_offset_delta,
-            low,
-            high,
-            base_time,
-            time_low,
-            time_high,
-            log_append,
+            start, end, count, base, last_delta, low, high, base_time, time_low, time_high, bool(log_append)
         )
 
-    def _read(self, header: BatchHeader) -> Iterator[Decoded]:
+    def _fill(self) -> int:
+        """Read records of the open batch into the piece, and give the kernel's status."""
+        if self._piece is None:
+            # A guess; the answer bounds it when small, and data that is larger when decompressed makes it grow.
+            self._piece = Piece(self._columns, self._target_rows, min(self._target_bytes, 2 * len(self._data)))
+        status: int = self._reader.read(self._piece.filled, self._target_rows, self._target_bytes)
+        return status
+
+    def _overflow(self, header: BatchHeader, status: int) -> Iterator[Decoded]:
+        """Deal with a batch that the piece could not take whole, and give the pieces that become full."""
         kernel = _variant.kernel.reading
-        base = header.base_offset
-        low = max(self._start_offset - base, 0)
-        high = min(self._end_offset - base, header.last_offset_delta + 1)
-        self._open(header, low, high, with_time="timestamp" in self._columns)
-        grow = {kernel.GROW_KEY: Piece.grow_key, kernel.GROW_VALUE: Piece.grow_value}
-        grow[kernel.GROW_HEADERS] = Piece.grow_headers
-        while True:
-            piece = self._piece
-            if piece is None:
-                piece = self._piece = self._new_piece()
-            status = self._reader.read(piece.filled, self._target_rows, self._target_bytes)
-            if status == kernel.DONE:
-                return
+        grow = {
+            kernel.GROW_KEY: Piece.grow_key,
+            kernel.GROW_VALUE: Piece.grow_value,
+            kernel.GROW_HEADERS: Piece.grow_headers,
+        }
+        while status != kernel.DONE:
             _, index, delta, _, needed = where = self._reader.where()
-            if status == kernel.CORRUPT:
+            piece = self._piece
+            if status == kernel.CORRUPT or piece is None:
                 raise _corrupt_record(where, header)
             if status == kernel.TIME_RANGE:
-                raise _time_range(base + delta)
+                raise _time_range(header.base_offset + delta)
             if status == kernel.LIMIT or not self._grown(piece, grow[status], needed):
                 if not piece.rows:
-                    raise _record_too_large(base, index)
-                self._position = max(self._position, base + delta + 1)
+                    raise _record_too_large(header.base_offset, index)
+                self._position = max(self._position, header.base_offset + delta + 1)
                 yield self._take()
+            status = self._fill()
 
     def _grown(self, piece: Piece, grow: Any, needed: int) -> bool:
         """Make room for one more record, unless the piece is nearly full and better given away."""
         if piece.rows and piece.data_bytes + needed > self._target_bytes:
             return False
         return bool(grow(piece, needed))
-
-    def _new_piece(self) -> Piece:
-        # A guess; the answer bounds it when small, and data that is larger when decompressed makes it grow.
-        return Piece(self._columns, self._target_rows, min(self._target_bytes, 2 * len(self._data)))
 
     def _take(self) -> Decoded:
         piece = self._piece or Piece(self._columns, 1, 1)
@@ -313,7 +319,7 @@ class _Decoding:
     def _marker_type(self, header: BatchHeader) -> int:
         """Read the type of a control batch's first record; the others mean nothing (R11)."""
         kernel = _variant.kernel.reading
-        self._open(header, 0, header.last_offset_delta + 1, with_time=False)
+        self._open(header, whole=True)
         body = header.end - header.start
         piece = Piece(("key",), 1, body)
         status = self._reader.read(piece.filled, 1, MAX_DATA_BYTES)
@@ -351,7 +357,7 @@ def _corrupt_record(where: tuple[int, int, int, int, int], header: BatchHeader) 
         kernel.TRAILING_BYTES: "is not there: bytes are left after the declared count of records",
     }
     return corrupt(
-        f"record {index} of {header.count} (byte {at} of the records section) {reasons[problem]}",
+        f"record {index} of {header.record_count} (byte {at} of the records section) {reasons[problem]}",
         header.base_offset,
         header.start,
     )
