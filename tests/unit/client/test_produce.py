@@ -82,6 +82,7 @@ def test_small_batches_of_many_partitions_share_a_request() -> None:
 
 def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size() -> None:
     cluster = FakeCluster(partitions=3)
+    cluster.latency_s = 0.01
     with make_producer(cluster, max_request_size=2_500) as producer:
         for number in range(5):
             for partition in range(3):
@@ -90,6 +91,7 @@ def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size(
     for _, request in cluster.requests:
         found = partitions_of(request)
         assert len(found) == len(set(found)) <= 2
+    assert 2 in [len(partitions_of(request)) for _, request in cluster.requests]
     assert [cluster.values(partition) for partition in range(3)] == [numbers(*range(5))] * 3
 
 
@@ -275,6 +277,18 @@ def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
         send_numbered(producer, ORDERS_0, 1)
         producer.flush()
     assert cluster.values(0) == numbers(1)
+
+
+def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
+    cluster = FakeCluster(brokers=2)
+    gone = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    cluster.borrow_errors.append(gone)
+    with make_producer(cluster) as producer:
+        assert producer.partition_count("orders") == 2
+        cluster.leaders[ORDERS_0] = 1
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+    assert [broker_id for broker_id, _ in cluster.requests] == [1]
 
 
 def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
