@@ -9,10 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.version import __version__
+
 if TYPE_CHECKING:
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
-
-__version__ = "0.1.0"
 
 __all__ = ["DefaultSource", "__version__"]
 

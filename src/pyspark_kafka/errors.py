@@ -32,17 +32,31 @@ class ConnectorError(Exception):
         facts: Mapping[str, object] | None = None,
     ) -> None:
         """Build the text `[condition] message Hint: hint`."""
-        text = f"[{condition}] {message}"
-        if hint:
-            text = f"{text} Hint: {hint}"
-        super().__init__(text)
+        super().__init__(_text(condition, message, hint))
+        self.message = message
+        self.hint = hint
         self.condition = condition
         self.retriable = retriable
         self.facts = {name: str(value) for name, value in (facts or {}).items()}
 
+    def located(self, where: str) -> ConnectorError:
+        """Give the same error, of the same class, with `where` before its message.
+
+        For a layer that knows the place (topic-partition, range, broker) of what a lower layer refused. The caller
+        raises the result `from` this error.
+        """
+        error = _rebuild(type(self), self.args, dict(self.__dict__))
+        error.message = f"{where}: {self.message}"
+        error.args = (_text(self.condition, error.message, self.hint),)
+        return error
+
     def __reduce__(self) -> tuple[Any, ...]:
         # The finished text is pickled, not the constructor's arguments: subclasses may build it differently.
         return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _text(condition: str, message: str, hint: str) -> str:
+    return f"[{condition}] {message} Hint: {hint}" if hint else f"[{condition}] {message}"
 
 
 def _rebuild(cls: type[ConnectorError], args: tuple[Any, ...], state: dict[str, Any]) -> ConnectorError:

@@ -87,7 +87,7 @@ class ConnectionOptions:
     request_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
     # Below 30 s on purpose: a query on an unreachable cluster fails, with its reason, before a user gives up on it.
-    api_timeout_ms: int = 25_000
+    api_timeout_ms: int = 20_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000

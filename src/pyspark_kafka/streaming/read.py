@@ -57,7 +57,7 @@ class PartitionReaderFactory(ABC):
     """
 
     @abstractmethod
-    def createReader(self, partition: InputPartition) -> PartitionReader:  # noqa: N802 - Spark's name
+    def createReader(self, partition: InputPartition) -> PartitionReader:
         """Build the reader of one input partition."""
 
 
@@ -70,11 +70,11 @@ class Batch(ABC):
     """
 
     @abstractmethod
-    def planInputPartitions(self) -> Sequence[InputPartition]:  # noqa: N802 - Spark's name
+    def planInputPartitions(self) -> Sequence[InputPartition]:
         """Decide what each task reads."""
 
     @abstractmethod
-    def createReaderFactory(self) -> PartitionReaderFactory:  # noqa: N802 - Spark's name
+    def createReaderFactory(self) -> PartitionReaderFactory:
         """Give the factory that executors read with."""
 
 
@@ -87,11 +87,11 @@ class MicroBatchStream(ABC):
     """
 
     @abstractmethod
-    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:
         """Give the offset a new query starts from. Not called where a checkpoint says where to go on."""
 
     @abstractmethod
-    def deserializeOffset(self, json: str) -> Offset:  # noqa: N802 - Spark's name
+    def deserializeOffset(self, json: str) -> Offset:
         """Read an offset back from its JSON.
 
         Raises:
@@ -99,7 +99,7 @@ class MicroBatchStream(ABC):
         """
 
     @abstractmethod
-    def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:  # noqa: N802 - Spark's name
+    def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Split `[start, end)` into tasks.
 
         A pure function of its arguments, the options and what the source still holds, never of the size of the
@@ -107,7 +107,7 @@ class MicroBatchStream(ABC):
         """
 
     @abstractmethod
-    def createReaderFactory(self) -> PartitionReaderFactory:  # noqa: N802 - Spark's name
+    def createReaderFactory(self) -> PartitionReaderFactory:
         """Give the factory that executors read with."""
 
     @abstractmethod
@@ -126,14 +126,14 @@ class SupportsAdmissionControl(ABC):
     """
 
     @abstractmethod
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Give the limit that the source's options ask for."""
 
     @abstractmethod
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Give the end of the next batch that begins at `start`; `start` itself when there is nothing to read."""
 
-    def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
+    def reportLatestOffset(self) -> Offset | None:
         """Give the newest offset known, for progress reports only; None when none is known."""
         return None
 
@@ -145,5 +145,5 @@ class SupportsTriggerAvailableNow(SupportsAdmissionControl):
     """
 
     @abstractmethod
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+    def prepareForTriggerAvailableNow(self) -> None:
         """Learn that this run ends at what is available now: `latestOffset` gives nothing newer from here on."""

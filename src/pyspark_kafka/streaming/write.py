@@ -53,7 +53,7 @@ class DataWriterFactory(ABC):
     """
 
     @abstractmethod
-    def createWriter(self, partition_id: int, task_id: int) -> DataWriter:  # noqa: N802 - Spark's name
+    def createWriter(self, partition_id: int, task_id: int) -> DataWriter:
         """Build the writer of one task attempt."""
 
 
@@ -64,7 +64,7 @@ class StreamingDataWriterFactory(ABC):
     """
 
     @abstractmethod
-    def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:  # noqa: N802 - Spark's name
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
         """Build the writer of one task attempt of the micro-batch `epoch_id`."""
 
 
@@ -77,7 +77,7 @@ class BatchWrite(ABC):
     """
 
     @abstractmethod
-    def createBatchWriterFactory(self) -> DataWriterFactory:  # noqa: N802 - Spark's name
+    def createBatchWriterFactory(self) -> DataWriterFactory:
         """Give the factory that executors write with."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class StreamingWrite(ABC):
     """
 
     @abstractmethod
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:  # noqa: N802 - Spark's name
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
         """Give the factory that executors write with."""
 
     @abstractmethod

@@ -274,7 +274,7 @@ class FakeCluster:
         while True:
             try:
                 return attempt(deadline)
-            except ConnectorError as error:  # noqa: PERF203 - a retry loop
+            except ConnectorError as error:
                 if not error.retriable:
                     raise
                 deadline.pause(0.1)

@@ -1,0 +1,62 @@
+"""Timing of alternatives in turns, and the peak memory of Spark's Python workers."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the counted runs of one alternative."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.seconds)
+
+
+def time_in_turns(alternatives: Mapping[str, Callable[[], object]], *, warm_ups: int, runs: int) -> dict[str, Timing]:
+    """Run the alternatives in turns, A B A B …, so that a machine whose speed drifts is as unfair to one as to all."""
+    seconds: dict[str, list[float]] = {name: [] for name in alternatives}
+    for run in range(warm_ups + runs):
+        for name, call in alternatives.items():
+            began = time.perf_counter()
+            call()
+            if run >= warm_ups:
+                seconds[name].append(time.perf_counter() - began)
+    return {name: Timing(tuple(values)) for name, values in seconds.items()}
+
+
+def python_worker_peaks_mib(jvm_pid: int) -> list[float]:
+    """Give the peak resident memory of each Python worker below the JVM, in MiB; empty where /proc is not there."""
+    peaks = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:
+            continue  # ended meanwhile
+        if b"pyspark" in command and b"daemon" in command and _has_ancestor(int(fields["PPid"]), jvm_pid):
+            peaks.append(int(fields["VmHWM"].split()[0]) / 1024)
+    return sorted(peaks)
+
+
+def _has_ancestor(pid: int, ancestor: int) -> bool:
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            # The command name may hold spaces and brackets; the parent is the second field after its last bracket.
+            pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False

@@ -1,0 +1,200 @@
+"""Measure the connector, side by side with Spark's JVM connector where its jars are given.
+
+Prints a table and writes JSON. All alternatives of a case run in turns, in one session, against one broker; ratios of
+medians are what lasts, absolute figures depend on the machine and the hour.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from measure import python_worker_peaks_mib, time_in_turns
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+from topics import fill_topic, order_rows
+
+from pyspark_kafka.records import codec_info
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+OURS, JVM = "pyspark_kafka", "kafka"
+_PARTITIONS = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the result: rows/s of each side, and what the ratio has to be."""
+
+    name: str
+    rows: int
+    ours_seconds: float
+    jvm_seconds: float | None
+    goal: float
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the JVM connector's rows/s ours are."""
+        return None if self.jvm_seconds is None else self.jvm_seconds / self.ours_seconds
+
+
+class Bench:
+    """One broker, one Spark session, and the sides that take part."""
+
+    def __init__(self, kafka: EmbeddedKafka, spark: SparkSession, *, with_jvm: bool, runs: int) -> None:
+        self._kafka = kafka
+        self._spark = spark
+        self._sides = (OURS, JVM) if with_jvm else (OURS,)
+        self._runs = runs
+
+    def topic(self, name: str, *, records: int, codec: str) -> str:
+        """Create a topic and fill it."""
+        self._kafka.create_topic(name, partitions=_PARTITIONS)
+        fill_topic(self._kafka.bootstrap_servers, name, records=records, codec=codec)
+        return name
+
+    def read(self, side: str, topic: str, columns: str | None = None) -> Callable[[], None]:
+        """Give a call that reads a whole topic and throws the rows away."""
+        reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+        reader = reader.option("subscribe", topic)
+        if columns is None:
+            rows = reader.load()
+        elif side == OURS:
+            rows = reader.schema(columns).load()
+        else:
+            rows = reader.load().select(*(column.split()[0] for column in columns.split(", ")))
+        return lambda: rows.write.format("noop").mode("overwrite").save()
+
+    def write(self, side: str, rows: DataFrame, codec: str) -> Callable[[], None]:
+        """Give a call that writes all rows to a topic of the side's own."""
+        topic = f"written-by-{side.replace('_', '-')}"
+        self._kafka.create_topic(topic, partitions=_PARTITIONS)
+        writer = rows.write.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+        writer = writer.option("topic", topic).option("kafka.compression.type", codec).mode("append")
+        return writer.save
+
+    def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
+        """Measure one case on every side, in turns."""
+        timings = time_in_turns({side: build(side) for side in self._sides}, warm_ups=1, runs=self._runs)
+        jvm = timings[JVM].median if JVM in timings else None
+        return Case(name, rows, timings[OURS].median, jvm, goal)
+
+
+def rows_to_write(spark: SparkSession, records: int) -> DataFrame:
+    """Give a cached DataFrame of `key` and `value`, two partitions, the same rows as the topics to read hold."""
+    batch = order_rows(90)
+    values = spark.createDataFrame(batch.to_pandas())
+    copies = spark.range(0, -(-records // batch.num_rows), numPartitions=2)
+    rows = copies.join(values).select("key", "value").cache()
+    rows.count()
+    return rows
+
+
+def start_spark(directory: str, jars: list[Path]) -> SparkSession:
+    """Start a local session with two cores, with the JVM connector's jars if there are any."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("pyspark-kafka bench")
+        .config("spark.driver.memory", "3g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.local.dir", directory)
+        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+    )
+    if jars:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    return builder.getOrCreate()
+
+
+def jvm_process(spark: SparkSession) -> int:
+    """Give the process id of Spark's JVM, the ancestor of its Python workers."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no public way
+    return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
+def report(console: Console, cases: list[Case], memory: dict[str, float]) -> None:
+    """Print the figures."""
+    table = Table(title="rows/s, median, same run, same broker")
+    for heading in ("case", "pyspark-kafka", "JVM connector", "ratio", "goal"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for case in cases:
+        jvm = "-" if case.jvm_seconds is None else f"{case.rows / case.jvm_seconds:,.0f}"
+        ratio = "-" if case.ratio is None else f"{case.ratio:.2f}"
+        table.add_row(case.name, f"{case.rows / case.ours_seconds:,.0f}", jvm, ratio, f">= {case.goal:g}")
+    console.print(table)
+    for name, peak in memory.items():
+        console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB (goal: <= 300)", highlight=False)
+
+
+def main(
+    records: Annotated[int, typer.Option(help="Records of the topics that are read and written.")] = 2_000_000,
+    large: Annotated[int, typer.Option(help="Records of the large topic, for memory; 0 leaves it out.")] = 10_000_000,
+    runs: Annotated[int, typer.Option(help="Counted runs of each case, after one warm-up.")] = 5,
+    jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
+) -> None:
+    """Run every case and print the figures."""
+    console = Console()
+    jars = sorted(jvm_jars.glob("*.jar")) if jvm_jars else []
+    if jvm_jars and not jars:
+        raise typer.BadParameter(f"there are no jars in {jvm_jars}")
+    ensure_java_for_spark()
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
+        kafka = stack.enter_context(EmbeddedKafka(heap="1g"))
+        spark = start_spark(directory, jars)
+        stack.callback(spark.stop)
+        bench = Bench(kafka, spark, with_jvm=bool(jars), runs=runs)
+        jvm_pid = jvm_process(spark)
+
+        memory = {}
+        lz4 = bench.topic("records-lz4", records=records, codec="lz4")
+        bench.read(OURS, lz4)()
+        memory[f"{records:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
+        if large:
+            bench.read(OURS, bench.topic("records-large", records=large, codec="lz4"))()
+            memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
+            kafka.delete_topic("records-large")
+
+        key_value = "key binary, value binary"
+        cases = [
+            bench.case("read, all columns, lz4", records, 3, lambda side: bench.read(side, lz4)),
+            bench.case("read, key + value, lz4", records, 4, lambda side: bench.read(side, lz4, key_value)),
+        ]
+        rows = rows_to_write(spark, records)
+        cases.append(bench.case("write, lz4", records, 1, lambda side: bench.write(side, rows, "lz4")))
+
+        report(console, cases, memory)
+        result = {
+            "python": platform.python_version(),
+            "pyspark": spark.version,
+            "codec": str(codec_info()),
+            "cores": os.cpu_count(),
+            "cases": [asdict(case) | {"ratio": case.ratio} for case in cases],
+            "worker_peak_mib": memory,
+        }
+    output = output or Path(__file__).parent / "results" / "bench.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"JSON: {output}", highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,216 @@
+"""`pyspark-kafka demo`: from an empty machine to a streaming aggregation on a real Kafka, and back out again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pyspark_kafka.cli.orders import OrderEvents
+from pyspark_kafka.options import parse_write_options
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ORDERS, _REVENUE = "orders", "revenue_by_country"
+_PARTITIONS = 4
+_ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
+
+
+def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
+    """Run the whole demo; whatever it starts or writes is gone when it returns, also after Ctrl-C."""
+    console = Console()
+    with ExitStack() as stack:
+        # SIGTERM too must run the clean-up below.
+        previous = signal.signal(signal.SIGTERM, _interrupt)
+        stack.callback(signal.signal, signal.SIGTERM, previous)
+        ensure_java_for_spark()
+        kafka = _start_kafka(console, stack)
+        events = OrderEvents(records)
+        _produce(console, kafka.bootstrap_servers, events, codec)
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-demo-"))
+        spark = _start_spark(console, stack, directory)
+        _aggregate(console, spark, kafka.bootstrap_servers, directory, codec, records)
+        _show(console, spark, kafka.bootstrap_servers, events)
+        if keep_running:
+            _keep_running(console, kafka.bootstrap_servers)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
+    began = time.monotonic()
+    with console.status("Starting Apache Kafka (the first time, 44 MB of jars are fetched) …"):
+        kafka = stack.enter_context(EmbeddedKafka())
+        kafka.create_topic(_ORDERS, partitions=_PARTITIONS)
+        kafka.create_topic(_REVENUE, partitions=1)
+    console.print(
+        f"Apache Kafka {kafka.version} is up at {kafka.bootstrap_servers} after {time.monotonic() - began:.1f} s.",
+        highlight=False,
+    )
+    return kafka
+
+
+def _produce(console: Console, bootstrap_servers: str, events: OrderEvents, codec: str) -> None:
+    options = parse_write_options(
+        {"kafka.bootstrap.servers": bootstrap_servers, "topic": _ORDERS, "kafka.compression.type": codec},
+        streaming=False,
+    )
+    began = time.monotonic()
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    writer = KafkaDataWriter(options, SinkColumns(key=0, value=1))
+    try:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(f"Producing orders to '{_ORDERS}'", total=events.count)
+            for batch in events.batches():
+                writer.write(batch)
+                progress.advance(task, batch.num_rows)
+            writer.commit()
+    finally:
+        writer.close()
+    _report(
+        console,
+        f"Produced {events.count:,} orders to '{_ORDERS}' ({_PARTITIONS} partitions, {codec})",
+        events.count,
+        began,
+    )
+
+
+def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSession:
+    # Workers must run the interpreter that has this package, whatever `python3` is on PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    began = time.monotonic()
+    with console.status("Starting Spark …"):
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .appName("pyspark-kafka demo")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.local.dir", directory)
+            .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+        stack.callback(spark.stop)
+    console.print(f"Spark {spark.version} is up after {time.monotonic() - began:.1f} s.", highlight=False)
+    return spark
+
+
+def _aggregate(
+    console: Console, spark: SparkSession, bootstrap_servers: str, directory: str, codec: str, records: int
+) -> None:
+    orders = (
+        spark.readStream.format("pyspark_kafka")
+        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", _ORDERS)
+        .option("startingOffsets", "earliest")
+        .load()
+        .select(sf.from_json(sf.col("value").cast("string"), _ORDER_SCHEMA).alias("o"))
+        .select("o.*", sf.timestamp_millis("o.time_ms").alias("time"))
+    )
+    revenue = (
+        orders.withWatermark("time", "10 minutes")
+        .groupBy(sf.window("time", "10 minutes").alias("w"), "country")
+        .agg(sf.sum("cents").alias("cents"), sf.count("*").alias("orders"))
+        .select(
+            sf.concat_ws("@", "country", sf.col("w.start")).alias("key"),
+            sf.to_json(sf.struct("country", sf.col("w.start").alias("start"), "cents", "orders")).alias("value"),
+        )
+    )
+    began = time.monotonic()
+    with console.status(f"Spark reads '{_ORDERS}' as a stream, sums by country and 10 minutes, writes '{_REVENUE}' …"):
+        query = (
+            revenue.writeStream.format("pyspark_kafka")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("kafka.compression.type", codec)
+            .option("topic", _REVENUE)
+            .option("checkpointLocation", f"{directory}/checkpoint")
+            .outputMode("append")
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    read = sum(progress.numInputRows for progress in query.recentProgress)
+    _report(console, f"Streamed {read:,} orders through Spark into '{_REVENUE}'", records, began)
+
+
+def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events: OrderEvents) -> None:
+    began = time.monotonic()
+    revenue = (
+        spark.read.format("pyspark_kafka")
+        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", _REVENUE)
+        .load()
+    )
+    rows = _totals(revenue).collect()
+    _report(console, f"Read '{_REVENUE}' back in batch", sum(row["windows"] for row in rows), began)
+    table = Table(title=f"Revenue by country, from topic '{_REVENUE}'")
+    for name in ("country", "windows", "orders", "revenue"):
+        table.add_column(name, justify="left" if name == "country" else "right")
+    for row in rows:
+        table.add_row(row["country"], str(row["windows"]), f"{row['orders']:,}", f"{row['cents'] / 100:,.2f}")
+    console.print(table)
+    found = {row["country"]: row["cents"] for row in rows}
+    if found != events.cents_by_country:
+        raise RuntimeError(f"the sums differ from what was produced: expected {events.cents_by_country}, read {found}")
+    console.print(
+        f"Checked: every country's sum equals what was produced. {sum(row['orders'] for row in rows):,} orders are in "
+        "closed windows; the last one, of the next day, closed them and waits in its own.",
+        style="green",
+        highlight=False,
+    )
+
+
+def _totals(revenue: DataFrame) -> DataFrame:
+    parsed = sf.from_json(sf.col("value").cast("string"), "country STRING, cents LONG, orders LONG").alias("v")
+    return (
+        revenue.select(parsed)
+        .groupBy("v.country")
+        .agg(sf.count("*").alias("windows"), sf.sum("v.orders").alias("orders"), sf.sum("v.cents").alias("cents"))
+        .orderBy(sf.desc("cents"))
+    )
+
+
+def _report(console: Console, what: str, records: int, began: float) -> None:
+    seconds = time.monotonic() - began
+    console.print(f"{what}: {seconds:.1f} s, {records / seconds:,.0f} records/s.", highlight=False)
+
+
+def _keep_running(console: Console, bootstrap_servers: str) -> None:
+    console.print(
+        f"\nThe broker stays up at [bold]{bootstrap_servers}[/bold] until Ctrl-C. Paste into a pyspark shell:\n"
+    )
+    console.print(
+        f'df = (spark.read.format("pyspark_kafka")\n'
+        f'      .option("kafka.bootstrap.servers", "{bootstrap_servers}")\n'
+        f'      .option("subscribe", "{_ORDERS}").load())\n'
+        f'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n',
+        markup=False, highlight=False,
+    )  # fmt: skip
+    threading.Event().wait()

@@ -1,0 +1,72 @@
+"""The commands of `pyspark-kafka` and how their errors are shown."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+from click import ClickException
+from rich.console import Console
+
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.version import __version__
+
+# What shells give for a program that was ended by SIGINT: 128 + 2.
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def program() -> None:
+    """Apache Kafka for PySpark."""
+
+
+@app.command()
+def version() -> None:
+    """Print the version and which record codec is active."""
+    from pyspark_kafka.records import codec_info  # noqa: PLC0415 - loads the codec only where it is asked for
+
+    codec = codec_info()
+    Console().print(
+        f"pyspark-kafka {__version__}, record codec {'compiled' if codec.compiled else 'not compiled'}. {codec.hint}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def demo(
+    records: Annotated[int, typer.Option(min=1, max=50_000_000, help="How many order events to produce.")] = 500_000,
+    codec: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Compression of the topics.")
+    ] = "lz4",
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="Leave the broker up until Ctrl-C and print lines to paste.")
+    ] = False,
+) -> None:
+    """Start a real Kafka, produce orders, aggregate them with Spark, write the result back and read it."""
+    from pyspark_kafka.cli.demo import run_demo  # noqa: PLC0415 - loads Spark only where it is asked for
+
+    run_demo(records=records, codec=codec, keep_running=keep_running)
+
+
+def main() -> None:
+    """Run the program: errors of the connector are shown as their sentence, Ctrl-C ends it quietly with 130."""
+    try:
+        # Outside of its standalone mode, typer gives the exit code of a command that leaves early.
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except ClickException as error:
+        error.show()
+        code = error.exit_code
+    except ConnectorError as error:
+        Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
+        code = 1
+    if code == _INTERRUPTED:
+        Console(stderr=True).print("Interrupted.")
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""Kafka as a sink, written against the contracts of `pyspark_kafka.streaming`. Knows Kafka, knows no PySpark."""

@@ -1,0 +1,109 @@
+"""The columns a sink takes, and the check of a DataFrame's columns against them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_kafka.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the rows to write.
+
+    Attributes:
+        name: its name; names are matched with their case, as Spark does.
+        data_type: its Arrow type.
+        type_name: its type as the user knows it (`bigint`, `array<int>`), for messages.
+    """
+
+    name: str
+    data_type: pa.DataType
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SinkColumns:
+    """Where the sink's columns stand in the rows to write; -1 where a column is absent or has no use."""
+
+    value: int
+    key: int = -1
+    topic: int = -1
+    partition: int = -1
+    headers: int = -1
+
+
+def _is_string(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
+
+
+def _is_text_or_binary(data_type: pa.DataType) -> bool:
+    return bool(_is_string(data_type) or pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
+
+
+def _is_headers(data_type: pa.DataType) -> bool:
+    if not (pa.types.is_list(data_type) or pa.types.is_large_list(data_type)):
+        return False
+    element = data_type.value_type
+    if not pa.types.is_struct(element) or element.num_fields != 2:
+        return False
+    key, value = element.field(0), element.field(1)
+    return bool(
+        key.name == "key"
+        and _is_string(key.type)
+        and value.name == "value"
+        and (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type))
+    )
+
+
+_RULES: tuple[tuple[str, Callable[[pa.DataType], bool], str], ...] = (
+    ("topic", _is_string, "string"),
+    ("key", _is_text_or_binary, "string or binary"),
+    ("value", _is_text_or_binary, "string or binary"),
+    ("headers", _is_headers, "array<struct<key:string,value:binary>>"),
+    ("partition", pa.types.is_int32, "int"),
+)
+
+SINK_COLUMN_NAMES = frozenset(name for name, _, _ in _RULES)
+"""The columns that have an effect; Spark's own connector takes the same."""
+
+
+def find_sink_columns(columns: Sequence[Column], *, topic_option: str | None) -> SinkColumns:
+    """Find the sink's columns among those of a DataFrame and check their types.
+
+    With the option `topic` set, a column `topic` is neither used nor checked. Other columns have no effect.
+
+    Raises:
+        SchemaError: a needed column is missing or a column has a type that cannot be written; all such are named.
+
+    Source: Spark `KafkaWriter.validateQuery`.
+    """
+    by_name = {column.name: (position, column) for position, column in enumerate(columns)}
+    if topic_option is not None:
+        by_name.pop("topic", None)
+    problems = [
+        f"column '{name}' is {by_name[name][1].type_name} and must be {expected}"
+        for name, fits, expected in _RULES
+        if name in by_name and not fits(by_name[name][1].data_type)
+    ]
+    if "value" not in by_name:
+        problems.append("the required column 'value' is missing")
+    if topic_option is None and "topic" not in by_name:
+        problems.append("no topic is given: there is neither the option 'topic' nor a column 'topic'")
+    if problems:
+        found = ", ".join(f"{column.name} {column.type_name}" for column in columns) or "none"
+        raise SchemaError(
+            f"The DataFrame cannot be written to Kafka: {'; '.join(problems)}. Its columns: {found}. "
+            "Nothing was written.",
+            condition="SCHEMA_MISMATCH.SINK",
+            hint="select the columns topic (string), key and value (string or binary), partition (int), headers "
+            '(array<struct<key:string,value:binary>>), e.g. df.selectExpr("CAST(id AS STRING) AS key", '
+            '"to_json(struct(*)) AS value"), and name the topic with .option("topic", …).',
+        )
+    return SinkColumns(**{name: by_name[name][0] for name, _, _ in _RULES if name in by_name})

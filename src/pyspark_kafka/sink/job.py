@@ -1,0 +1,80 @@
+"""The at-least-once write jobs: what the driver does, which is little, and the factories of the writers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from pyspark_kafka.streaming import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.options import WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
+    """Makes the writers of a batch write and of a micro-batch alike. Plain data, pickled to executors."""
+
+    options: WriteOptions
+    columns: SinkColumns
+
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:  # noqa: ARG002 - Spark's contract
+        """Build the writer of one task attempt."""
+        return KafkaDataWriter(self.options, self.columns)
+
+
+class KafkaBatchWrite(BatchWrite):
+    """At least once: every task sends its rows and waits for their acknowledgements; there is nothing to commit.
+
+    A task that fails and is tried again may leave duplicates.
+
+    Runs on: driver.
+
+    Source: Spark `KafkaBatchWrite`, whose commit and abort do nothing either.
+    """
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._factory = KafkaDataWriterFactory(options, columns)
+
+    def createBatchWriterFactory(self) -> DataWriterFactory:
+        """Give the factory that executors write with."""
+        return self._factory
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Do nothing: the rows are already acknowledged."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: what was acknowledged stays in the topic."""
+
+
+class KafkaStreamingWrite(StreamingWrite):
+    """At least once, a micro-batch at a time; a micro-batch that is run again may leave duplicates.
+
+    Runs on: driver.
+
+    Source: Spark `KafkaStreamingWrite`, whose commit and abort do nothing either.
+    """
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._factory = KafkaDataWriterFactory(options, columns)
+
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+        """Give the factory that executors write with."""
+        return self._factory
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Do nothing: the rows are already acknowledged."""
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: what was acknowledged stays in the topic."""

@@ -1,0 +1,68 @@
+"""Which partition each row goes to: its own choice, then its key's, then a sticky one. Pure but for the first draw."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.records import murmur2_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Partitioner:
+    """Chooses partitions as Java's default partitioner does, a batch of rows at a time.
+
+    A row with a partition goes there; a row with a key goes where murmur2 of the key says; rows without either fill
+    one partition for `sticky_bytes`, then the next one, beginning at a random one, so that record batches are large
+    and tasks do not all begin with the same partition.
+
+    Runs on: executor, one per task and topic.
+
+    Source: Java `BuiltInPartitioner`, KIP-480, KIP-794.
+    """
+
+    def __init__(self, partition_count: int, sticky_bytes: int, draw: Callable[[int], int] = random.randrange) -> None:
+        self.partition_count = partition_count
+        self._sticky_bytes = sticky_bytes
+        self._sticky = draw(partition_count)
+        self._filled = 0
+
+    def partitions(self, rows: int, row_bytes: int, keys: pa.Array | None, chosen: pa.Array | None) -> pa.Array:
+        """Give each row's partition as int32, without nulls.
+
+        Args:
+            rows: how many there are.
+            row_bytes: about how many bytes they have together.
+            keys: string or binary, or None where rows have no key.
+            chosen: int32 with nulls, or None where rows do not choose; not checked against the partition count.
+        """
+        partitions = chosen
+        if keys is not None and keys.null_count < len(keys) and (partitions is None or partitions.null_count):
+            by_key = murmur2_partitions(keys, self.partition_count)
+            if keys.null_count:
+                by_key = pc.if_else(pc.equal(by_key, -1), pa.scalar(None, pa.int32()), by_key)
+            partitions = by_key if partitions is None else pc.coalesce(partitions, by_key)
+        if partitions is None:
+            return self._stick(rows, row_bytes)
+        if partitions.null_count:
+            return pc.coalesce(partitions, self._stick(rows, row_bytes))
+        return partitions
+
+    def _stick(self, rows: int, row_bytes: int) -> pa.Array:
+        runs = []
+        average = max(1, row_bytes // max(1, rows))
+        left = rows
+        while left:
+            run = min(left, max(1, (self._sticky_bytes - self._filled) // average))
+            runs.append(pa.repeat(pa.scalar(self._sticky, pa.int32()), run))
+            left -= run
+            self._filled += run * average
+            if self._filled + average > self._sticky_bytes:
+                self._sticky = (self._sticky + 1) % self.partition_count
+                self._filled = 0
+        return pa.concat_arrays(runs) if runs else pa.array([], pa.int32())

@@ -1,0 +1,115 @@
+"""The columns of the source and how a piece of decoded records becomes a batch of them. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_kafka.errors import SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.records import Decoded
+
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+SOURCE_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        # Never null; saying so spares the JVM its null checks.
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("timestampType", pa.int32(), nullable=False),
+        pa.field("headers", pa.list_(pa.field("element", _HEADER))),
+    ]
+)
+"""All columns, in Spark's order. `headers` is there only with `includeHeaders`.
+
+Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
+"""
+
+_SAME_FOR_A_PARTITION = ("topic", "partition")
+
+
+def check_asked_columns(asked: Sequence[tuple[str, pa.DataType]], *, include_headers: bool) -> None:
+    """Check a schema that the user gave: a subset of the source's columns, in any order, with their types.
+
+    Raises:
+        SchemaError: a column does not exist, is asked for twice, or has another type; all such columns are named.
+    """
+    known = {field.name: field.type for field in SOURCE_SCHEMA}
+    if not include_headers:
+        del known["headers"]
+    problems: list[str] = []
+    names = [name for name, _ in asked]
+    for name, data_type in asked:
+        if name == "headers" and not include_headers:
+            problems.append("column 'headers' needs option 'includeHeaders' set to true")
+        elif name not in known:
+            problems.append(f"there is no column '{name}'")
+        elif not _same_type(data_type, known[name]):
+            problems.append(f"column '{name}' is {known[name]}, not {data_type}")
+    problems += [f"column '{name}' is asked for twice" for name in sorted({n for n in names if names.count(n) > 1})]
+    if problems:
+        raise SchemaError(
+            f"The schema given to the reader does not fit: {'; '.join(problems)}. "
+            f"The source has the columns {', '.join(known)}.",
+            condition="SCHEMA_MISMATCH.SOURCE",
+            hint="name a subset of these columns with their own types, in any order, or give no schema at all.",
+        )
+
+
+def _same_type(asked: pa.DataType, known: pa.DataType) -> bool:
+    if pa.types.is_timestamp(known):
+        return bool(pa.types.is_timestamp(asked) and asked.tz is not None)
+    if pa.types.is_list(known) and pa.types.is_list(asked):
+        inner = asked.value_type
+        return bool(
+            pa.types.is_struct(inner)
+            and [(inner.field(i).name, inner.field(i).type) for i in range(inner.num_fields)]
+            == [(field.name, field.type) for field in _HEADER]
+        )
+    return bool(asked == known)
+
+
+class BatchAssembler:
+    """Puts decoded records and the partition's own two columns together in the order that was asked for.
+
+    Runs on: executor, one per reader.
+
+    Shape: batches of exactly the schema given, so that the engine's check of the first batch holds for all.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._constants = {
+            "topic": pa.scalar(topic_partition.topic, pa.string()),
+            "partition": pa.scalar(topic_partition.partition, pa.int32()),
+        }
+        self._repeated: dict[str, pa.Array] = {}
+        self.decoded_columns = tuple(name for name in schema.names if name not in _SAME_FOR_A_PARTITION)
+
+    def assemble(self, decoded: Decoded) -> pa.RecordBatch:
+        """Give one batch with as many rows as `decoded` has records."""
+        rows = decoded.batch.num_rows
+        columns = []
+        for field in self._schema:
+            if field.name in self._constants:
+                columns.append(self._repeat(field.name, rows))
+                continue
+            column = decoded.batch.column(field.name)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _repeat(self, name: str, rows: int) -> pa.Array:
+        # Grown and sliced: batches of one reader are mostly of one size.
+        known = self._repeated.get(name)
+        if known is None or len(known) < rows:
+            known = self._repeated[name] = pa.repeat(self._constants[name], rows)
+        return known.slice(0, rows)

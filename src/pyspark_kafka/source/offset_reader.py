@@ -1,0 +1,130 @@
+"""Driver-side look-ups: which partitions a subscription means, and where their logs begin and end."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
+from pyspark_kafka.offsets import Earliest, Latest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.metadata import ClusterMetadata
+    from pyspark_kafka.model import IsolationLevel, TopicPartition
+    from pyspark_kafka.options import ConnectionOptions, Subscription
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class KafkaOffsetReader:
+    """Resolves a subscription to partitions and lists their offsets.
+
+    Runs on: driver; every method blocks, at most the connection's `api_timeout_ms` an attempt.
+
+    Args:
+        connection: how to reach the brokers.
+        subscription: what the user asked for.
+        isolation_level: decides what "latest" means: the high watermark, or the last stable offset.
+        attempts: how often a look-up is tried in all (`fetchOffset.numRetries`, which counts attempts).
+        retry_interval_ms: the pause between attempts (`fetchOffset.retryIntervalMs`).
+
+    Source: Spark `KafkaOffsetReaderAdmin`, `ConsumerStrategy`.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionOptions,
+        subscription: Subscription,
+        isolation_level: IsolationLevel,
+        *,
+        attempts: int,
+        retry_interval_ms: int,
+    ) -> None:
+        self._connection = connection
+        self._subscription = subscription
+        self._isolation_level = isolation_level
+        self._attempts = attempts
+        self._retry_interval_ms = retry_interval_ms
+
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+        """Give the partitions that the subscription means now, sorted.
+
+        Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
+        left out too; with `subscribePattern`, no match is no error.
+
+        Raises:
+            BrokerError: a topic named by `subscribe` or `assign` does not exist or may not be seen.
+        """
+        return self._retrying("listing partitions", self._list_partitions)
+
+    def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the first offset that each partition still holds."""
+        asked = {topic_partition: Earliest() for topic_partition in partitions}
+        return self._list("listing earliest offsets", asked)
+
+    def latest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the end of each partition: the high watermark, or the last stable offset with read_committed."""
+        asked = {topic_partition: Latest() for topic_partition in partitions}
+        return self._list("listing latest offsets", asked)
+
+    def assigned_latest_offsets(self) -> dict[TopicPartition, int]:
+        """Give the end of every partition that the subscription means now."""
+        return self.latest_offsets(self.assigned_partitions())
+
+    def _list(self, step: str, asked: Mapping[TopicPartition, Earliest | Latest]) -> dict[TopicPartition, int]:
+        if not asked:
+            return {}
+        return self._retrying(step, lambda client: client.list_offsets(asked, self._isolation_level))
+
+    def _list_partitions(self, client: KafkaClient) -> tuple[TopicPartition, ...]:
+        kind = self._subscription.kind
+        if kind == "subscribePattern":
+            # Searched, not matched whole: "orders" takes "orders-eu" too.
+            pattern = re.compile(self._subscription.pattern or "")
+            return _partitions_of(client.metadata(None), lambda topic: pattern.search(topic) is not None)
+        if kind == "subscribe":
+            return _partitions_of(client.metadata(self._subscription.topics), lambda _: True)
+        listed = frozenset(self._subscription.topic_partitions)
+        existing = _partitions_of(client.metadata(sorted({tp.topic for tp in listed})), lambda _: True)
+        missing = sorted(listed.difference(existing))
+        if missing:
+            logger.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", missing)
+        return tuple(topic_partition for topic_partition in existing if topic_partition in listed)
+
+    def _retrying(self, step: str, call: Callable[[KafkaClient], T]) -> T:
+        attempt = 1
+        while True:
+            try:
+                with borrow_client(self._connection) as client:
+                    return call(client)
+            except ConnectorError as error:
+                # The client has already retried what passes by itself, up to its deadline; waiting as long again
+                # would only hide the error from the user.
+                if (
+                    isinstance(error, (TimeoutError, TransportError, AccessError))
+                    or not error.retriable
+                    or attempt >= self._attempts
+                ):
+                    raise
+                logger.warning("%s failed at attempt %d of %d: %s", step, attempt, self._attempts, error)
+                attempt += 1
+                time.sleep(self._retry_interval_ms / 1000)
+
+
+def _partitions_of(metadata: ClusterMetadata, wanted: Callable[[str], bool]) -> tuple[TopicPartition, ...]:
+    found: list[TopicPartition] = []
+    for name, topic in metadata.topics.items():
+        if topic.is_internal or not wanted(name):
+            continue
+        if topic.error is not None:
+            raise topic.error
+        found.extend(partition.topic_partition for partition in topic.partitions)
+    return tuple(sorted(found))

@@ -1,0 +1,43 @@
+"""What differs between the supported versions of PySpark, and the conversions between its types and ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming import datasource as spark_limits
+
+from pyspark_kafka.streaming import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Give the Arrow schema that Spark's Python worker compares the first batch with: equal types and nullability."""
+    converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    return converted
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Give the Spark schema of an Arrow schema; timestamps with a zone become Spark's session-zone timestamps."""
+    return from_arrow_schema(schema)
+
+
+def from_spark_limit(limit: spark_limits.ReadLimit) -> ReadLimit:
+    """Translate the limit that Spark hands over."""
+    if isinstance(limit, spark_limits.ReadAllAvailable):
+        return ReadAllAvailable()
+    if isinstance(limit, spark_limits.ReadMaxRows):
+        return ReadMaxRows(limit.max_rows)
+    raise NotImplementedError(f"Spark's read limit {limit!r} is unknown to this source")
+
+
+def to_spark_limit(limit: ReadLimit) -> spark_limits.ReadLimit:
+    """Translate the limit that a source asks for."""
+    if isinstance(limit, ReadMaxRows):
+        return spark_limits.ReadMaxRows(limit.max_rows)
+    if isinstance(limit, ReadAllAvailable):
+        return spark_limits.ReadAllAvailable()
+    raise NotImplementedError(f"read limit {limit!r} has no counterpart in Spark's Python API")

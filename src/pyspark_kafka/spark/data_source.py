@@ -1,0 +1,117 @@
+"""The data source that Spark finds by the name `pyspark_kafka`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options import (
+    parse_batch_read_options,
+    parse_stream_read_options,
+    parse_write_options,
+)
+from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
+from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
+from pyspark_kafka.source.batch import KafkaBatch
+from pyspark_kafka.source.columns import SOURCE_SCHEMA, check_asked_columns
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.spark.compat import arrow_schema, spark_schema
+from pyspark_kafka.spark.readers import BatchReaderAdapter, StreamReaderAdapter
+from pyspark_kafka.spark.writers import BatchWriterAdapter, StreamWriterAdapter
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+
+    from pyspark_kafka.options import BatchReadOptions, StreamReadOptions, WriteOptions
+
+
+class KafkaDataSource(DataSource):
+    """Apache Kafka as `format("pyspark_kafka")`: batch and micro-batch source, batch and streaming sink.
+
+    Runs on: driver. `schema` at `load()`; `reader` and `writer` when a batch query is planned; `streamReader` when a
+    streaming query starts; `streamWriter` once per micro-batch.
+
+    Raises:
+        OptionError: options are missing, unknown, malformed or in conflict.
+        SchemaError: the columns asked for, or to be written, do not fit.
+
+    Source: Spark `KafkaSourceProvider`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the format's name."""
+        return "pyspark_kafka"
+
+    def schema(self) -> StructType:
+        """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
+        options = self._any_read_options()
+        names = [name for name in SOURCE_SCHEMA.names if name != "headers" or options.include_headers]
+        return spark_schema(pa.schema([SOURCE_SCHEMA.field(name) for name in names]))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Build the reader of a batch query."""
+        options = parse_batch_read_options(self.options)
+        return BatchReaderAdapter(KafkaBatch(options, _checked(schema, options)))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Build the reader of a streaming query."""
+        options = parse_stream_read_options(self.options)
+        return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Build the writer of a batch query."""
+        options = parse_write_options(self.options, streaming=False)
+        if overwrite:
+            raise OptionError(
+                "Save mode 'overwrite' is not possible: Kafka topics are appended to. Nothing was written.",
+                condition="SAVE_MODE_NOT_SUPPORTED",
+                hint='use .mode("append").',
+            )
+        return BatchWriterAdapter(KafkaBatchWrite(options, _found(schema, options)))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
+        """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
+        options = parse_write_options(self.options, streaming=True)
+        return StreamWriterAdapter(KafkaStreamingWrite(options, _found(schema, options)))
+
+    def _any_read_options(self) -> BatchReadOptions | StreamReadOptions:
+        # Spark asks for the schema without saying whether for a batch or a stream, so only what is wrong in both is
+        # an error here; the rest shows when the query is planned or started.
+        try:
+            return parse_stream_read_options(self.options)
+        except OptionError as for_stream:
+            try:
+                return parse_batch_read_options(self.options)
+            except OptionError as for_batch:
+                # The ending options exist in batch only: they tell which of the two was meant.
+                meant = for_batch if any(name.lower().startswith("ending") for name in self.options) else for_stream
+                raise meant from None
+
+
+def _checked(schema: StructType, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:
+    asked = arrow_schema(schema)
+    check_asked_columns([(field.name, field.type) for field in asked], include_headers=options.include_headers)
+    return asked
+
+
+def _found(schema: StructType, options: WriteOptions) -> SinkColumns:
+    # Columns that the sink does not know have no effect, so their types need no Arrow form either.
+    columns = [
+        Column(
+            field.name,
+            arrow_schema(StructType([field])).field(0).type if field.name in SINK_COLUMN_NAMES else pa.null(),
+            field.dataType.simpleString(),
+        )
+        for field in schema.fields
+    ]
+    return find_sink_columns(columns, topic_option=options.topic)

@@ -1,0 +1,148 @@
+"""Adapters of sources: a `Batch` as PySpark's batch reader, a `MicroBatchStream` as its stream reader."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import InputPartition as SparkInputPartition
+from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SparkSupportsTriggerAvailableNow
+
+from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
+from pyspark_kafka.streaming import SupportsTriggerAvailableNow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.streaming import Batch, MicroBatchStream, Offset, PartitionReaderFactory
+
+
+class SparkPartition(SparkInputPartition):
+    """Carries one of our input partitions through Spark; `value` is None where Spark planned an empty read."""
+
+
+def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
+    """Drive a partition reader to its end.
+
+    Runs on: executor, in a Python worker that is reused; a generator, so that the reader is closed when Spark stops
+    asking (a limit, a killed task) as well as at the end.
+    """
+    if partition.value is None:
+        # What Spark plans itself when a batch read has no partitions.
+        return
+    reader = factory.createReader(partition.value)
+    try:
+        while reader.next():
+            yield reader.get()
+    finally:
+        reader.close()
+
+
+class BatchReaderAdapter(DataSourceReader):
+    """Runs a `Batch` as a PySpark batch reader.
+
+    Runs on: driver for `partitions`; pickled with the reader factory for `read` on executors.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch: Batch | None = batch
+        self._factory = batch.createReaderFactory()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors need the factory alone.
+        return {"_batch": None, "_factory": self._factory}
+
+    def partitions(self) -> list[SparkInputPartition]:
+        """Plan the read."""
+        if self._batch is None:
+            raise RuntimeError("partitions() was called on an executor's copy of the reader")
+        return [SparkPartition(partition) for partition in self._batch.planInputPartitions()]
+
+    def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one planned partition."""
+        return read_partition(self._factory, partition)
+
+
+class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):
+    """Runs a `MicroBatchStream` with admission control as a PySpark stream reader.
+
+    PySpark hands offsets over as dictionaries, which are the parsed JSON of ours.
+
+    Runs on: driver, in one long-lived process, for the planning; pickled with the reader factory alone for `read` on
+    executors.
+    """
+
+    def __init__(self, stream: MicroBatchStream) -> None:
+        if not isinstance(stream, SupportsTriggerAvailableNow):
+            raise TypeError(f"{stream!r} has no admission control: it is no SupportsTriggerAvailableNow")
+        self._planned: MicroBatchStream | None = stream
+        # The same object; Python has no type for both at once.
+        self._admission: SupportsTriggerAvailableNow | None = stream
+        self._factory = stream.createReaderFactory()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors need the factory alone.
+        return {"_planned": None, "_admission": None, "_factory": self._factory}
+
+    @property
+    def _stream(self) -> MicroBatchStream:
+        if self._planned is None:
+            raise RuntimeError("a planning method was called on an executor's copy of the reader")
+        return self._planned
+
+    @property
+    def _control(self) -> SupportsTriggerAvailableNow:
+        if self._admission is None:
+            raise RuntimeError("a planning method was called on an executor's copy of the reader")
+        return self._admission
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Give the offset a new query starts from."""
+        return _to_dict(self._stream.initialOffset())
+
+    def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:
+        """Give the end of the next batch."""
+        return _to_dict(self._control.latestOffset(self._offset(start), from_spark_limit(limit)))
+
+    def getDefaultReadLimit(self) -> SparkReadLimit:
+        """Give the limit that the options ask for."""
+        return to_spark_limit(self._control.getDefaultReadLimit())
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End this run at what is available now."""
+        self._control.prepareForTriggerAvailableNow()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Give the newest offset known, for progress reports."""
+        offset = self._control.reportLatestOffset()
+        return None if offset is None else _to_dict(offset)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SparkInputPartition]:
+        """Plan one batch."""
+        planned = self._stream.planInputPartitions(self._offset(start), self._offset(end))
+        return [SparkPartition(partition) for partition in planned]
+
+    def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one planned partition."""
+        return read_partition(self._factory, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Pass on that everything below `end` is processed."""
+        self._stream.commit(self._offset(end))
+
+    def stop(self) -> None:
+        """Stop the stream. PySpark calls it in the planning process only."""
+        if self._planned is not None:
+            self._planned.stop()
+
+    def _offset(self, nested: dict[str, Any]) -> Offset:
+        return self._stream.deserializeOffset(json.dumps(nested))
+
+
+def _to_dict(offset: Offset) -> dict[str, Any]:
+    nested: dict[str, Any] = json.loads(offset.json())
+    return nested

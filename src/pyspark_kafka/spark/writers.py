@@ -1,0 +1,101 @@
+"""Adapters of sinks: a `BatchWrite` as PySpark's batch writer, a `StreamingWrite` as its stream writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.streaming import (
+        BatchWrite,
+        DataWriter,
+        DataWriterFactory,
+        StreamingDataWriterFactory,
+        StreamingWrite,
+        WriterCommitMessage,
+    )
+
+# Local property in which Spark tells the tasks of a micro-batch its number; internal, hence probed.
+_BATCH_ID_PROPERTY = "streaming.sql.batchId"
+
+
+class SparkMessage(SparkCommitMessage):
+    """Carries one of our commit messages through Spark."""
+
+    def __init__(self, message: WriterCommitMessage) -> None:
+        self.message = message
+
+
+def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
+    """Drive a data writer over the rows of one task.
+
+    Runs on: executor, in a Python worker that is reused.
+    """
+    try:
+        try:
+            for batch in batches:
+                writer.write(batch)
+            return SparkMessage(writer.commit())
+        except BaseException:
+            writer.abort()
+            raise
+    finally:
+        writer.close()
+
+
+def _task() -> TaskContext:
+    context = TaskContext.get()
+    if context is None:
+        raise RuntimeError("write() was called outside of a Spark task")
+    return context
+
+
+class BatchWriterAdapter(DataSourceArrowWriter):
+    """Runs a `BatchWrite` as a PySpark batch writer; pickled whole to executors and to the committing process."""
+
+    def __init__(self, job: BatchWrite) -> None:
+        self._job = job
+        self._factory: DataWriterFactory = job.createBatchWriterFactory()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
+        """Write the rows of one task."""
+        context = _task()
+        return write_partition(self._factory.createWriter(context.partitionId(), context.taskAttemptId()), iterator)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """Finish the job."""
+        self._job.commit([message.message for message in messages])
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        """Give the job up."""
+        self._job.abort([None if message is None else message.message for message in messages])
+
+
+class StreamWriterAdapter(DataSourceStreamArrowWriter):
+    """Runs a `StreamingWrite` as a PySpark stream writer; Spark builds one per micro-batch, and one more to commit."""
+
+    def __init__(self, job: StreamingWrite) -> None:
+        self._job = job
+        self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
+        """Write the rows of one task of a micro-batch."""
+        context = _task()
+        epoch_id = int(context.getLocalProperty(_BATCH_ID_PROPERTY) or 0)
+        writer = self._factory.createWriter(context.partitionId(), context.taskAttemptId(), epoch_id)
+        return write_partition(writer, iterator)
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        """Finish one micro-batch."""
+        self._job.commit(batchId, [message.message for message in messages])
+
+    def abort(self, messages: Sequence[Any], batchId: int) -> None:
+        """Give one micro-batch up."""
+        self._job.abort(batchId, [None if message is None else message.message for message in messages])

@@ -1,0 +1,96 @@
+"""The demo as a user runs it: it ends by itself or by Ctrl-C, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = [sys.executable, "-m", "pyspark_kafka.cli"]
+
+
+def run_environment(place: Path) -> dict[str, str]:
+    # Temporary files go to a folder of the test's own, so that what is left there is the demo's.
+    return os.environ | {"TMPDIR": str(place), "COLUMNS": "120"}
+
+
+def processes_with(text: str) -> list[str]:
+    """Give the command lines of live processes that hold a text."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = command.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue  # ended meanwhile
+        if text in line:
+            found.append(line)
+    return found
+
+
+def await_no_process_with(text: str, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while left := processes_with(text):
+        if time.monotonic() > end:
+            raise AssertionError(f"still running: {left}")
+        time.sleep(0.1)
+
+
+def await_no_file_in(place: Path, seconds: float = 20) -> None:
+    # Spark's own shutdown hook removes the last of its files just after the program has ended.
+    end = time.monotonic() + seconds
+    while left := [p for p in place.rglob("*") if p.is_file() and "hsperfdata" not in str(p)]:
+        if time.monotonic() > end:
+            raise AssertionError(f"files were left: {left[:10]}")
+        time.sleep(0.1)
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_the_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path, codec: str) -> None:
+    done = subprocess.run(
+        [*_PROGRAM, "demo", "--records", "20000", "--codec", codec],
+        env=run_environment(tmp_path), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-4000:]
+    assert "Produced 20,000 orders" in done.stdout
+    assert "Streamed 20,000 orders" in done.stdout
+    assert "every country's sum equals what was produced. 19,999 orders" in " ".join(done.stdout.split())
+    assert re.search(r"│ DE\s+│\s+6 │", done.stdout)
+    await_no_process_with(str(tmp_path))
+    await_no_file_in(tmp_path)
+
+
+@pytest.mark.broker
+def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [*_PROGRAM, "demo", "--records", "1000", "--keep-running"],
+        env=run_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert demo.stdout is not None
+    try:
+        lines = []
+        for line in demo.stdout:
+            lines.append(line)
+            if ".show(" in line:
+                break
+        assert any("stays up at" in line for line in lines), "".join(lines)
+        assert processes_with(str(tmp_path))
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(timeout=60) == 130
+    finally:
+        demo.kill()
+        demo.wait()
+        demo.stdout.close()
+    await_no_process_with(str(tmp_path))
+    await_no_file_in(tmp_path)
+
+
+def test_the_version_says_which_codec_is_active() -> None:
+    done = subprocess.run([*_PROGRAM, "version"], capture_output=True, text=True, timeout=60, check=True)
+    assert re.match(r"pyspark-kafka \d+\.\d+\.\d+, record codec (not )?compiled", done.stdout)

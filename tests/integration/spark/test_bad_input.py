@@ -1,0 +1,284 @@
+"""What a user sees in Spark when something is wrong: the condition, the place, and what to do. Nothing half-done."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support import Record, consume, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import TopicMaker
+
+
+def error_text(call: Callable[[], object]) -> str:
+    """Run a call that must fail and give the text a user sees."""
+    with pytest.raises(Exception, match=r"\[[A-Z_.]+\]") as caught:
+        call()
+    return str(caught.value)
+
+
+def read(spark: SparkSession, **options: Any) -> DataFrame:
+    named = {name.replace("kafka_", "kafka.").replace("_", "."): str(value) for name, value in options.items()}
+    return spark.read.format("pyspark_kafka").options(**named).load()
+
+
+def write(rows: DataFrame, **options: Any) -> None:
+    named = {name.replace("_", "."): str(value) for name, value in options.items()}
+    rows.write.format("pyspark_kafka").options(**named).mode("append").save()
+
+
+@pytest.fixture(scope="module")
+def closed_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_no_bootstrap_servers(spark: SparkSession) -> None:
+    text = error_text(lambda: read(spark, subscribe="t"))
+    assert "kafka.bootstrap.servers" in text
+    assert "Hint:" in text
+
+
+def test_an_unreachable_broker_is_named_within_30_seconds(spark: SparkSession, closed_port: int) -> None:
+    began = time.monotonic()
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers=f"127.0.0.1:{closed_port}", subscribe="t").count())
+    assert time.monotonic() - began < 30
+    assert f"127.0.0.1:{closed_port}" in text
+    assert "kafka.bootstrap.servers" in text
+    assert "Hint:" in text
+
+
+def test_an_unreachable_broker_fails_a_write_too(spark: SparkSession, closed_port: int) -> None:
+    rows = spark.createDataFrame([("v",)], "value string")
+    began = time.monotonic()
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=f"127.0.0.1:{closed_port}", topic="t"))
+    assert time.monotonic() - began < 30
+    assert f"127.0.0.1:{closed_port}" in text
+    assert "kafka.bootstrap.servers" in text
+
+
+def test_an_unknown_topic_is_named(spark: SparkSession, bootstrap_servers: str) -> None:
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="no-such-topic").count())
+    assert "UNKNOWN_TOPIC" in text
+    assert "no-such-topic" in text
+    assert "Hint:" in text
+
+
+def test_an_unknown_topic_is_named_by_a_write(spark: SparkSession, bootstrap_servers: str) -> None:
+    rows = spark.createDataFrame([("v",)], "value string")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic="no-such-target"))
+    assert "no-such-target" in text
+    assert "Hint:" in text
+
+
+@pytest.mark.parametrize("bad", ["{not json", '{"t":{"0":"x"}}', '{"t":{"0":-3}}', "tomorrow", '["t"]'])
+def test_bad_starting_offsets_are_shown_with_an_example(spark: SparkSession, bootstrap_servers: str, bad: str) -> None:
+    text = error_text(
+        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", startingOffsets=bad)
+    )
+    assert "startingOffsets" in text
+    assert bad in text
+
+
+def test_two_strategies_at_once(spark: SparkSession, bootstrap_servers: str) -> None:
+    text = error_text(
+        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", subscribePattern="t.*")
+    )
+    assert "subscribe" in text
+    assert "subscribePattern" in text
+
+
+def test_an_unknown_option_names_the_nearest_known_one(spark: SparkSession, bootstrap_servers: str) -> None:
+    text = error_text(
+        lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe="t", startingOffset="earliest")
+    )
+    assert "startingOffsets" in text
+
+
+def test_every_problem_with_the_options_is_reported_at_once(spark: SparkSession) -> None:
+    text = error_text(lambda: read(spark, startingOffsets="soon", failOnDataLoss="maybe"))
+    for name in ("kafka.bootstrap.servers", "subscribe", "startingOffsets", "failOnDataLoss"):
+        assert name in text
+
+
+def test_starting_offsets_for_other_partitions_than_there_are(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=2)
+    options = {"subscribe": topic, "startingOffsets": json.dumps({topic: {"0": 0}})}
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, **options).count())
+    assert f"{topic}-1" in text
+    assert "startingOffsets" in text
+
+
+def test_a_batch_cannot_start_at_latest(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    options = {"subscribe": make_topic(), "startingOffsets": "latest"}
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, **options).count())
+    assert "startingOffsets" in text
+    assert "latest" in text
+
+
+def test_a_schema_with_a_foreign_column(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    reader = reader.option("subscribe", make_topic())
+    text = error_text(lambda: reader.schema("key binary, payload string, offset int").load().count())
+    assert "payload" in text
+    assert "offset" in text
+
+
+def test_data_loss_in_a_batch_is_an_error_or_a_shorter_result(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 5)
+    options = {"subscribe": topic, "endingOffsets": json.dumps({topic: {"0": 9}})}
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, **options).count())
+    assert "KAFKA_DATA_LOSS" in text
+    assert f"{topic}-0" in text
+    assert "failOnDataLoss" in text
+    tolerant = options | {"failOnDataLoss": "false"}
+    assert read(spark, kafka_bootstrap_servers=bootstrap_servers, **tolerant).count() == 5
+
+
+def test_a_sink_without_a_value_column(spark: SparkSession, bootstrap_servers: str) -> None:
+    rows = spark.createDataFrame([("v",)], "payload string")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic="t"))
+    assert "value" in text
+    assert "payload string" in text
+
+
+def test_a_sink_without_a_topic(spark: SparkSession, bootstrap_servers: str) -> None:
+    rows = spark.createDataFrame([("v",)], "value string")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers))
+    assert "topic" in text
+    assert "Nothing was written" in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ("1 AS value", "column 'value' is int and must be string or binary"),
+        ("'v' AS value, 1L AS key", "column 'key' is bigint and must be string or binary"),
+        ("'v' AS value, 1L AS partition", "column 'partition' is bigint and must be int"),
+        ("'v' AS value, array('h') AS headers", "column 'headers' is array<string> and must be array<struct<"),
+    ],
+)
+def test_a_sink_column_of_a_wrong_type(spark: SparkSession, bootstrap_servers: str, columns: str, named: str) -> None:
+    rows = spark.sql(f"SELECT {columns}")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic="t"))
+    assert named in text
+
+
+def test_a_sink_that_meets_a_null_topic(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    topic = make_topic()
+    rows = spark.createDataFrame([(topic, "a"), (None, "b")], "topic string, value string").coalesce(1)
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers))
+    assert "KAFKA_NULL_TOPIC_IN_DATA" in text
+    assert "Hint:" in text
+    # The rows of a batch are checked before any of them is sent.
+    assert consume(bootstrap_servers, topic, 0) == []
+
+
+def test_a_partition_that_the_topic_does_not_have(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=2)
+    rows = spark.createDataFrame([("a", 2)], "value string, partition int")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=topic))
+    assert topic in text
+    assert re.search(r"partition.* 2\b", text)
+
+
+def test_a_null_header_key(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    rows = spark.createDataFrame(
+        [("a", [(None, bytearray(b"x"))])], "value string, headers array<struct<key:string,value:binary>>"
+    )
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=make_topic()))
+    assert "header" in text
+
+
+def test_a_record_larger_than_max_request_size(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    rows = spark.sql("SELECT repeat('x', 2000000) AS value")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=topic))
+    assert "kafka.max.request.size" in text
+    assert topic in text
+    assert consume(bootstrap_servers, topic, 0) == []
+
+
+def test_a_record_larger_than_the_broker_takes(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(config={"max.message.bytes": "10000"})
+    rows = spark.sql("SELECT repeat('x', 20000) AS value")
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic=topic))
+    assert "MESSAGE_TOO_LARGE" in text
+    assert "max.message.bytes" in text
+    assert topic in text
+    assert consume(bootstrap_servers, topic, 0) == []
+
+
+def test_a_save_mode_that_kafka_has_not(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    rows = spark.createDataFrame([("v",)], "value string")
+    writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    text = error_text(lambda: writer.option("topic", make_topic()).mode("overwrite").save())
+    assert "overwrite" in text.lower() or "truncate" in text.lower()
+
+
+def test_partitions_that_are_gone_when_a_stream_restarts(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    gone, kept = make_topic(), make_topic()
+    for topic in (gone, kept):
+        produce(bootstrap_servers, topic, [Record(b"k", b"v")])
+
+    def run(fail: str, topics: str) -> None:
+        reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = reader.option("subscribe", topics).option("startingOffsets", "earliest").option("failOnDataLoss", fail)
+        query = rows.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    run("true", f"{gone},{kept}")
+    produce(bootstrap_servers, kept, [Record(b"k", b"v")])
+    text = error_text(lambda: run("true", kept))
+    assert "KAFKA_DATA_LOSS.PARTITIONS_DELETED" in text
+    assert f"{gone}-0" in text
+    run("false", kept)
+
+
+def test_a_stream_refuses_a_checkpoint_of_another_kind(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(b"k", b"v")])
+
+    def run() -> None:
+        reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+        query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    log = tmp_path / "checkpoint" / "offsets" / "0"
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines[:2], '{"index":7}']))
+    (log.parent / ".0.crc").unlink()
+    text = error_text(run)
+    assert "CHECKPOINT_OFFSET_INVALID" in text
+    assert "index" in text

@@ -1,0 +1,57 @@
+"""The same on Spark Connect: a server of its own in a process of its own, no import of this package in the script."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from support import Record, consume, produce
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import TopicMaker
+
+_SCRIPT = """
+import sys
+from pyspark.sql import SparkSession
+
+servers, source, target, place = sys.argv[1:]
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+batch = (spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+         .option("subscribe", source).load())
+print("batch", batch.count(), type(spark).__module__)
+query = (
+    spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    .option("subscribe", source).option("startingOffsets", "earliest").load()
+    .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    .option("topic", target).option("checkpointLocation", place + "/checkpoint")
+    .trigger(availableNow=True).start()
+)
+query.awaitTermination()
+try:
+    spark.read.format("pyspark_kafka").option("subscribe", source).load()
+except Exception as error:
+    print("refused", "kafka.bootstrap.servers" in str(error))
+spark.stop()
+"""
+
+
+def test_batch_stream_sink_and_errors_work_on_spark_connect(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    produce(bootstrap_servers, source, [Record(b"k%d" % i, b"v%d" % i) for i in range(30)])
+    script = tmp_path / "job.py"
+    script.write_text(_SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), bootstrap_servers, source, target, str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "batch 30 pyspark.sql.connect" in done.stdout
+    assert "refused True" in done.stdout
+    assert {(r.key, r.value) for r in consume(bootstrap_servers, target, 30)} == {
+        (b"k%d" % i, b"v%d" % i) for i in range(30)
+    }

@@ -1,0 +1,33 @@
+"""The example of the README, pasted into a file and run as a reader would run it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support import Record, consume, produce
+
+if TYPE_CHECKING:
+    from pyspark_kafka.testing import EmbeddedKafka
+
+_README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_example_runs_as_it_stands(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", _README.read_text(), re.DOTALL)
+    example = next(block for block in blocks if "readStream" in block)
+    # The one thing a reader changes is the address of the broker.
+    assert "localhost:9092" in example
+    script = tmp_path / "example.py"
+    script.write_text(example.replace("localhost:9092", kafka.bootstrap_servers))
+    kafka.create_topic("events", 2)
+    kafka.create_topic("events-copy", 2)
+    produce(kafka.bootstrap_servers, "events", [Record(b"k%d" % i, b"v%d" % i) for i in range(25)])
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert {r.value for r in consume(kafka.bootstrap_servers, "events-copy", 25)} == {b"v%d" % i for i in range(25)}

@@ -1,0 +1,52 @@
+"""Producing and consuming with an independent client, kafka-python's own, to test ours against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record to produce, or that was consumed."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: list[tuple[str, bytes | None]] | None = None
+    offset: int = -1
+
+
+def produce(bootstrap_servers: str, topic: str, records: list[Record], **config: Any) -> None:
+    """Produce and wait for every acknowledgement; in order within a partition."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", **config)
+    try:
+        sent = [producer.send(topic, r.value, r.key, r.headers or [], r.partition, r.timestamp_ms) for r in records]
+        for future in sent:
+            future.get(timeout=30)
+    finally:
+        producer.close()
+
+
+def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
+    """Read a topic from its beginning to its end and check that it holds `count` records."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
+    )
+    try:
+        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found: list[Record] = []
+        while any(consumer.position(p) < ends[p] for p in partitions):
+            for batch in consumer.poll(timeout_ms=1000).values():
+                found += [Record(r.key, r.value, r.partition, r.timestamp, list(r.headers), r.offset) for r in batch]
+    finally:
+        consumer.close()
+    if len(found) != count:
+        raise AssertionError(f"topic {topic} holds {len(found)} records, expected {count}")
+    return found
