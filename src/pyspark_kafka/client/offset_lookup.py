@@ -121,7 +121,7 @@ def _round(
             try:
                 connection = client.borrow(broker_id, step)
                 connection.send(_build_request(partitions, pending, isolation_level, step))
-            except ConnectorError as error:  # noqa: PERF203 - one try a broker
+            except ConnectorError as error:
                 failures.update((partition.topic_partition, error) for partition in partitions)
             else:
                 asked.append((broker_id, connection, partitions))

@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_broker import FakeCluster
 
+from fake_broker import FakeCluster
 from pyspark_kafka.client.pool import ClientPool
 from pyspark_kafka.client.protocol import MetadataRequest
 from pyspark_kafka.options.connection import ConnectionOptions, Secret

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_broker import Close, FakeCluster, Raw, Silence
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
+from fake_broker import Close, FakeCluster, Raw, Silence
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.protocol import (

@@ -7,8 +7,8 @@ import uuid
 from typing import Any
 
 import pytest
-from fake_broker import Close, FakeCluster, Silence
 
+from fake_broker import Close, FakeCluster, Silence
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.protocol import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest

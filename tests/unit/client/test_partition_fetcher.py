@@ -6,8 +6,8 @@ import uuid
 from typing import Any
 
 import pytest
-from fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence, batches_of, record_batch
 
+from fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence, batches_of, record_batch
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
 from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from produce_fakes import LOST_REPLY, LOST_REQUEST, SILENCE, FakeCluster, Fault, batch_of
 
+from produce_fakes import LOST_REPLY, LOST_REQUEST, SILENCE, FakeCluster, Fault, batch_of
 from pyspark_kafka.client.produce import IdempotentProducer, ProducerMetrics
 from pyspark_kafka.client.producer_state import SequenceStamp
 from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, ProtocolError, TransportError

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from produce_fakes import batch_of
 
+from produce_fakes import batch_of
 from pyspark_kafka.client.produce_protocol import (
     MAX_PRODUCE_VERSION,
     PartitionAnswer,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from produce_fakes import PartitionLog
 
+from produce_fakes import PartitionLog
 from pyspark_kafka.client.producer_state import (
     SEQUENCE_LIMIT,
     Batch,
