@@ -9,7 +9,6 @@ were checked so, hence cannot overflow. Layer: records, below everything else of
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.
 # mypy: ignore-errors
-# ruff: noqa: PLR0917 - C functions take plain arguments
 
 from __future__ import annotations
 

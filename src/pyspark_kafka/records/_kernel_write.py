@@ -6,7 +6,6 @@ caller; what is written is bounded by the capacity that the caller states. Layer
 # Names of C types stand in the annotations. Uncompiled they mean nothing: annotations must never be evaluated, and
 # mypy has nothing to check.
 # mypy: ignore-errors
-# ruff: noqa: PLR0917 - C functions take plain arguments
 
 from __future__ import annotations
 

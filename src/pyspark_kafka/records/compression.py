@@ -130,7 +130,7 @@ class Decompressor:
         for chunk, claim in chunks:
             try:
                 at += cramjam.snappy.decompress_raw_into(chunk, target[at : at + claim])
-            except cramjam.DecompressionError as error:  # noqa: PERF203 - the block is far larger
+            except cramjam.DecompressionError as error:
                 raise CodecError(f"it cannot be decompressed ({error})") from error
         if at != total:
             raise CodecError(f"its snappy blocks claim {total} bytes and hold {at}")

@@ -84,7 +84,8 @@ def decode(
         RecordError: as `iter_decode`; also when keys or values exceed the 2 GiB of a binary column.
     """
     names = COLUMN_NAMES if columns is None else tuple(columns)
-    target_rows = min(max(scan(records, start_offset).records, 1), _WHOLE_ROWS)
+    # Without columns rows take no memory, and pieces without columns could not be put together.
+    target_rows = min(max(scan(records, start_offset).records, 1), _WHOLE_ROWS if names else 2**62)
     pieces = list(
         iter_decode(
             records,
@@ -104,7 +105,7 @@ def decode(
     if len(pieces) == 1:
         return pieces[0]
     whole = pa.Table.from_batches([piece.batch for piece in pieces]).combine_chunks().to_batches()
-    if len(whole) != 1 and names:
+    if len(whole) != 1:
         raise RecordError(
             f"the records from offset {start_offset} on hold more than 2 GiB of keys or values, which one Arrow batch "
             "cannot hold. Nothing was emitted.",

@@ -9,6 +9,7 @@ import crc32c
 import pyarrow as pa
 import pytest
 from kafka.record import MemoryRecords
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, decode, encode, encode_rows, patch_header
@@ -51,6 +52,26 @@ def test_kafka_python_reads_what_we_write(compression: str) -> None:
     assert read_by_kafka_python(encoded) == [
         (index, times[index], keys[index], values[index], headers[index] or []) for index in range(500)
     ]
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("transactional", [False, True])
+def test_what_kafka_python_writes_is_read(codec: int, *, transactional: bool) -> None:
+    builder = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=1 << 20, offset=500)
+    builder.set_producer_state(7, 3, 11, transactional)
+    expected = []
+    for index in range(300):
+        key, value = (None if index % 3 else b"k%d" % index), (None if index % 4 else b"v" * index)
+        headers = [("h", b"%d" % index)] if index % 2 else []
+        builder.append(1_700_000_000_000 + index * 1_001, key, value, headers)
+        expected.append((500 + index, key, value, [{"key": "h", "value": b"%d" % index}] if index % 2 else None))
+    builder.close()
+    table, next_offset = whole(builder.buffer(), 500, isolation_level="read_committed")
+    found = table.select(["offset", "key", "value", "headers"]).to_pydict()
+    assert list(zip(*found.values(), strict=True)) == expected
+    times = table.column("timestamp").cast(pa.int64()).to_pylist()
+    assert times == [(1_700_000_000_000 + index * 1_001) * 1000 for index in range(300)]
+    assert next_offset == 800
 
 
 KINDS: list[pa.DataType] = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]

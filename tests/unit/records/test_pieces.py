@@ -44,6 +44,15 @@ def test_no_columns_still_count_rows() -> None:
     assert [piece.batch.num_rows for piece in pieces] == [10, 10, 2]
 
 
+def test_rows_without_columns_are_counted_in_one_batch_whatever_their_number() -> None:
+    log = b"".join(plain_batch(base, 300) for base in range(0, 1_200, 300))
+    assert decode(log, start_offset=5, columns=[]).batch.num_rows == 1_195
+
+
+def test_a_timestamp_alone_and_a_repeated_name_are_no_problem() -> None:
+    assert decode(plain_batch(0, 2), start_offset=0, columns=["offset", "offset"]).batch.num_columns == 2
+
+
 def test_an_unknown_column_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="unknown record column 'topic'"):
         iter_decode(b"", start_offset=0, columns=["topic"])
