@@ -38,7 +38,7 @@ def best_seconds(work: Callable[[], object], budget_s: float = 0.4) -> float:
 
 def payload(key_bytes: int, value_bytes: int, count: int) -> RecordColumns:
     """Give keys of digits and values like JSON: neither random nor constant, so that codecs have something to do."""
-    source = random.Random(7)  # noqa: S311 - test data
+    source = random.Random(7)
     text = [
         f'{{"id": {i}, "name": "user{source.randrange(10**6)}", "score": {source.random()}, "pad": "'
         for i in range(count)
