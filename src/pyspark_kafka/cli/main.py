@@ -6,14 +6,10 @@ import sys
 from typing import Annotated, Literal
 
 import typer
-from click import ClickException
 from rich.console import Console
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
-
-# What shells give for a program that was ended by SIGINT: 128 + 2.
-_INTERRUPTED = 130
 
 app = typer.Typer(
     help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -55,18 +51,9 @@ def demo(
 
 
 def main() -> None:
-    """Run the program: errors of the connector are shown as their sentence, Ctrl-C ends it quietly with 130."""
+    """Run the program: errors of the connector are shown as their sentence; Ctrl-C ends it with 130."""
     try:
-        # Outside of its standalone mode, typer gives the exit code of a command that leaves early.
-        code = app(standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
-    except ClickException as error:
-        error.show()
-        code = error.exit_code
+        app()
     except ConnectorError as error:
         Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
-        code = 1
-    if code == _INTERRUPTED:
-        Console(stderr=True).print("Interrupted.")
-    sys.exit(code)
+        sys.exit(1)

@@ -342,6 +342,9 @@ def _frame(section: memoryview, rows: int, times: tuple[int, int], *, compressio
     """Put the header before a records section, compressed if asked."""
     codec = CODEC_NAMES.index(compression)
     body = memoryview(compress(compression, section, level)) if codec and rows else section
+    if len(body) >= len(section):
+        # What does not shrink goes as it is: grown, a full batch would be more than the broker takes.
+        codec, body = 0, section
     covered = _COVERED.pack(codec, max(rows - 1, 0), *times, -1, -1, -1, rows)
     # Base offset 0 and leader epoch -1: the broker assigns both. The checksum covers what follows it.
     start = _START.pack(0, HEADER_BYTES - LENGTH_OVERHEAD + len(body), -1, 2, crc32c(body, crc32c(covered)))

@@ -31,7 +31,8 @@ query = (
 )
 query.awaitTermination()
 try:
-    spark.read.format("pyspark_kafka").option("subscribe", source).load()
+    # A Connect client asks the server nothing before the first action.
+    spark.read.format("pyspark_kafka").option("subscribe", source).load().count()
 except Exception as error:
     print("refused", "kafka.bootstrap.servers" in str(error))
 spark.stop()

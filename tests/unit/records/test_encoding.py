@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 
@@ -264,3 +265,12 @@ def test_large_rows_are_copied_whole() -> None:
     table, _ = whole(encode(rows([*reversed(values)], values)))
     assert table.column("value").to_pylist() == values
     assert table.column("key").to_pylist() == values[::-1]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+def test_what_does_not_shrink_is_stored_uncompressed_and_keeps_the_bound(compression: str) -> None:
+    noise = random.Random(5).randbytes(100_000)
+    columns = RecordColumns(None, pa.array([noise], pa.binary()))
+    batch, _ = encode_rows(columns, None, 0, 1, max_batch_bytes=100_100, compression=compression)
+    assert len(batch) <= 100_100
+    assert decode(bytes(batch), start_offset=0).batch.column("value").to_pylist() == [noise]
