@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions, WriteOptions
 
+logger = logging.getLogger(__name__)
+
+_LOGGED_NOTES: set[str] = set()
+
 
 class KafkaDataSource(DataSource):
     """Apache Kafka as `format("pyspark_kafka")`: batch and micro-batch source, batch and streaming sink.
@@ -61,16 +66,19 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Build the reader of a batch query."""
         options = parse_batch_read_options(self.options)
+        _log_notes(options.notes)
         return BatchReaderAdapter(KafkaBatch(options, _checked(schema, options)))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Build the reader of a streaming query."""
         options = parse_stream_read_options(self.options)
+        _log_notes(options.notes)
         return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Build the writer of a batch query."""
         options = parse_write_options(self.options, streaming=False)
+        _log_notes(options.notes)
         if overwrite:
             raise OptionError(
                 "Save mode 'overwrite' is not possible: Kafka topics are appended to. Nothing was written.",
@@ -82,6 +90,7 @@ class KafkaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
         options = parse_write_options(self.options, streaming=True)
+        _log_notes(options.notes)
         return StreamWriterAdapter(KafkaStreamingWrite(options, _found(schema, options)))
 
     def _any_read_options(self) -> BatchReadOptions | StreamReadOptions:
@@ -96,6 +105,14 @@ class KafkaDataSource(DataSource):
                 # The ending options exist in batch only: they tell which of the two was meant.
                 meant = for_batch if any(name.lower().startswith("ending") for name in self.options) else for_stream
                 raise meant from None
+
+
+def _log_notes(notes: tuple[str, ...]) -> None:
+    """Log what was accepted and has no effect, once a process: a stream writer is built for every micro-batch."""
+    for note in notes:
+        if note not in _LOGGED_NOTES:
+            _LOGGED_NOTES.add(note)
+            logger.warning(note)
 
 
 def _checked(schema: StructType, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:
