@@ -98,6 +98,9 @@ class BatchAssembler:
     def assemble(self, decoded: Decoded) -> pa.RecordBatch:
         """Give one batch with as many rows as `decoded` has records."""
         rows = decoded.batch.num_rows
+        if not self._schema.names:
+            # Arrow counts the rows of a batch by its columns; the codec's batch without columns knows its rows.
+            return decoded.batch
         columns = []
         for field in self._schema:
             if field.name in self._constants:

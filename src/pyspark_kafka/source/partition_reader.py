@@ -112,23 +112,32 @@ class KafkaPartitionReader(PartitionReader):
                         position = self._after_data_loss(error)
 
     def _decode(self, fetched: FetchedRecords, position: int) -> Iterator[Decoded]:
-        fetch = self._factory.fetch
         try:
-            yield from iter_decode(
-                fetched.records,
-                start_offset=position,
-                end_offset=self._range.end_offset,
-                isolation_level=fetch.isolation_level.value,
-                aborted_transactions=fetched.aborted_transactions,
-                columns=self._assembler.decoded_columns,
-                max_decompressed_bytes=fetch.max_decompressed_bytes,
-            )
+            for decoded in self._pieces(fetched, fetched.records, position):
+                position = decoded.next_offset
+                yield decoded
         except ConnectorError as error:
+            if "position" in error.facts:
+                # The codec had batches before the bad one in a piece that was not full yet: they are whole.
+                yield from self._pieces(fetched, fetched.records[: int(error.facts["position"])], position)
             # The codec knows offsets only; which log they are of is known here.
             raise error.located(
                 f"Reading {self._range}, topic '{self._range.topic_partition.topic}', "
                 f"partition {self._range.topic_partition.partition}"
             ) from error
+
+    def _pieces(self, fetched: FetchedRecords, records: memoryview, position: int) -> Iterator[Decoded]:
+        fetch = self._factory.fetch
+        return iter_decode(
+            records,
+            start_offset=position,
+            end_offset=self._range.end_offset,
+            isolation_level=fetch.isolation_level.value,
+            aborted_transactions=fetched.aborted_transactions,
+            columns=self._assembler.decoded_columns,
+            max_decompressed_bytes=fetch.max_decompressed_bytes,
+            check_crcs=fetch.check_crcs,
+        )
 
     def _after_data_loss(self, error: OffsetOutOfRangeError) -> int:
         """Give the position to go on from, or raise."""

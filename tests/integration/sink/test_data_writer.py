@@ -1,0 +1,221 @@
+"""Writing rows as an executor does, against real brokers; what was written is read by an independent client."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.errors import DeliveryError, RecordError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from support import Record, consume
+
+if TYPE_CHECKING:
+    from conftest import TopicMaker
+    from integration.conftest import MortalBroker
+
+# Also where a test has a broker of its own.
+pytestmark = pytest.mark.broker
+
+KIB, MIB = 1 << 10, 1 << 20
+VALUE_ONLY = SinkColumns(value=0)
+
+
+def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
+    host, _, port = bootstrap_servers.rpartition(":")
+    return ConnectionOptions(((host, int(port)),), **changes)
+
+
+def writer_to(
+    bootstrap_servers: str | ConnectionOptions, topic: str | None, columns: SinkColumns = VALUE_ONLY, **producer: Any
+) -> KafkaDataWriter:
+    if isinstance(bootstrap_servers, str):
+        bootstrap_servers = options_for(bootstrap_servers)
+    return KafkaDataWriter(WriteOptions(bootstrap_servers, topic, ProducerOptions(**producer)), columns)
+
+
+def numbered(start: int, stop: int, size: int = 0) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array([b"%07d" % n + b"." * size for n in range(start, stop)], pa.binary())})
+
+
+def by_partition(records: list[Record]) -> dict[int, list[bytes]]:
+    found: dict[int, list[bytes]] = {}
+    for record in sorted(records, key=lambda record: record.offset):
+        found.setdefault(record.partition or 0, []).append(record.value or b"")
+    return found
+
+
+def test_every_row_is_there_once_and_in_order_within_its_partition(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=3)
+    writer = writer_to(bootstrap_servers, topic, compression="lz4", batch_size=16 * KIB)
+    try:
+        for start in range(0, 20_000, 2_500):
+            writer.write(numbered(start, start + 2_500, 400))
+        assert writer.commit().records == 20_000
+    finally:
+        writer.close()
+    records = consume(bootstrap_servers, topic, 20_000)
+    assert Counter(r.value for r in records) == Counter(numbered(0, 20_000, 400).column(0).to_pylist())
+    found = by_partition(records)
+    # Sticky runs: every partition has its share, none of them out of order.
+    assert sorted(found) == [0, 1, 2]
+    assert all(values == sorted(values) for values in found.values())
+
+
+def test_rows_of_several_topics_and_partitions_go_where_they_say(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    first, second = make_topic(partitions=2), make_topic(partitions=3)
+    rows = [(first if n % 3 else second, b"%03d" % n, n % 2) for n in range(60)]
+    batch = pa.record_batch(
+        {
+            "topic": pa.array([topic for topic, _, _ in rows]),
+            "value": pa.array([value for _, value, _ in rows], pa.binary()),
+            "partition": pa.array([partition for _, _, partition in rows], pa.int32()),
+        }
+    )
+    writer = writer_to(bootstrap_servers, None, SinkColumns(topic=0, value=1, partition=2))
+    try:
+        writer.write(batch.slice(0, 30))
+        writer.write(batch.slice(30))
+        writer.commit()
+    finally:
+        writer.close()
+    for topic, count in ((first, 40), (second, 20)):
+        expected = {
+            partition: [value for to, value, at in rows if (to, at) == (topic, partition)] for partition in (0, 1)
+        }
+        assert by_partition(consume(bootstrap_servers, topic, count)) == expected
+
+
+def test_a_task_without_rows_needs_no_broker() -> None:
+    writer = writer_to("127.0.0.1:1", "t")
+    writer.write(numbered(0, 0))
+    assert writer.commit().records == 0
+    writer.close()
+
+
+def test_a_row_for_a_partition_that_does_not_exist_is_named_and_nothing_of_it_is_sent(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=2)
+    batch = pa.record_batch({"value": pa.array([b"a", b"b"]), "partition": pa.array([0, 2], pa.int32())})
+    writer = writer_to(bootstrap_servers, topic, SinkColumns(value=0, partition=1))
+    writer.write(batch)
+    with pytest.raises(RecordError) as caught:
+        writer.commit()
+    writer.abort()
+    writer.close()
+    assert str(caught.value).startswith(
+        f"[PARTITION_OUT_OF_RANGE] Writing to topic '{topic}': row 1 is for partition 2"
+    )
+    assert consume(bootstrap_servers, topic, 0) == []
+
+
+def test_an_aborted_writer_sends_no_more_and_leaves_a_client_that_works(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    connection = options_for(bootstrap_servers, client_id=f"abort-{topic}")
+    writer = writer_to(connection, topic)
+    # More than is gathered, so some of it is under way when the task fails.
+    for start in range(0, 6_000, 1_000):
+        writer.write(numbered(start, start + 1_000, KIB))
+    writer.abort()
+    writer.close()
+    writer.close()
+    after = writer_to(connection, topic)
+    after.write(pa.record_batch({"value": pa.array([b"after"])}))
+    after.commit()
+    after.close()
+    partition = TopicPartition(topic, 0)
+    with borrow_client(connection) as client:
+        end = client.list_offsets({partition: Latest()})[partition]
+    values = [record.value for record in consume(bootstrap_servers, topic, end)]
+    assert values.count(b"after") == 1
+    # What was under way may be there; it has no gap and no repetition.
+    written = [value for value in values if value != b"after"]
+    assert written == numbered(0, len(written), KIB).column(0).to_pylist()
+
+
+# -- brokers that go away
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
+    mortal_broker: MortalBroker, how: str
+) -> None:
+    topic = f"write-{how}"
+    mortal_broker.kafka.create_topic(topic, 2)
+    # The broker is away for longer than one step of the client may take.
+    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
+    writer = writer_to(
+        connection, topic, batch_size=32 * KIB, delivery_timeout_ms=60_000, request_timeout_ms=3_000, compression="lz4"
+    )
+    try:
+        for start in range(0, 4_000, 500):
+            writer.write(numbered(start, start + 500, KIB))
+        # Some of it is under way now, and nobody has looked for the answers.
+        assert writer._producer is not None
+        getattr(mortal_broker.kafka, how)()
+        mortal_broker.start_soon()
+        for start in range(4_000, 10_000, 500):
+            writer.write(numbered(start, start + 500, KIB))
+        assert writer.commit().records == 10_000
+    finally:
+        writer.close()
+        mortal_broker.wait()
+    records = consume(mortal_broker.bootstrap_servers, topic, 10_000)
+    assert sorted(r.value or b"" for r in records) == numbered(0, 10_000, KIB).column(0).to_pylist()
+    assert all(values == sorted(values) for values in by_partition(records).values())
+
+
+def test_a_broker_that_stays_away_ends_a_write_with_its_address_and_what_became_of_the_rows(
+    mortal_broker: MortalBroker,
+) -> None:
+    mortal_broker.kafka.create_topic("unwritten")
+    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
+    writer = writer_to(connection, "unwritten", delivery_timeout_ms=2_000, request_timeout_ms=1_000)
+    never = writer_to(
+        options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500, client_id="never"),
+        "unwritten",
+        delivery_timeout_ms=2_000,
+        request_timeout_ms=1_000,
+    )
+    try:
+        for start in range(0, 3_000, 500):
+            writer.write(numbered(start, start + 500, KIB))
+        assert writer._producer is not None
+        sent = writer._records
+        assert 0 < sent < 3_000
+        writer._producer.flush()
+        mortal_broker.kafka.kill()
+        began = time.monotonic()
+        with pytest.raises(DeliveryError) as caught:
+            writer.commit()
+        assert time.monotonic() - began < 8
+        text = str(caught.value)
+        assert text.startswith("[DELIVERY_TIMED_OUT] Writing to unwritten-0")
+        assert mortal_broker.bootstrap_servers in text
+        assert f"delivered {sent}, " in text
+
+        never.write(numbered(0, 10))
+        began = time.monotonic()
+        with pytest.raises(TransportError, match=r"\[BOOTSTRAP_FAILED\].*Nothing was read or written") as unreached:
+            never.commit()
+        assert time.monotonic() - began < 8
+        assert mortal_broker.bootstrap_servers in str(unreached.value)
+    finally:
+        writer.abort()
+        writer.close()
+        never.close()
