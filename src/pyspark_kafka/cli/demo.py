@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
 
 
 def _interrupt(*_: object) -> None:
+    # The call into the JVM that is broken off here would be logged as an error, with its traceback.
+    logging.disable(logging.CRITICAL)
     raise KeyboardInterrupt
 
 
@@ -118,6 +121,8 @@ def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSes
             .getOrCreate()
         )
         stack.callback(spark.stop)
+    # PySpark's own handler calls into the JVM from within the interrupted call, which fails and floods the screen.
+    signal.signal(signal.SIGINT, _interrupt)
     console.print(f"Spark {spark.version} is up after {time.monotonic() - began:.1f} s.", highlight=False)
     return spark
 

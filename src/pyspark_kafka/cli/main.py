@@ -11,6 +11,9 @@ from rich.console import Console
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
 
+# What shells give for a program that was ended by SIGINT: 128 + 2.
+_INTERRUPTED = 130
+
 app = typer.Typer(
     help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
@@ -47,7 +50,11 @@ def demo(
     """Start a real Kafka, produce orders, aggregate them with Spark, write the result back and read it."""
     from pyspark_kafka.cli.demo import run_demo  # noqa: PLC0415 - loads Spark only where it is asked for
 
-    run_demo(records=records, codec=codec, keep_running=keep_running)
+    try:
+        run_demo(records=records, codec=codec, keep_running=keep_running)
+    except KeyboardInterrupt:
+        Console().print("Interrupted. The broker is stopped, and its files are gone.")
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 def main() -> None:

@@ -67,7 +67,8 @@ def test_the_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path, codec: str) 
 
 
 @pytest.mark.broker
-def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["is up at", ".show("])
+def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
     demo = subprocess.Popen(
         [*_PROGRAM, "demo", "--records", "1000", "--keep-running"],
         env=run_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -77,12 +78,15 @@ def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
         lines = []
         for line in demo.stdout:
             lines.append(line)
-            if ".show(" in line:
+            if moment in line:
                 break
-        assert any("stays up at" in line for line in lines), "".join(lines)
+        assert moment in lines[-1], "".join(lines)
         assert processes_with(str(tmp_path))
         demo.send_signal(signal.SIGINT)
+        rest = demo.stdout.read()
         assert demo.wait(timeout=60) == 130
+        assert "Interrupted." in rest
+        assert "Traceback" not in rest
     finally:
         demo.kill()
         demo.wait()
