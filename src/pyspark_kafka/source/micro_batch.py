@@ -112,7 +112,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow):
             raise NotImplementedError(f"read limit {limit!r}")
         started = KafkaOffset.of(start).partitions
         new = [topic_partition for topic_partition in latest if topic_partition not in started]
-        earliest = self._offset_reader.earliest_offsets(new)
+        earliest = self._offset_reader.earliest_offsets_of_new(new)
         return KafkaOffset(rate_limit(started, earliest, latest, limit.max_rows))
 
     def reportLatestOffset(self) -> Offset | None:
@@ -127,7 +127,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow):
         """
         started, ended = KafkaOffset.of(start).partitions, KafkaOffset.of(end).partitions
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
-        plan = plan_ranges(started, ended, self._offset_reader.earliest_offsets(new))
+        plan = plan_ranges(started, ended, self._offset_reader.earliest_offsets_of_new(new))
         if plan.findings:
             error = data_loss_error(plan.findings)
             if self._options.fail_on_data_loss:

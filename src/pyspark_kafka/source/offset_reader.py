@@ -70,6 +70,16 @@ class KafkaOffsetReader:
         asked = {topic_partition: Earliest() for topic_partition in partitions}
         return self._list("listing earliest offsets", asked)
 
+    def earliest_offsets_of_new(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give the first offset of partitions that a query has just met; those that are gone again are left out."""
+        new = tuple(partitions)
+        if not new:
+            return {}
+        # Looked up first: the offset of a partition that is gone cannot be asked for, and what its loss means is not
+        # for a look-up to say.
+        assigned = frozenset(self.assigned_partitions())
+        return self.earliest_offsets(topic_partition for topic_partition in new if topic_partition in assigned)
+
     def latest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the end of each partition: the high watermark, or the last stable offset with read_committed."""
         asked = {topic_partition: Latest() for topic_partition in partitions}

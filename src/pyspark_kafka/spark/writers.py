@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
         StreamingWrite,
         WriterCommitMessage,
     )
+
+logger = logging.getLogger(__name__)
 
 # Local property in which Spark tells the tasks of a micro-batch its number; internal, hence probed.
 _BATCH_ID_PROPERTY = "streaming.sql.batchId"
@@ -44,7 +47,11 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
                 writer.write(batch)
             return SparkMessage(writer.commit())
         except BaseException:
-            writer.abort()
+            try:
+                writer.abort()
+            except Exception:
+                # Why the task failed says more than why giving it up did.
+                logger.exception("Giving up the rows of a failed task failed.")
             raise
     finally:
         writer.close()

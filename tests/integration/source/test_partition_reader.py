@@ -27,7 +27,7 @@ from pyspark_kafka.source.partition_reader import (
 from support import Record, consume, produce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from conftest import TopicMaker
     from integration.conftest import MortalBroker
@@ -64,7 +64,7 @@ def reader_of(
     return reader
 
 
-def batches(reader: KafkaPartitionReader) -> Iterator[pa.RecordBatch]:
+def batches(reader: KafkaPartitionReader) -> Generator[pa.RecordBatch, None, None]:
     """Drive a reader as the engine does."""
     try:
         while reader.next():
@@ -289,7 +289,7 @@ def record_of(batch: int, number: int) -> bytes:
     return b"batch-%d-record-%d" % (batch, number) + b"." * 100
 
 
-def batch_starts(log: bytes) -> list[int]:
+def batch_starts(log: bytearray) -> list[int]:
     """Give where each batch of a segment begins, and where the last one ends."""
     starts = [0]
     while starts[-1] < len(log):

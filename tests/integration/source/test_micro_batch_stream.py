@@ -1,0 +1,64 @@
+"""Planning of micro-batches against a real broker, where what a fake answers would only repeat our beliefs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.errors import DataLossError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.streaming import ReadAllAvailable, ReadMaxRows
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from pyspark_kafka.testing import EmbeddedKafka
+
+
+def stream_of(kafka: EmbeddedKafka, pattern: str, *, fail_on_data_loss: bool = True) -> KafkaMicroBatchStream:
+    host, _, port = kafka.bootstrap_servers.rpartition(":")
+    options = StreamReadOptions(
+        ConnectionOptions(((host, int(port)),)),
+        Subscription("subscribePattern", pattern=pattern),
+        starting=Earliest(),
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    return KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+
+
+def test_a_topic_that_is_deleted_before_its_first_batch_is_planned_is_data_loss(kafka: EmbeddedKafka) -> None:
+    kept, deleted = TopicPartition("gone-kept", 0), TopicPartition("gone-deleted", 0)
+    for topic_partition in (kept, deleted):
+        kafka.create_topic(topic_partition.topic)
+        produce(kafka.bootstrap_servers, topic_partition.topic, [Record(None, b"v", 0)])
+    start = KafkaOffset({kept: 0})
+    end = stream_of(kafka, "^gone-").latestOffset(start, ReadAllAvailable())
+    assert end == KafkaOffset({kept: 1, deleted: 1})
+    kafka.delete_topic(deleted.topic)
+    with pytest.raises(DataLossError, match=r"INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS\].* gone-deleted-0: "):
+        stream_of(kafka, "^gone-").planInputPartitions(start, end)
+    tolerant = stream_of(kafka, "^gone-", fail_on_data_loss=False)
+    assert tolerant.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(kept, 0, 1))]
+    # And the one after it, which finds a partition missing that it knew.
+    after = tolerant.latestOffset(end, ReadMaxRows(10))
+    assert after == KafkaOffset({kept: 1})
+    assert tolerant.planInputPartitions(end, after) == []
+
+
+def test_a_pattern_that_matches_nothing_yet_stands_still_and_then_begins_at_the_beginning(kafka: EmbeddedKafka) -> None:
+    stream = stream_of(kafka, "^born-later$")
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, ReadAllAvailable()) == start
+    assert stream.planInputPartitions(start, start) == []
+    kafka.create_topic("born-later")
+    produce(kafka.bootstrap_servers, "born-later", [Record(None, b"v", 0)] * 3)
+    end = stream.latestOffset(start, ReadMaxRows(2))
+    born = TopicPartition("born-later", 0)
+    assert end == KafkaOffset({born: 2})
+    assert stream.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(born, 0, 2))]

@@ -1,0 +1,294 @@
+"""How rows become record batches, over a producer in memory."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.errors import DeliveryError, RecordError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.records import decode
+from pyspark_kafka.sink import data_writer
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.data_writer import KafkaCommitMessage, KafkaDataWriter
+from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIB = 1 << 20
+
+
+class FakeProducer:
+    """Keeps what it is given.
+
+    Attributes:
+        counts: partitions of each topic; 2 for one that is not named.
+        sent: (where, records, bytes) of every batch, in order.
+        events: what happened, by name.
+        fail_on: the name of a call that fails.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.sent: list[tuple[TopicPartition, list[dict[str, Any]], int]] = []
+        self.events: list[str] = []
+        self.fail_on = ""
+
+    def partition_count(self, topic: str) -> int:
+        self._note(f"count {topic}")
+        return self.counts.get(topic, 2)
+
+    def send(self, topic_partition: TopicPartition, data: bytearray, record_count: int) -> None:
+        self._note("send")
+        records = decode(data, start_offset=0).batch.to_pylist()
+        assert len(records) == record_count
+        self.sent.append((topic_partition, records, len(data)))
+
+    def flush(self) -> None:
+        self._note("flush")
+
+    def close(self) -> None:
+        self._note("close")
+
+    def _note(self, event: str) -> None:
+        self.events.append(event)
+        if event == self.fail_on:
+            raise DeliveryError("not delivered", condition="DELIVERY_TIMED_OUT")
+
+    def values(self, topic: str, partition: int) -> list[bytes]:
+        where = TopicPartition(topic, partition)
+        return [record["value"] for found, records, _ in self.sent if found == where for record in records]
+
+
+@pytest.fixture
+def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
+    fake = FakeProducer()
+
+    @contextmanager
+    def borrow(_: ConnectionOptions) -> Iterator[None]:
+        fake.events.append("borrow")
+        try:
+            yield
+        finally:
+            fake.events.append("give back")
+
+    def build(_client: object, _options: ProducerOptions, *, buffer_bytes: int) -> FakeProducer:
+        assert buffer_bytes == 32 * MIB
+        return fake
+
+    monkeypatch.setattr(data_writer, "borrow_client", borrow)
+    monkeypatch.setattr(data_writer, "IdempotentProducer", build)
+    return fake
+
+
+def write_options(topic: str | None = "t", **producer: Any) -> WriteOptions:
+    return WriteOptions(ConnectionOptions((("not-asked", 9092),)), topic, ProducerOptions(**producer))
+
+
+def writer_of(columns: SinkColumns, topic: str | None = "t", **producer: Any) -> KafkaDataWriter:
+    return KafkaDataWriter(write_options(topic, **producer), columns)
+
+
+def rows_of(**columns: Any) -> pa.RecordBatch:
+    return pa.record_batch(columns)
+
+
+def values_of(*values: bytes | None) -> pa.RecordBatch:
+    return rows_of(value=pa.array(values, pa.binary()))
+
+
+VALUE_ONLY = SinkColumns(value=0)
+
+
+def test_keys_values_and_headers_arrive_as_they_are(producer: FakeProducer) -> None:
+    headers = pa.array(
+        [[("h", b"1"), ("h", None)], None, []], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    )
+    writer = writer_of(SinkColumns(headers=0, key=1, value=3))
+    producer.counts["t"] = 1
+    writer.write(
+        rows_of(headers=headers, key=pa.array(["k", None, ""]), other=pa.array([1, 2, 3]), value=[b"v", None, b""])
+    )
+    assert writer.commit() == KafkaCommitMessage(3, producer.sent[0][2])
+    ((where, records, _),) = producer.sent
+    assert where == TopicPartition("t", 0)
+    assert [(r["key"], r["value"], r["headers"]) for r in records] == [
+        (b"k", b"v", [{"key": "h", "value": b"1"}, {"key": "h", "value": None}]),
+        (None, None, None),
+        (b"", b"", None),
+    ]
+
+
+def test_rows_of_one_partition_keep_their_order_over_batches(producer: FakeProducer) -> None:
+    writer = writer_of(SinkColumns(value=0, partition=1), batch_size=300)
+    numbers = [*range(500)]
+    for at in range(0, 500, 50):
+        part = numbers[at : at + 50]
+        writer.write(
+            rows_of(value=[b"%05d" % n for n in part], partition=pa.array([n * 7 % 2 for n in part], pa.int32()))
+        )
+    assert writer.commit().records == 500
+    for partition in (0, 1):
+        assert producer.values("t", partition) == [b"%05d" % n for n in numbers if n * 7 % 2 == partition]
+    assert all(size <= 300 for _, _, size in producer.sent)
+
+
+def test_nothing_is_sent_before_enough_is_gathered_and_the_rest_at_commit(producer: FakeProducer) -> None:
+    writer = writer_of(VALUE_ONLY)
+    quarter = values_of(*[b"x" * 1_024] * 512)
+    for _ in range(3):
+        writer.write(quarter)
+    assert producer.events == []
+    writer.write(quarter)
+    assert "send" in producer.events
+    assert sum(len(records) for _, records, _ in producer.sent) == 2_048
+    writer.write(values_of(b"last"))
+    sent = len(producer.sent)
+    assert writer.commit().records == 2_049
+    assert len(producer.sent) == sent + 1
+    assert producer.events[-1] == "flush"
+
+
+def test_more_is_gathered_for_topics_of_many_partitions_within_a_bound(producer: FakeProducer) -> None:
+    producer.counts["t"] = 1_000
+    writer = writer_of(VALUE_ONLY)
+    half_mib = values_of(*[b"x" * 1_024] * 512)
+    sends_after: list[int] = []
+    for number in range(1, 60):
+        before = len(producer.sent)
+        writer.write(half_mib)
+        if len(producer.sent) > before:
+            sends_after.append(number)
+    # 2 MiB while nothing is known of the topic, then 256 KiB a partition, 16 MiB at the most.
+    assert sends_after == [4, 36]
+
+
+def test_a_slice_counts_as_what_it_is_not_as_what_it_was_cut_from(producer: FakeProducer) -> None:
+    large = values_of(*[b"x" * 1_024] * 10_000)
+    writer = writer_of(VALUE_ONLY)
+    for start in range(100):
+        writer.write(large.slice(start, 1))
+    assert producer.events == []
+
+
+def test_a_task_without_rows_borrows_nothing(producer: FakeProducer) -> None:
+    writer = writer_of(VALUE_ONLY)
+    writer.write(values_of())
+    assert writer.commit() == KafkaCommitMessage(0, 0)
+    writer.close()
+    assert producer.events == []
+
+
+def test_a_record_above_the_batch_size_has_a_batch_of_its_own(producer: FakeProducer) -> None:
+    producer.counts["t"] = 1
+    writer = writer_of(VALUE_ONLY, batch_size=1_000, max_request_size=10_000)
+    writer.write(values_of(b"a", b"b" * 5_000, b"c", b"d"))
+    writer.commit()
+    assert [len(records) for _, records, _ in producer.sent] == [1, 1, 2]
+    assert producer.values("t", 0) == [b"a", b"b" * 5_000, b"c", b"d"]
+
+
+def test_a_record_above_the_request_size_is_named_and_not_sent(producer: FakeProducer) -> None:
+    producer.counts["t"] = 1
+    writer = writer_of(VALUE_ONLY, batch_size=1_000, max_request_size=2_000)
+    writer.write(values_of(b"a", b"b" * 5_000, b"c"))
+    with pytest.raises(RecordError) as caught:
+        writer.commit()
+    text = str(caught.value)
+    assert text.startswith("[RECORD_TOO_LARGE] Writing to topic 't': row 1 ")
+    assert "2000" in text
+    assert producer.values("t", 0) == [b"a"]
+    assert "flush" not in producer.events
+
+
+@pytest.mark.parametrize("wrong", [2, -1])
+def test_a_partition_that_does_not_exist_is_named_and_nothing_is_sent(producer: FakeProducer, wrong: int) -> None:
+    writer = writer_of(SinkColumns(value=0, partition=1))
+    writer.write(rows_of(value=[b"a", b"b"], partition=pa.array([0, wrong], pa.int32())))
+    with pytest.raises(RecordError) as caught:
+        writer.commit()
+    assert str(caught.value).startswith(
+        f"[PARTITION_OUT_OF_RANGE] Writing to topic 't': row 1 is for partition {wrong}, but the topic has 2 partitions"
+    )
+    assert producer.sent == []
+
+
+def test_rows_go_to_the_topics_they_name_in_their_order(producer: FakeProducer) -> None:
+    producer.counts = {"a": 1, "b": 1, "c": 1}
+    topics = ["b", "a", "b", "c", "a", "b"]
+    writer = writer_of(SinkColumns(topic=0, value=1), topic=None)
+    writer.write(rows_of(topic=topics[:4], value=[b"0", b"1", b"2", b"3"]))
+    writer.write(rows_of(topic=topics[4:], value=[b"4", b"5"]))
+    assert writer.commit().records == 6
+    for topic in "abc":
+        assert producer.values(topic, 0) == [b"%d" % n for n in range(6) if topics[n] == topic]
+    # Each topic is looked up once, however often it comes.
+    assert sorted(event for event in producer.events if event.startswith("count")) == ["count a", "count b", "count c"]
+
+
+def test_a_null_topic_is_an_error_and_none_of_the_rows_is_sent(producer: FakeProducer) -> None:
+    writer = writer_of(SinkColumns(topic=0, value=1), topic=None)
+    writer.write(rows_of(topic=pa.array(["a", None, None]), value=[b"0", b"1", b"2"]))
+    with pytest.raises(RecordError) as caught:
+        writer.commit()
+    assert str(caught.value) == (
+        "[KAFKA_NULL_TOPIC_IN_DATA] 2 of 3 rows have null in column 'topic', and the option 'topic' is not set. None "
+        "of these rows was sent; earlier rows of the task may have been. Hint: set the option 'topic' for all rows, or "
+        "fill or filter the nulls."
+    )
+    assert producer.sent == []
+
+
+def test_the_topic_option_makes_null_topics_of_rows_harmless(producer: FakeProducer) -> None:
+    writer = writer_of(SinkColumns(value=1), topic="t")
+    writer.write(rows_of(topic=pa.array([None, "x"]), value=[b"0", b"1"]))
+    assert writer.commit().records == 2
+    assert {where.topic for where, _, _ in producer.sent} == {"t"}
+
+
+def test_an_aborted_writer_sends_nothing_more_and_gives_everything_back_once(producer: FakeProducer) -> None:
+    writer = writer_of(VALUE_ONLY)
+    writer.write(values_of(*[b"x" * 1_024] * 3_000))
+    writer.write(values_of(b"gathered"))
+    sent = len(producer.sent)
+    writer.abort()
+    writer.close()
+    writer.close()
+    assert len(producer.sent) == sent
+    assert producer.events[0] == "borrow"
+    assert producer.events[-2:] == ["close", "give back"]
+
+
+@pytest.mark.parametrize("call", ["send", "flush", "count t"])
+def test_what_the_producer_cannot_deliver_is_raised(producer: FakeProducer, call: str) -> None:
+    producer.fail_on = call
+    writer = writer_of(VALUE_ONLY)
+    writer.write(values_of(b"a"))
+    with pytest.raises(DeliveryError, match="not delivered"):
+        writer.commit()
+    writer.close()
+    assert producer.events[-2:] == ["close", "give back"]
+
+
+def test_jobs_make_writers_from_plain_data_and_have_nothing_to_commit(producer: FakeProducer) -> None:
+    batch, stream = (kind(write_options(), VALUE_ONLY) for kind in (KafkaBatchWrite, KafkaStreamingWrite))
+    assert isinstance(batch, KafkaBatchWrite)
+    assert isinstance(stream, KafkaStreamingWrite)
+    for factory in (batch.createBatchWriterFactory(), stream.createStreamingWriterFactory()):
+        copy = pickle.loads(pickle.dumps(factory))  # noqa: S301 - our own bytes
+        assert copy == factory
+        writer = copy.createWriter(0, 7)
+        writer.write(values_of(b"v"))
+        message = writer.commit()
+        assert pickle.loads(pickle.dumps(message)) == message == KafkaCommitMessage(1, message.encoded_bytes)  # noqa: S301
+    batch.commit([])
+    batch.abort([None])
+    stream.commit(0, [])
+    stream.abort(0, [None])
+    assert len(producer.sent) == 2

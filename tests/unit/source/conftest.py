@@ -1,0 +1,60 @@
+"""A cluster of offsets in memory, in the place of the look-ups of the driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.source import batch, micro_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.model import TopicPartition
+
+
+class ScriptedOffsets:
+    """What each partition's log holds, `(first, end)`, and what was asked for.
+
+    Attributes:
+        logs: the partitions there are.
+        asked: the look-ups so far, in order.
+    """
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, tuple[int, int]] = {}
+        self.asked: list[str] = []
+
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+        self.asked.append("partitions")
+        return tuple(sorted(self.logs))
+
+    def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted = tuple(partitions)
+        if wanted:
+            self.asked.append("earliest")
+        return {topic_partition: self.logs[topic_partition][0] for topic_partition in wanted}
+
+    def earliest_offsets_of_new(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.earliest_offsets(topic_partition for topic_partition in partitions if topic_partition in self.logs)
+
+    def latest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked.append("latest")
+        return {topic_partition: self.logs[topic_partition][1] for topic_partition in partitions}
+
+    def assigned_latest_offsets(self) -> dict[TopicPartition, int]:
+        return self.latest_offsets(self.assigned_partitions())
+
+
+@pytest.fixture
+def offsets(monkeypatch: pytest.MonkeyPatch) -> ScriptedOffsets:
+    """The cluster that streams and batches of the test see."""
+    scripted = ScriptedOffsets()
+
+    def instead(*_: Any, **__: Any) -> ScriptedOffsets:
+        return scripted
+
+    monkeypatch.setattr(micro_batch, "KafkaOffsetReader", instead)
+    monkeypatch.setattr(batch, "KafkaOffsetReader", instead)
+    return scripted

@@ -1,0 +1,268 @@
+"""What a stream plans, over a cluster of offsets in memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.streaming import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.streaming import InputPartition
+    from unit.source.conftest import ScriptedOffsets
+
+A, B, C = (TopicPartition("t", number) for number in range(3))
+ALL = ReadAllAvailable()
+
+
+def stream_of(**options: Any) -> KafkaMicroBatchStream:
+    connection = ConnectionOptions((("not-asked", 9092),))
+    return KafkaMicroBatchStream(
+        StreamReadOptions(connection, Subscription("subscribe", ("t",)), **options), SOURCE_SCHEMA
+    )
+
+
+def ranges(planned: Sequence[InputPartition]) -> list[str]:
+    found = []
+    for partition in planned:
+        assert isinstance(partition, KafkaInputPartition)
+        found.append(str(partition.offset_range))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("starting", "expected", "asked"),
+    [
+        (Earliest(), {A: 5, B: 0}, ["partitions", "earliest"]),
+        (Latest(), {A: 50, B: 7}, ["partitions", "latest"]),
+        (SpecificOffsets({A: 20, B: Latest()}), {A: 20, B: 7}, ["partitions", "earliest", "latest"]),
+        (SpecificOffsets(topics={"t": Earliest()}), {A: 5, B: 0}, ["partitions", "earliest", "latest"]),
+        (SpecificOffsets({A: Earliest()}, {"t": Latest()}), {A: 5, B: 7}, ["partitions", "earliest", "latest"]),
+        # Whether the log has it is found out by reading.
+        (SpecificOffsets({A: 1_000, B: 0}), {A: 1_000, B: 0}, ["partitions", "earliest", "latest"]),
+    ],
+)
+def test_the_initial_offset_is_what_the_option_says_and_no_more_is_looked_up(
+    offsets: ScriptedOffsets, starting: OffsetRangeLimit, expected: dict[TopicPartition, int], asked: list[str]
+) -> None:
+    offsets.logs = {A: (5, 50), B: (0, 7)}
+    assert stream_of(starting=starting).initialOffset() == KafkaOffset(expected)
+    assert offsets.asked == asked
+
+
+@pytest.mark.parametrize("starting", [SpecificOffsets({A: 1}), SpecificOffsets({A: 1, B: 1, C: 1})])
+def test_a_start_for_other_partitions_than_there_are_is_refused(
+    offsets: ScriptedOffsets, starting: OffsetRangeLimit
+) -> None:
+    offsets.logs = {A: (5, 50), B: (0, 7)}
+    with pytest.raises(OptionError, match=r"KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED\].*'startingOffsets'"):
+        stream_of(starting=starting).initialOffset()
+
+
+def test_the_default_limit_is_the_option(offsets: ScriptedOffsets) -> None:
+    assert offsets.asked == []
+    assert stream_of().getDefaultReadLimit() == ALL
+    assert stream_of(max_offsets_per_trigger=9).getDefaultReadLimit() == ReadMaxRows(9)
+
+
+def test_without_a_limit_a_batch_ends_at_the_ends(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 50), B: (3, 7)}
+    # The option gives the default limit only: the engine's own word counts.
+    stream = stream_of(max_offsets_per_trigger=1)
+    assert stream.latestOffset(KafkaOffset({A: 10}), ALL) == KafkaOffset({A: 50, B: 7})
+    assert stream.reportLatestOffset() == KafkaOffset({A: 50, B: 7})
+
+
+def test_a_limit_is_shared_and_new_partitions_begin_at_their_first_offset(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 90), B: (100, 110)}
+    stream = stream_of()
+    assert stream.latestOffset(KafkaOffset({A: 0}), ReadMaxRows(10)) == KafkaOffset({A: 9, B: 101})
+    # What is reported is where the log ends, not where the batch does.
+    assert stream.reportLatestOffset() == KafkaOffset({A: 90, B: 110})
+
+
+def test_limited_batches_reach_the_end_and_stay_there(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 25), B: (0, 3)}
+    stream, position = stream_of(), KafkaOffset({A: 0, B: 0})
+    for _ in range(20):
+        end = stream.latestOffset(position, ReadMaxRows(7))
+        assert isinstance(end, KafkaOffset)
+        position = end
+    assert position == KafkaOffset({A: 25, B: 3})
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(5)])
+def test_no_partitions_give_the_start_and_never_an_empty_offset(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
+    start = KafkaOffset({A: 4})
+    stream = stream_of()
+    assert offsets.logs == {}
+    assert stream.latestOffset(start, limit) is start
+    assert stream.reportLatestOffset() is None
+
+
+def test_a_limit_that_is_unknown_is_refused(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 1)}
+    with pytest.raises(NotImplementedError, match="read limit"):
+        stream_of().latestOffset(KafkaOffset({A: 0}), ReadLimit())
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(1_000)])
+def test_available_now_ends_at_what_there_is_at_the_first_question(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    # No snapshot yet: an uncommitted batch of a former run is planned first.
+    assert offsets.asked == []
+    offsets.logs = {A: (0, 20)}
+    assert stream.latestOffset(KafkaOffset({A: 0}), limit) == KafkaOffset({A: 20})
+    offsets.logs = {A: (0, 30), B: (0, 5)}
+    assert stream.latestOffset(KafkaOffset({A: 20}), limit) == KafkaOffset({A: 20})
+    assert stream.reportLatestOffset() == KafkaOffset({A: 20})
+    assert offsets.asked.count("latest") == 1
+
+
+def test_available_now_keeps_to_its_end_over_limited_batches(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    position: Offset = KafkaOffset({A: 0})
+    ends = []
+    for _ in range(5):
+        position = stream.latestOffset(position, ReadMaxRows(4))
+        ends.append(json.loads(position.json())["t"]["0"])
+        offsets.logs = {A: (0, 100)}
+    assert ends == [4, 8, 10, 10, 10]
+
+
+def test_other_triggers_look_every_time(offsets: ScriptedOffsets) -> None:
+    stream = stream_of()
+    for end in (10, 20, 30):
+        offsets.logs = {A: (0, end)}
+        assert stream.latestOffset(KafkaOffset({A: 0}), ALL) == KafkaOffset({A: end})
+
+
+def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets: ScriptedOffsets) -> None:
+    stream = stream_of()
+    planned = stream.planInputPartitions(KafkaOffset({A: 1, B: 4, C: 0}), KafkaOffset({A: 9, B: 4, C: 2}))
+    assert ranges(planned) == ["t-0 [1, 9)", "t-2 [0, 2)"]
+    # A batch without new partitions is planned without asking anyone.
+    assert offsets.asked == []
+
+
+def test_a_new_partition_is_read_from_its_beginning(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 9), B: (0, 4)}
+    assert ranges(stream_of().planInputPartitions(KafkaOffset({A: 9}), KafkaOffset({A: 9, B: 4}))) == ["t-1 [0, 4)"]
+
+
+def test_planning_again_gives_the_same_whatever_the_log_has_now(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 4)}
+    start, end = KafkaOffset({A: 2}), KafkaOffset({A: 10, B: 4})
+    first = stream_of().planInputPartitions(start, end)
+    offsets.logs = {A: (3, 5_000), B: (0, 700), C: (0, 1)}
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    assert stream.planInputPartitions(start, end) == first
+    assert [pickle.loads(pickle.dumps(partition)) for partition in first] == first  # noqa: S301 - our own bytes
+
+
+LOSSES = [
+    pytest.param({A: 5, B: 5}, {A: 9}, {A: (0, 9)}, "PARTITIONS_DELETED", ["t-0 [5, 9)"], id="deleted"),
+    pytest.param({A: 5, B: 5}, {A: 9, B: 2}, {}, "PARTITION_OFFSET_CHANGED", ["t-0 [5, 9)"], id="went back"),
+    pytest.param(
+        {A: 5},
+        {A: 9, B: 8},
+        {B: (3, 8)},
+        "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
+        ["t-0 [5, 9)", "t-1 [3, 8)"],
+        id="new and trimmed",
+    ),
+    pytest.param(
+        {A: 5}, {A: 9, B: 8}, {}, "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", ["t-0 [5, 9)"], id="new and gone"
+    ),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "logs", "kind", "tolerated"), LOSSES)
+def test_lost_records_are_an_error_or_a_warning_as_the_option_says(
+    offsets: ScriptedOffsets,
+    caplog: pytest.LogCaptureFixture,
+    start: dict[TopicPartition, int],
+    end: dict[TopicPartition, int],
+    logs: dict[TopicPartition, tuple[int, int]],
+    kind: str,
+    tolerated: list[str],
+) -> None:
+    offsets.logs = logs
+    with pytest.raises(DataLossError) as caught:
+        stream_of().planInputPartitions(KafkaOffset(start), KafkaOffset(end))
+    assert caught.value.condition == f"KAFKA_DATA_LOSS.{kind}"
+    assert "t-1" in str(caught.value)
+    assert "failOnDataLoss" in str(caught.value)
+    assert caplog.records == []
+    with caplog.at_level(logging.WARNING):
+        planned = stream_of(fail_on_data_loss=False).planInputPartitions(KafkaOffset(start), KafkaOffset(end))
+    assert ranges(planned) == tolerated
+    (warning,) = caplog.records
+    assert kind in warning.getMessage()
+    assert "t-1" in warning.getMessage()
+
+
+def test_a_checkpoints_offset_comes_back_as_it_was(offsets: ScriptedOffsets) -> None:
+    stream = stream_of()
+    offset = KafkaOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5})
+    assert offset.json() == '{"t":{"2":5,"10":3}}'
+    assert stream.deserializeOffset(offset.json()) == offset
+    with pytest.raises(CheckpointError, match="CHECKPOINT_OFFSET_INVALID"):
+        stream.deserializeOffset('{"t":{"0":-1}}')
+    assert offsets.asked == []
+
+
+def test_an_offset_of_another_source_is_refused(offsets: ScriptedOffsets) -> None:
+    class Foreign(Offset):
+        def json(self) -> str:
+            return "7"
+
+    offsets.logs = {A: (0, 1)}
+    with pytest.raises(CheckpointError, match=r"Expected an offset of a Kafka source, got 7\."):
+        stream_of().planInputPartitions(Foreign(), KafkaOffset({A: 1}))
+
+
+def test_the_factory_carries_the_options_of_reading(offsets: ScriptedOffsets) -> None:
+    factory = stream_of(fail_on_data_loss=False).createReaderFactory()
+    copy = pickle.loads(pickle.dumps(factory))  # noqa: S301 - our own bytes
+    assert copy == factory
+    assert copy.fail_on_data_loss is False
+    assert copy.schema == SOURCE_SCHEMA
+    assert offsets.asked == []
+
+
+def test_the_streams_name_is_that_of_progress_reports(offsets: ScriptedOffsets) -> None:
+    assert repr(stream_of()) == "KafkaV2[Subscribe[t]]"
+    assert offsets.asked == []
+
+
+def test_commit_and_stop_ask_nothing_of_the_cluster(offsets: ScriptedOffsets) -> None:
+    stream = stream_of()
+    stream.commit(KafkaOffset({A: 1}))
+    stream.stop()
+    stream.stop()
+    assert offsets.asked == []
+
+
+def test_ranges_travel_as_plain_data() -> None:
+    partition = KafkaInputPartition(OffsetRange(A, 0, 5))
+    assert pickle.loads(pickle.dumps(partition)) == partition  # noqa: S301 - our own bytes

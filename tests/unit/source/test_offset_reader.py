@@ -1,0 +1,181 @@
+"""Which partitions a subscription means, and how often look-ups are tried, with a client in memory."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.options import ConnectionOptions, Subscription
+from pyspark_kafka.source import offset_reader
+from pyspark_kafka.source.offset_reader import KafkaOffsetReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+class FakeClient:
+    """Topics with their numbers of partitions; every offset is its partition's number.
+
+    Attributes:
+        failures: raised first, one a call.
+    """
+
+    def __init__(self) -> None:
+        self.partitions = {"orders": 2, "orders-eu": 1, "other": 1, "__consumer_offsets": 1}
+        self.failures: list[ConnectorError] = []
+        self.calls: list[Any] = []
+
+    def metadata(self, topics: Iterable[str] | None) -> ClusterMetadata:
+        names = sorted(self.partitions) if topics is None else sorted(topics)
+        self._called(("metadata", None if topics is None else names))
+        return ClusterMetadata({}, {name: self._topic(name) for name in names})
+
+    def list_offsets(
+        self, specs: Mapping[TopicPartition, Earliest | Latest], isolation_level: IsolationLevel
+    ) -> dict[TopicPartition, int]:
+        self._called(("list_offsets", dict(specs), isolation_level))
+        return {topic_partition: topic_partition.partition for topic_partition in specs}
+
+    def _called(self, call: Any) -> None:
+        self.calls.append(call)
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def _topic(self, name: str) -> TopicMetadata:
+        count = self.partitions.get(name, 0)
+        partitions = tuple(PartitionMetadata(TopicPartition(name, number), 1, 0) for number in range(count))
+        return TopicMetadata(name, None, name.startswith("__"), partitions, error_code=0 if count else 3)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
+    fake = FakeClient()
+
+    @contextmanager
+    def borrow(_: ConnectionOptions) -> Iterator[FakeClient]:
+        yield fake
+
+    monkeypatch.setattr(offset_reader, "borrow_client", borrow)
+    return fake
+
+
+def reader_of(subscription: Subscription, attempts: int = 3) -> KafkaOffsetReader:
+    connection = ConnectionOptions((("not-asked", 9092),))
+    return KafkaOffsetReader(
+        connection, subscription, IsolationLevel.READ_COMMITTED, attempts=attempts, retry_interval_ms=0
+    )
+
+
+ORDERS = Subscription("subscribe", ("orders",))
+
+
+@pytest.mark.parametrize(
+    ("subscription", "expected"),
+    [
+        (Subscription("subscribe", ("orders", "other")), ["orders-0", "orders-1", "other-0"]),
+        # Searched, not matched whole; internal topics never.
+        (Subscription("subscribePattern", pattern="rder"), ["orders-0", "orders-1", "orders-eu-0"]),
+        (Subscription("subscribePattern", pattern="^orders$"), ["orders-0", "orders-1"]),
+        (Subscription("subscribePattern", pattern=".*"), ["orders-0", "orders-1", "orders-eu-0", "other-0"]),
+        (Subscription("subscribePattern", pattern="nothing"), []),
+        (Subscription("assign", topic_partitions=(TopicPartition("orders", 1),)), ["orders-1"]),
+    ],
+)
+def test_a_subscription_means_the_partitions_there_are_now(
+    client: FakeClient, subscription: Subscription, expected: list[str]
+) -> None:
+    assert [str(found) for found in reader_of(subscription).assigned_partitions()] == expected
+    assert len(client.calls) == 1
+
+
+def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
+    client: FakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed = (TopicPartition("orders", 0), TopicPartition("orders", 9))
+    with caplog.at_level(logging.WARNING):
+        found = reader_of(Subscription("assign", topic_partitions=listed)).assigned_partitions()
+    assert found == listed[:1]
+    assert "TopicPartition('orders', 9)" in caplog.text
+    assert client.calls == [("metadata", ["orders"])]
+
+
+@pytest.mark.parametrize(
+    "subscription",
+    [
+        Subscription("subscribe", ("gone", "orders")),
+        Subscription("assign", topic_partitions=(TopicPartition("gone", 0),)),
+    ],
+)
+def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subscription: Subscription) -> None:
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist"):
+        reader_of(subscription).assigned_partitions()
+    assert len(client.calls) == 1
+
+
+def test_offsets_are_asked_for_under_the_isolation_level(client: FakeClient) -> None:
+    reader, wanted = reader_of(ORDERS), [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    assert reader.earliest_offsets(wanted) == {wanted[0]: 0, wanted[1]: 1}
+    assert reader.latest_offsets(iter(wanted)) == {wanted[0]: 0, wanted[1]: 1}
+    assert client.calls == [
+        ("list_offsets", dict.fromkeys(wanted, Earliest()), IsolationLevel.READ_COMMITTED),
+        ("list_offsets", dict.fromkeys(wanted, Latest()), IsolationLevel.READ_COMMITTED),
+    ]
+
+
+def test_nothing_is_asked_for_no_partitions(client: FakeClient) -> None:
+    reader = reader_of(ORDERS)
+    assert (reader.earliest_offsets([]), reader.latest_offsets([]), reader.earliest_offsets_of_new([])) == ({}, {}, {})
+    assert client.calls == []
+
+
+def test_new_partitions_that_are_gone_again_are_left_out(client: FakeClient) -> None:
+    new = [TopicPartition("orders-eu", 0), TopicPartition("orders-us", 0)]
+    pattern = Subscription("subscribePattern", pattern="orders")
+    assert reader_of(pattern).earliest_offsets_of_new(iter(new)) == {new[0]: 0}
+    assert client.calls[-1] == ("list_offsets", {new[0]: Earliest()}, IsolationLevel.READ_COMMITTED)
+
+
+def retriable() -> BrokerError:
+    return BrokerError("try again", code=5, condition="LEADER_NOT_AVAILABLE", retriable=True)
+
+
+def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
+    client: FakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.failures = [retriable(), retriable()]
+    with caplog.at_level(logging.WARNING):
+        assert len(reader_of(ORDERS).assigned_partitions()) == 2
+    assert len(client.calls) == 3
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == [
+        "listing partitions failed at attempt 1 of 3",
+        "listing partitions failed at attempt 2 of 3",
+    ]
+    client.failures = [retriable(), retriable()]
+    with pytest.raises(BrokerError, match="try again"):
+        reader_of(ORDERS, attempts=2).assigned_partitions()
+    assert client.failures == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        # The client has waited its whole deadline already.
+        TransportError("not reached", condition="BOOTSTRAP_FAILED", retriable=True),
+        DeadlineError("too late", condition="DEADLINE", retriable=True),
+        AccessError("no", code=58, condition="SASL_AUTHENTICATION_FAILED"),
+        BrokerError("never", code=42, condition="INVALID_REQUEST"),
+    ],
+)
+def test_what_does_not_pass_by_itself_is_raised_at_once(client: FakeClient, failure: ConnectorError) -> None:
+    client.failures = [failure]
+    with pytest.raises(type(failure)) as caught:
+        reader_of(ORDERS).assigned_partitions()
+    assert caught.value is failure
+    assert len(client.calls) == 1

@@ -1,0 +1,179 @@
+"""Sinks as PySpark sees them: what is called when, what travels, and which error a user reads."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.spark import writers
+from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, StreamWriterAdapter, write_partition
+from pyspark_kafka.streaming import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROWS = pa.record_batch({"value": pa.array([b"a", b"b"])})
+
+
+@dataclass(frozen=True)
+class Count(WriterCommitMessage):
+    rows: int
+
+
+class CountingWriter(DataWriter):
+    """Counts rows and fails at the calls it is told to."""
+
+    def __init__(self, *fails: str) -> None:
+        self.fails = fails
+        self.events: list[str] = []
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._note("write")
+        self.rows += batch.num_rows
+
+    def commit(self) -> WriterCommitMessage:
+        self._note("commit")
+        return Count(self.rows)
+
+    def abort(self) -> None:
+        self._note("abort")
+
+    def close(self) -> None:
+        self._note("close")
+
+    def _note(self, event: str) -> None:
+        self.events.append(event)
+        if event in self.fails:
+            raise DeliveryError(f"{event} failed", condition="DELIVERY_TIMED_OUT")
+
+
+def failing() -> Iterator[pa.RecordBatch]:
+    yield ROWS
+    raise KeyboardInterrupt
+
+
+def test_rows_are_written_committed_and_the_writer_closed_in_this_order() -> None:
+    writer = CountingWriter()
+    message = write_partition(writer, iter([ROWS, ROWS]))
+    assert isinstance(message, SparkMessage)
+    assert message.message == Count(4)
+    assert writer.events == ["write", "write", "commit", "close"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "events"),
+    [("write", ["write", "abort", "close"]), ("commit", ["write", "commit", "abort", "close"])],
+)
+def test_a_writer_that_fails_is_aborted_and_closed_and_its_error_is_raised(fails: str, events: list[str]) -> None:
+    writer = CountingWriter(fails)
+    with pytest.raises(DeliveryError, match=f"{fails} failed"):
+        write_partition(writer, iter([ROWS]))
+    assert writer.events == events
+
+
+def test_rows_that_cannot_be_had_abort_the_writer_whatever_the_reason() -> None:
+    writer = CountingWriter()
+    with pytest.raises(KeyboardInterrupt):
+        write_partition(writer, failing())
+    assert writer.events == ["write", "abort", "close"]
+
+
+def test_an_abort_that_fails_does_not_hide_why_the_task_failed(caplog: pytest.LogCaptureFixture) -> None:
+    writer = CountingWriter("commit", "abort")
+    with pytest.raises(DeliveryError, match="commit failed"):
+        write_partition(writer, iter([ROWS]))
+    assert writer.events == ["write", "commit", "abort", "close"]
+    # And is not swallowed either.
+    assert "abort failed" in caplog.text
+
+
+@dataclass(frozen=True)
+class CountingFactory(DataWriterFactory, StreamingDataWriterFactory):
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int = -1) -> DataWriter:  # noqa: N802 - Spark's contract
+        created.append((partition_id, task_id, epoch_id))
+        return CountingWriter()
+
+
+created: list[tuple[int, int, int]] = []
+finished: list[tuple[Any, ...]] = []
+
+
+class BatchJob(BatchWrite):
+    def createBatchWriterFactory(self) -> DataWriterFactory:  # noqa: N802 - Spark's contract
+        return CountingFactory()
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        finished.append(("commit", messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        finished.append(("abort", messages))
+
+
+class StreamJob(StreamingWrite):
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:  # noqa: N802 - Spark's contract
+        return CountingFactory()
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        finished.append(("commit", epoch_id, messages))
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+        finished.append(("abort", epoch_id, messages))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_yet() -> None:
+    created.clear()
+    finished.clear()
+
+
+def in_task(monkeypatch: pytest.MonkeyPatch, batch_id: str | None) -> None:
+    """Run what follows as Spark runs a task: partition 3, attempt 11."""
+    context = SimpleNamespace(
+        partitionId=lambda: 3,
+        taskAttemptId=lambda: 11,
+        getLocalProperty={"streaming.sql.batchId": batch_id}.get,
+    )
+    monkeypatch.setattr(writers, "TaskContext", SimpleNamespace(get=lambda: context))
+
+
+def test_a_batch_job_travels_and_finishes_with_the_messages_of_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_task(monkeypatch, None)
+    adapter = pickle.loads(pickle.dumps(BatchWriterAdapter(BatchJob())))  # noqa: S301 - our own bytes
+    message = pickle.loads(pickle.dumps(adapter.write(iter([ROWS]))))  # noqa: S301 - our own bytes
+    adapter.commit([message])
+    adapter.abort([message, None])
+    assert created == [(3, 11, -1)]
+    assert finished == [("commit", [Count(2)]), ("abort", [Count(2), None])]
+
+
+@pytest.mark.parametrize(("batch_id", "epoch_id"), [("42", 42), (None, 0)])
+def test_a_stream_job_knows_its_micro_batch_in_tasks_and_on_the_driver(
+    monkeypatch: pytest.MonkeyPatch, batch_id: str | None, epoch_id: int
+) -> None:
+    in_task(monkeypatch, batch_id)
+    adapter = pickle.loads(pickle.dumps(StreamWriterAdapter(StreamJob())))  # noqa: S301 - our own bytes
+    message = pickle.loads(pickle.dumps(adapter.write(iter([ROWS]))))  # noqa: S301 - our own bytes
+    adapter.commit([message], 42)
+    adapter.abort([None, message], 42)
+    assert created == [(3, 11, epoch_id)]
+    assert finished == [("commit", 42, [Count(2)]), ("abort", 42, [None, Count(2)])]
+
+
+def test_a_write_outside_of_a_task_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "TaskContext", SimpleNamespace(get=lambda: None))
+    with pytest.raises(RuntimeError, match="outside of a Spark task"):
+        BatchWriterAdapter(BatchJob()).write(iter([ROWS]))
