@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -14,26 +15,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of the counted runs of one alternative."""
+    """The counted runs of one alternative.
+
+    Attributes:
+        seconds: wall time of each run.
+        broker_seconds: CPU time of the broker in each run; NaN where /proc is not there.
+    """
 
     seconds: tuple[float, ...]
+    broker_seconds: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The middle wall time."""
         return statistics.median(self.seconds)
 
+    @property
+    def broker_median(self) -> float:
+        """The middle CPU time of the broker."""
+        return statistics.median(self.broker_seconds)
 
-def time_in_turns(alternatives: Mapping[str, Callable[[], object]], *, warm_ups: int, runs: int) -> dict[str, Timing]:
+
+def time_in_turns(
+    alternatives: Mapping[str, Callable[[], object]], *, warm_ups: int, runs: int, broker_pid: int
+) -> dict[str, Timing]:
     """Run the alternatives in turns, A B A B …, so that a machine whose speed drifts is as unfair to one as to all."""
-    seconds: dict[str, list[float]] = {name: [] for name in alternatives}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in alternatives}
     for run in range(warm_ups + runs):
         for name, call in alternatives.items():
-            began = time.perf_counter()
+            broker, began = cpu_seconds(broker_pid), time.perf_counter()
             call()
             if run >= warm_ups:
-                seconds[name].append(time.perf_counter() - began)
-    return {name: Timing(tuple(values)) for name, values in seconds.items()}
+                seconds[name].append((time.perf_counter() - began, cpu_seconds(broker_pid) - broker))
+    return {name: Timing(*(tuple(column) for column in zip(*values, strict=True))) for name, values in seconds.items()}
+
+
+def cpu_seconds(pid: int) -> float:
+    """Give the CPU time that a process has used so far, user and system; NaN where /proc is not there."""
+    try:
+        fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def python_worker_peaks_mib(jvm_pid: int) -> list[float]:

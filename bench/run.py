@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 OURS, JVM = "pyspark_kafka", "kafka"
 _PARTITIONS = 4
+_KEY_VALUE = "key binary, value binary"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Case:
     ours_seconds: float
     jvm_seconds: float | None
     goal: float
+    ours_broker_seconds: float
+    jvm_broker_seconds: float | None
 
     @property
     def ratio(self) -> float | None:
@@ -60,10 +63,10 @@ class Bench:
         self._sides = (OURS, JVM) if with_jvm else (OURS,)
         self._runs = runs
 
-    def topic(self, name: str, *, records: int, codec: str) -> str:
+    def topic(self, name: str, *, records: int, codec: str, value_bytes: int = 90) -> str:
         """Create a topic and fill it."""
         self._kafka.create_topic(name, partitions=_PARTITIONS)
-        fill_topic(self._kafka.bootstrap_servers, name, records=records, codec=codec)
+        fill_topic(self._kafka.bootstrap_servers, name, records=records, codec=codec, value_bytes=value_bytes)
         return name
 
     def read(self, side: str, topic: str, columns: str | None = None) -> Callable[[], None]:
@@ -88,9 +91,18 @@ class Bench:
 
     def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
         """Measure one case on every side, in turns."""
-        timings = time_in_turns({side: build(side) for side in self._sides}, warm_ups=1, runs=self._runs)
-        jvm = timings[JVM].median if JVM in timings else None
-        return Case(name, rows, timings[OURS].median, jvm, goal)
+        calls = {side: build(side) for side in self._sides}
+        timings = time_in_turns(calls, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)
+        ours, jvm = timings[OURS], timings.get(JVM)
+        return Case(
+            name,
+            rows,
+            ours.median,
+            jvm.median if jvm else None,
+            goal,
+            ours.broker_median,
+            jvm.broker_median if jvm else None,
+        )
 
 
 def rows_to_write(spark: SparkSession, records: int) -> DataFrame:
@@ -132,12 +144,18 @@ def jvm_process(spark: SparkSession) -> int:
 def report(console: Console, cases: list[Case], memory: dict[str, float]) -> None:
     """Print the figures."""
     table = Table(title="rows/s, median, same run, same broker")
-    for heading in ("case", "pyspark-kafka", "JVM connector", "ratio", "goal"):
+    for heading in ("case", "pyspark-kafka", "JVM connector", "ratio", "goal", "broker µs/row", "JVM's", "ratio"):
         table.add_column(heading, justify="left" if heading == "case" else "right")
     for case in cases:
         jvm = "-" if case.jvm_seconds is None else f"{case.rows / case.jvm_seconds:,.0f}"
         ratio = "-" if case.ratio is None else f"{case.ratio:.2f}"
-        table.add_row(case.name, f"{case.rows / case.ours_seconds:,.0f}", jvm, ratio, f">= {case.goal:g}")
+        broker = 1e6 * case.ours_broker_seconds / case.rows
+        brokers = ("-", "-")
+        if case.jvm_broker_seconds is not None:
+            share = case.ours_broker_seconds / case.jvm_broker_seconds
+            brokers = (f"{1e6 * case.jvm_broker_seconds / case.rows:.3f}", f"{share:.3f}")
+        figures = (f"{case.rows / case.ours_seconds:,.0f}", jvm, ratio, f">= {case.goal:g}", f"{broker:.3f}", *brokers)
+        table.add_row(case.name, *figures)
     console.print(table)
     for name, peak in memory.items():
         console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB (goal: <= 300)", highlight=False)
@@ -173,10 +191,14 @@ def main(
             memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
             kafka.delete_topic("records-large")
 
-        key_value = "key binary, value binary"
+        zstd = bench.topic("records-zstd", records=records, codec="zstd")
+        kilobyte = bench.topic("records-1kb", records=records // 4, codec="lz4", value_bytes=990)
         cases = [
-            bench.case("read, all columns, lz4", records, 3, lambda side: bench.read(side, lz4)),
-            bench.case("read, key + value, lz4", records, 4, lambda side: bench.read(side, lz4, key_value)),
+            bench.case("read, all columns, lz4", records, 4, lambda side: bench.read(side, lz4)),
+            bench.case("read, key + value, lz4", records, 5, lambda side: bench.read(side, lz4, _KEY_VALUE)),
+            bench.case("read, value, lz4", records, 5, lambda side: bench.read(side, lz4, "value binary")),
+            bench.case("read, all columns, zstd", records, 2.5, lambda side: bench.read(side, zstd)),
+            bench.case("read, all columns, 1 kB, lz4", records // 4, 2.5, lambda side: bench.read(side, kilobyte)),
         ]
         rows = rows_to_write(spark, records)
         cases.append(bench.case("write, lz4", records, 1, lambda side: bench.write(side, rows, "lz4")))

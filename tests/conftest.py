@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from pyspark_kafka.client.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def kafka() -> Iterator[EmbeddedKafka]:
     """One real broker for the run. A test that stops, freezes or kills a broker starts one of its own."""
     with EmbeddedKafka() as broker:
         yield broker
+        # What tests in this process have pooled: open sockets at exit are warned of.
+        close_clients()
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,9 @@ class _Supervisor:
         code = None if process is None else process.poll()
         if action == "signal" and process is not None and code is None:
             process.send_signal(request["number"])
+            if request["number"] == signal.SIGSTOP and hasattr(os, "waitid"):
+                # Threads stop one by one: until the last has, some of them still answer.
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         return {"running": process is not None and code is None, "exit": code}
 
     def _start(self, command: list[str], log: str) -> dict[str, Any]:
