@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.bootstrap import connect_to_any
 from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.fetch_request import RecordSizes
 from pyspark_kafka.client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, parse_metadata, unknown_topic
 from pyspark_kafka.client.offset_lookup import OffsetSpec, list_offsets
 from pyspark_kafka.client.protocol import ErrorCode, MetadataRequest, broker_error
@@ -53,6 +55,7 @@ class KafkaClient:
         self.created_in = os.getpid()
         # One set for all connections: only so many raw answers are held at a time, whatever the number of brokers.
         self._buffers = FrameBuffers()
+        self.record_sizes = RecordSizes()
         self._bootstrap: Connection | None = None
         self._control: dict[int, Connection] = {}
         self._idle: dict[int, list[Connection]] = {}
@@ -139,10 +142,8 @@ class KafkaClient:
 
     def _remember(self, found: ClusterMetadata) -> None:
         now = time.monotonic()
-        for broker_id, node in found.brokers.items():
-            known = self._brokers.get(broker_id)
-            if known is not None and (known.host, known.port) != (node.host, node.port):
-                self._drop_connections(broker_id)
+        for node in found.brokers.values():
+            self._learn_node(node)
         if found.brokers:
             self._brokers = dict(found.brokers)
         for name, topic in found.topics.items():
@@ -187,6 +188,42 @@ class KafkaClient:
             return None
         age_s = time.monotonic() - self._partitions_known_at.get(topic_partition.topic, 0.0)
         return known if age_s * 1000 < self.options.metadata_max_age_ms else None
+
+    def learn_leader(
+        self, topic_partition: TopicPartition, leader_id: int, leader_epoch: int, node: BrokerNode | None
+    ) -> bool:
+        """Take over what a broker that leads no longer said of the new leader.
+
+        Args:
+            topic_partition: the partition.
+            leader_id: who leads it.
+            leader_epoch: since when.
+            node: the leader's address, if the broker gave it.
+
+        Returns:
+            Whether that was news of use: newer than what is known, and of a leader whose address is known. False
+            leaves everything as it is.
+
+        Source: KIP-951.
+        """
+        known = self._partitions.get(topic_partition)
+        # Only ever newer: two brokers that name each other must not send us to and fro.
+        if leader_id < 0 or known is None or leader_epoch <= known.leader_epoch:
+            return False
+        if node is not None:
+            self._learn_node(node)
+        if leader_id not in self._brokers:
+            return False
+        self._partitions[topic_partition] = replace(
+            known, leader_id=leader_id, leader_epoch=leader_epoch, error_code=ErrorCode.NONE
+        )
+        return True
+
+    def _learn_node(self, node: BrokerNode) -> None:
+        known = self._brokers.get(node.broker_id)
+        if known is not None and (known.host, known.port) != (node.host, node.port):
+            self._drop_connections(node.broker_id)
+        self._brokers[node.broker_id] = node
 
     def leader(self, topic_partition: TopicPartition, deadline: Deadline | None = None) -> PartitionMetadata:
         """Give a partition with its leader, from memory or from the cluster; waits for an election.

@@ -26,7 +26,7 @@ from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark_kafka.options.connection import ConnectionOptions
 
@@ -167,13 +167,7 @@ class Connection:
 
     def readable(self, timeout_s: float) -> bool:
         """Whether bytes (or the end of the stream) arrive within the time; does not read them."""
-        sock = self._open_socket()
-        if isinstance(sock, ssl.SSLSocket) and sock.pending():
-            return True
-        # poll, not select: select cannot watch descriptors above 1023.
-        poller = select.poll()
-        poller.register(sock, select.POLLIN)
-        return bool(poller.poll(timeout_s * 1000))
+        return bool(wait_readable([self], timeout_s))
 
     def supports(self, request_class: Any) -> bool:
         """Whether broker and client share a version of this request."""
@@ -446,3 +440,28 @@ class Connection:
 
     def _closed_by_broker(self, sent: _Sent, cause: OSError | None = None) -> TransportError:
         return closed_by_broker(self.address, sent.api_name, self._answers, self._options, cause)
+
+
+def wait_readable(connections: Sequence[Connection], timeout_s: float) -> list[Connection]:
+    """Wait until bytes (or the end of the stream) arrive on one of the connections; does not read them.
+
+    Returns:
+        Those with something to read, in the order given; none when the time is over.
+
+    Raises:
+        TransportError: one of them is closed.
+    """
+    by_descriptor: dict[int, Connection] = {}
+    pending: list[Connection] = []
+    # poll, not select: select cannot watch descriptors above 1023.
+    poller = select.poll()
+    for connection in connections:
+        sock = connection._open_socket()  # noqa: SLF001 - part of the class's own module
+        if isinstance(sock, ssl.SSLSocket) and sock.pending():
+            pending.append(connection)
+        by_descriptor[sock.fileno()] = connection
+        poller.register(sock, select.POLLIN)
+    if pending:
+        return pending
+    ready = {descriptor for descriptor, _ in poller.poll(timeout_s * 1000)}
+    return [connection for descriptor, connection in by_descriptor.items() if descriptor in ready]

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 LAST_VERSION_WITH_NAMES = 12
 
 _NO_SESSION_EPOCH = -1
-_SMALLEST_ASK = 256 << 10
-# What a record is taken for before any was seen; too little costs one round trip more, too much costs bytes that are
-# thrown away at the end of a range.
+# One batch of a producer with default settings.
+_SMALLEST_ASK = 16 << 10
+# The first answer of a topic is small, whatever the range: it tells what records take.
+_FIRST_ASK = 256 << 10
+# What a record is taken for before any was seen.
 _ASSUMED_RECORD_BYTES = 512
 
 
@@ -90,28 +92,83 @@ def build_fetch_request(
     return request, (LAST_VERSION_WITH_NAMES if None in ids.values() else None)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordSize:
+    """What records took on the wire: bytes for each offset, and bytes of a whole batch."""
+
+    bytes_per_offset: float
+    batch_bytes: float
+
+
+class RecordSizes:
+    """What records of each topic took when they were last read, so that the next range need not begin with a guess.
+
+    Bounded: the topics read longest ago are forgotten.
+    """
+
+    __slots__ = ("_kept", "_sizes")
+
+    def __init__(self, kept: int = 1_000) -> None:
+        self._kept = kept
+        self._sizes: dict[str, RecordSize] = {}
+
+    def get(self, topic: str) -> RecordSize | None:
+        """Give what is known of a topic."""
+        return self._sizes.get(topic)
+
+    def put(self, topic: str, size: RecordSize) -> None:
+        """Remember what was seen."""
+        self._sizes.pop(topic, None)
+        if len(self._sizes) >= self._kept:
+            del self._sizes[next(iter(self._sizes))]
+        self._sizes[topic] = size
+
+
 class AskSize:
-    """Chooses the bytes of the next request, so that the end of a range is not overshot by megabytes.
+    """Chooses the bytes to ask for of one range, so that its end is not overshot by more than a batch and a little.
+
+    Asking too little costs a round trip, never progress: the first batch of an answer comes whole. So it begins with
+    little where nothing is known of the topic, and then follows what records take.
 
     Args:
         options: the upper bounds; of `buffer_bytes`, half is for the answer at hand and half for the one on its way.
+        topic: where the records are.
+        known: what records of topics took, shared with other ranges.
     """
 
-    __slots__ = ("_bytes_per_offset", "_largest")
+    __slots__ = ("_floor", "_known", "_largest", "_seen", "_topic")
 
-    def __init__(self, options: FetchOptions) -> None:
+    def __init__(self, options: FetchOptions, topic: str = "", known: RecordSizes | None = None) -> None:
         self._largest = max(
             1, min(options.max_bytes_per_fetch, options.max_partition_fetch_bytes, options.buffer_bytes // 2)
         )
-        self._bytes_per_offset: float = _ASSUMED_RECORD_BYTES
+        self._floor = min(self._largest, _SMALLEST_ASK)
+        self._topic = topic
+        self._known = known if known is not None else RecordSizes()
+        self._seen: RecordSize | None = None
 
-    def next_bytes(self, offsets_left: int) -> int:
-        """Give the bytes to ask for when so many offsets of the range are left."""
-        # A quarter more than expected, for records differ in size.
-        expected = int(min(float(self._largest), offsets_left * self._bytes_per_offset * 1.25))
-        return min(self._largest, max(_SMALLEST_ASK, expected))
+    def next_bytes(self, offsets_left: int, share: int | None = None) -> int:
+        """Give the bytes to ask for when so many offsets of the range are left.
 
-    def observe(self, size: int, offsets: int) -> None:
-        """Learn from an answer: `size` bytes stood for `offsets` offsets."""
-        if offsets > 0:
-            self._bytes_per_offset = max(1.0, size / offsets)
+        Args:
+            offsets_left: from the position to the end of the range.
+            share: what this range may take of an answer for many; None for all that the options allow.
+        """
+        size = self._seen or self._known.get(self._topic)
+        if size is None:
+            expected = min(float(_FIRST_ASK), offsets_left * _ASSUMED_RECORD_BYTES)
+        else:
+            # A tenth more, for records differ in size; and the batch that holds the last record may go on behind it.
+            expected = offsets_left * size.bytes_per_offset * 1.1 + size.batch_bytes
+        most = self._largest if share is None else min(self._largest, share)
+        return max(self._floor, int(min(float(most), expected)))
+
+    def observe(self, size: int, offsets: int, batches: int) -> None:
+        """Learn from an answer: `size` bytes in `batches` whole batches stood for `offsets` offsets."""
+        if offsets > 0 and batches > 0:
+            self._seen = RecordSize(size / offsets, size / batches)
+            self._known.put(self._topic, self._seen)
+
+    def starve(self) -> None:
+        """Learn that records are there and none came: the first batch is larger than what was asked for."""
+        self._floor = min(self._largest, self._floor * 2)

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pyspark_kafka.client.frames import read_unsigned_varint, skip_tagged_fields
+from pyspark_kafka.client.metadata import BrokerNode
 from pyspark_kafka.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 OLDEST_VERSION = 4
 NEWEST_VERSION = 18
@@ -22,6 +27,7 @@ _FIRST_WITH_PREFERRED_REPLICA = 11
 _FIRST_FLEXIBLE = 12
 _FIRST_WITH_TOPIC_ID = 13
 _CURRENT_LEADER_TAG = 1
+_NODE_ENDPOINTS_TAG = 0
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -66,11 +72,13 @@ class FetchAnswer:
     Attributes:
         throttle_time_ms: how long the broker wants to hear nothing of us.
         error_code: 0, or an error of the whole request.
+        nodes: addresses of the leaders that partitions with a leader error name (version 16 on).
     """
 
     throttle_time_ms: int
     error_code: int
     partitions: tuple[PartitionAnswer, ...]
+    nodes: tuple[BrokerNode, ...] = ()
 
 
 def parse_fetch_response(body: memoryview, version: int) -> FetchAnswer:
@@ -150,10 +158,14 @@ class _Reader:
         return int(value)
 
     def string(self) -> str:
+        text = self.nullable_string()
+        if text is None:
+            raise ValueError("a null name")
+        return text
+
+    def nullable_string(self) -> str | None:
         length = self._length(_INT16)
-        if length < 0:
-            raise ValueError("a null topic name")
-        return str(self.view(length), "utf-8")
+        return None if length < 0 else str(self.view(length), "utf-8")
 
     def uuid(self) -> UUID:
         return UUID(bytes=bytes(self.view(16)))
@@ -172,16 +184,12 @@ class _Reader:
         if self._flexible:
             self.position = skip_tagged_fields(self._data, self.position)
 
-    def tags(self) -> list[tuple[int, memoryview]]:
-        if not self._flexible:
-            return []
-        count = self.unsigned_varint()
-        found = []
+    def tags(self) -> Iterator[tuple[int, memoryview]]:
+        """Give tagged fields one by one: kept, empty ones would take a hundred times the bytes they come in."""
         # Each turn takes two bytes or fails, so a hostile count ends with the data.
-        for _ in range(count):
+        for _ in range(self.unsigned_varint() if self._flexible else 0):
             tag = self.unsigned_varint()
-            found.append((tag, self.view(self.unsigned_varint())))
-        return found
+            yield tag, self.view(self.unsigned_varint())
 
     def unsigned_varint(self) -> int:
         value, self.position = read_unsigned_varint(self._data, self.position)
@@ -204,8 +212,21 @@ def _parse(reader: _Reader, version: int) -> FetchAnswer:
         # 26 bytes: partition, error, high watermark, last stable offset, the records' length at its shortest.
         partitions.extend(_parse_partition(reader, version, topic, topic_id) for _ in range(reader.count(26)))
         reader.skip_tags()
-    reader.skip_tags()  # node endpoints (16+): brokers are looked up in metadata
-    return FetchAnswer(throttle_time_ms, error_code, tuple(partitions))
+    nodes: tuple[BrokerNode, ...] = ()
+    for tag, content in reader.tags():
+        if tag == _NODE_ENDPOINTS_TAG:
+            nodes = _parse_nodes(_Reader(content, flexible=True))
+    return FetchAnswer(throttle_time_ms, error_code, tuple(partitions), nodes)
+
+
+def _parse_nodes(reader: _Reader) -> tuple[BrokerNode, ...]:
+    nodes = []
+    # 11 bytes: id, host, port, rack and tags at their shortest.
+    for _ in range(reader.count(11)):
+        broker_id, host, port, rack = reader.int32(), reader.string(), reader.int32(), reader.nullable_string()
+        reader.skip_tags()
+        nodes.append(BrokerNode(broker_id, host, port, rack))
+    return tuple(nodes)
 
 
 def _parse_partition(reader: _Reader, version: int, topic: str | None, topic_id: UUID | None) -> PartitionAnswer:

@@ -24,6 +24,8 @@ class Action(Enum):
     FAIL = "fail"
     RETRY = "retry"
     REFRESH = "refresh metadata, then retry"
+    ASK_LEADER = "ask the leader instead of a follower"
+    CHECK_LOG = "compare the position with the ends of the log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Decision:
     reason: str
 
 
+# How often in a row a code that this client does not know, or that should not occur, is tried again.
+_SURPRISES = 5
+_FATAL_OF_FETCH = frozenset(
+    {ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNSUPPORTED_VERSION}
+)
 _FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not there")
 
 
@@ -53,6 +60,34 @@ def decide(error: ConnectorError) -> Decision:
             return Decision(Action.REFRESH, "the connection was lost; the broker may come back, or another lead")
         return Decision(Action.FAIL, "certificates or addresses do not change by waiting")
     return Decision(Action.FAIL, "not a failure of the cluster: options, protocol or a defect")
+
+
+def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) -> Decision:
+    """Decide what a failure to fetch from a partition asks for.
+
+    Args:
+        error: the failure.
+        from_follower: whether a follower gave it.
+        surprises: how many unknown codes came in a row before this one.
+
+    Source: section "Errors per partition" of the fetch rules; Java `FetchCollector`.
+    """
+    if not isinstance(error, BrokerError):
+        return decide(error)
+    if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        if from_follower:
+            return Decision(Action.ASK_LEADER, "a follower may lag, or hold less; only the leader's word counts")
+        return Decision(Action.CHECK_LOG, "records are gone, or the leader has only just changed")
+    if error.code in _FATAL_OF_FETCH:
+        return Decision(Action.FAIL, "the same bytes or versions would come again")
+    decision = decide(error)
+    if decision.action is Action.RETRY:
+        return Decision(Action.REFRESH, f"{decision.reason}; a look at the leader costs little")
+    name = error_kind(error.code).name
+    surprising = error.code == ErrorCode.UNKNOWN_SERVER_ERROR or name.startswith("UNKNOWN_CODE_")
+    if decision.action is Action.FAIL and surprising and surprises + 1 < _SURPRISES:
+        return Decision(Action.REFRESH, "what this client does not know may pass")
+    return decision
 
 
 def _decide_code(error: BrokerError) -> Decision:

@@ -114,7 +114,8 @@ class HeaderWalk:
             end = position + LENGTH_OVERHEAD + length
             if end > total:
                 break
-            if base_offset >= self._stop_at:
+            # An offset that cannot be is no end: the base offset is not covered by the checksum.
+            if self._stop_at <= base_offset < MAX_OFFSET:
                 self.reached_stop = True
                 return
             fields: tuple[int, ...] = _REST.unpack_from(data, position + MAGIC_END)
@@ -174,12 +175,14 @@ class Scan:
         complete_bytes: how many bytes the complete batches take; what follows is a cut-off tail.
         batches: how many complete batches there are.
         records: the sum of their record counts, control records and invisible records included.
+        leader_epoch: the epoch of the leader that appended the last complete batch; -1 if unknown.
     """
 
     next_offset: int
     complete_bytes: int
     batches: int
     records: int
+    leader_epoch: int = -1
 
 
 def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
@@ -198,8 +201,9 @@ def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
     total = len(data)
     at = batches = count = 0
     next_offset = position
+    leader_epoch = -1
     while total - at >= HEADER_BYTES:
-        base_offset, length, _epoch, magic = _START.unpack_from(data, at)
+        base_offset, length, epoch, magic = _START.unpack_from(data, at)
         if magic != 2 or length < MIN_LENGTH or length + LENGTH_OVERHEAD > total - at or base_offset < 0:
             break
         (last_delta,) = struct.unpack_from(">i", data, at + 23)
@@ -210,4 +214,5 @@ def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
         at += LENGTH_OVERHEAD + length
         batches += 1
         count += batch_count
-    return Scan(next_offset, at, batches, count)
+        leader_epoch = epoch
+    return Scan(next_offset, at, batches, count, leader_epoch)

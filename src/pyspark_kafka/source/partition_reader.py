@@ -1,35 +1,43 @@
-"""Reads one planned range of one partition on an executor: fetch, decode, hand on."""
+"""Reads the planned ranges of one task on an executor: fetch, decode, hand on."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.columns import BatchAssembler
+from pyspark_kafka.source.range_decoding import decode_range, position_after_loss
 from pyspark_kafka.streaming import InputPartition, PartitionReader, PartitionReaderFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator
 
     import pyarrow as pa
 
+    from pyspark_kafka.client.fetch import FetchedRecords
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
-    from pyspark_kafka.records import Decoded
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaInputPartition(InputPartition):
-    """The range of one topic-partition that one task reads: `[start_offset, end_offset)`."""
+    """What one task reads: one range `[start_offset, end_offset)`, or several, each of another topic-partition.
+
+    Attributes:
+        offset_range: the range; mostly the only one.
+        further_ranges: more of them.
+    """
 
     offset_range: OffsetRange
+    further_ranges: tuple[OffsetRange, ...] = ()
+
+    @property
+    def offset_ranges(self) -> tuple[OffsetRange, ...]:
+        """All ranges of the task."""
+        return (self.offset_range, *self.further_ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +57,18 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
     fail_on_data_loss: bool
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
-        """Build the reader of one range; it connects at the first `next()`."""
+        """Build the reader of one input partition; it connects at the first `next()`."""
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        return KafkaPartitionReader(self, partition.offset_range)
+        return KafkaPartitionReader(self, *partition.offset_ranges)
 
 
 class KafkaPartitionReader(PartitionReader):
-    """Gives the visible records of `[start_offset, end_offset)` as Arrow batches, in offset order.
+    """Gives the visible records of ranges `[start_offset, end_offset)` as Arrow batches.
 
-    A function of the range only: it discovers nothing, resets nothing and commits nothing. It is done when the
-    *position* reaches the end: markers, aborted records and compaction holes take offsets and give no rows.
+    Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
+    come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range is done when
+    its *position* reaches the end: markers, aborted records and compaction holes take offsets and give no rows.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 
@@ -73,11 +82,11 @@ class KafkaPartitionReader(PartitionReader):
     Source: Spark `KafkaDataConsumer`, whose row counts and skips it equals.
     """
 
-    def __init__(self, factory: KafkaPartitionReaderFactory, offset_range: OffsetRange) -> None:
+    def __init__(self, factory: KafkaPartitionReaderFactory, *offset_ranges: OffsetRange) -> None:
         self._factory = factory
-        self._range = offset_range
-        self._assembler = BatchAssembler(offset_range.topic_partition, factory.schema)
-        self._batches = self._read()
+        # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
+        self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
+        self._batches = self._read_one(offset_ranges[0]) if len(offset_ranges) == 1 else self._read_many(offset_ranges)
         self._current: pa.RecordBatch | None = None
 
     def next(self) -> bool:
@@ -95,66 +104,53 @@ class KafkaPartitionReader(PartitionReader):
         """Give the connection back."""
         self._batches.close()
 
-    def _read(self) -> Generator[pa.RecordBatch, None, None]:
-        position, end = self._range.start_offset, self._range.end_offset
+    def _read_one(self, offset_range: OffsetRange) -> Generator[pa.RecordBatch, None, None]:
+        position = offset_range.start_offset
         with borrow_client(self._factory.connection) as client:
-            while position < end:
-                remaining = OffsetRange(self._range.topic_partition, position, end)
+            while position < offset_range.end_offset:
+                remaining = OffsetRange(offset_range.topic_partition, position, offset_range.end_offset)
                 with PartitionFetcher(client, remaining, self._factory.fetch) as fetcher:
                     try:
                         for fetched in fetcher:
-                            for decoded in self._decode(fetched, position):
-                                position = decoded.next_offset
-                                if decoded.batch.num_rows:
-                                    yield self._assembler.assemble(decoded)
+                            position = yield from self._emit(fetched, offset_range, position)
                             fetcher.advance(position)
-                    except OffsetOutOfRangeError as error:
-                        position = self._after_data_loss(error)
+                    except (OffsetOutOfRangeError, LogTruncatedError) as error:
+                        position = self._after_loss(error, offset_range)
 
-    def _decode(self, fetched: FetchedRecords, position: int) -> Iterator[Decoded]:
-        try:
-            for decoded in self._pieces(fetched, fetched.records, position):
-                position = decoded.next_offset
-                yield decoded
-        except ConnectorError as error:
-            if "position" in error.facts:
-                # The codec had batches before the bad one in a piece that was not full yet: they are whole.
-                yield from self._pieces(fetched, fetched.records[: int(error.facts["position"])], position)
-            # The codec knows offsets only; which log they are of is known here.
-            raise error.located(
-                f"Reading {self._range}, topic '{self._range.topic_partition.topic}', "
-                f"partition {self._range.topic_partition.partition}"
-            ) from error
+    def _read_many(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
+        ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
+        positions = {offset_range.topic_partition: offset_range.start_offset for offset_range in offset_ranges}
+        current = offset_ranges[0].topic_partition
+        with (
+            borrow_client(self._factory.connection) as client,
+            MultiPartitionFetcher(client, offset_ranges, self._factory.fetch) as fetcher,
+        ):
+            while True:
+                try:
+                    topic_partition, fetched = next(fetcher)
+                except StopIteration:
+                    return
+                except (OffsetOutOfRangeError, LogTruncatedError) as error:
+                    lost = error.offset_range
+                    positions[lost.topic_partition] = self._after_loss(error, lost)
+                    fetcher.resume(lost.topic_partition, positions[lost.topic_partition])
+                    continue
+                if topic_partition != current:
+                    current = topic_partition
+                    self._assembler = BatchAssembler(topic_partition, self._factory.schema)
+                positions[current] = yield from self._emit(fetched, ranges[current], positions[current])
+                fetcher.advance(positions[current])
 
-    def _pieces(self, fetched: FetchedRecords, records: memoryview, position: int) -> Iterator[Decoded]:
-        fetch = self._factory.fetch
-        return iter_decode(
-            records,
-            start_offset=position,
-            end_offset=self._range.end_offset,
-            isolation_level=fetch.isolation_level.value,
-            aborted_transactions=fetched.aborted_transactions,
-            columns=self._assembler.decoded_columns,
-            max_decompressed_bytes=fetch.max_decompressed_bytes,
-            check_crcs=fetch.check_crcs,
-        )
+    def _emit(
+        self, fetched: FetchedRecords, offset_range: OffsetRange, position: int
+    ) -> Generator[pa.RecordBatch, None, int]:
+        """Give the rows of an answer; returns the position behind them."""
+        columns = self._assembler.decoded_columns
+        for decoded in decode_range(fetched, offset_range, position, columns, self._factory.fetch):
+            position = decoded.next_offset
+            if decoded.batch.num_rows:
+                yield self._assembler.assemble(decoded)
+        return position
 
-    def _after_data_loss(self, error: OffsetOutOfRangeError) -> int:
-        """Give the position to go on from, or raise."""
-        lost_from, end = error.requested_offset, self._range.end_offset
-        resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
-        message = (
-            f"Offsets [{lost_from}, {resume}) of {self._range} cannot be read: the log of "
-            f"{self._range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). The records may "
-            "have been removed by retention, or the topic was deleted and made again. "
-            f"Records of the range before {lost_from} were emitted."
-        )
-        if self._factory.fail_on_data_loss:
-            raise DataLossError(
-                message,
-                condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-                hint="set failOnDataLoss=false to go on behind the gap, or restart with a new checkpoint.",
-                facts={"range": self._range, "lost_from": lost_from, "resume": resume},
-            ) from error
-        logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
-        return resume
+    def _after_loss(self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange) -> int:
+        return position_after_loss(error, offset_range, fail_on_data_loss=self._factory.fail_on_data_loss)

@@ -1,0 +1,564 @@
+"""Reads ranges of many partitions over one connection a broker, with one request of each ahead of the decoder.
+
+What lives here: requests and answers, whom to wait for, when to try again. What must not: what an answer means for one
+partition (fetch_state), decoding records, what is done about lost data. Layer: client.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_kafka.client.connection import wait_readable
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
+from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
+from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
+from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead
+from pyspark_kafka.client.protocol import ErrorCode
+from pyspark_kafka.client.retry import Action
+from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
+from pyspark_kafka.offsets import Earliest, Latest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+    from uuid import UUID
+
+    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.connection import Connection
+    from pyspark_kafka.client.fetch_response import PartitionAnswer
+    from pyspark_kafka.client.metadata import PartitionMetadata
+    from pyspark_kafka.model import OffsetRange, TopicPartition
+    from pyspark_kafka.options.connection import FetchOptions
+
+_Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")
+
+# The least that each of many partitions may take of an answer; with less, most of the work would be per batch.
+_SMALLEST_SHARE = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request on its way: what it asks for, in its order, and by both names that an answer may use."""
+
+    reads: tuple[PartitionRead, ...]
+    by_name: dict[tuple[str | UUID, int], PartitionRead]
+    at: float
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What goes to one broker.
+
+    Attributes:
+        not_before: the broker wants to hear nothing of us until then.
+        deadline: of the answer, since the caller came for it.
+    """
+
+    broker_id: int
+    connection: Connection | None = None
+    asked: _Asked | None = None
+    not_before: float = 0.0
+    deadline: Deadline | None = None
+
+
+class MultiPartitionFetcher:
+    """Iterates over the bytes of several ranges, each in order, without gap or repetition; ranges interleave.
+
+    A range ends when its *position* reaches the end: markers, aborted records and compaction holes take offsets, too.
+    There is one connection and one request a broker; while the caller decodes an answer, the next is on its way.
+    Partitions that got nothing come first in the next request, as brokers fill answers in the order asked. Lost
+    connections, moved leaders and failed brokers are retried from the positions, as long as there is progress of any
+    range every `poll_timeout_ms`.
+
+    The position after an answer comes from batch headers whose checksum is not verified yet. Tell what decoding
+    found with `advance`: a difference is an error there, before anything is fetched from a wrong position.
+
+    Memory: one answer at hand and one being received, whatever the number of brokers and partitions; each of at most
+    half of `buffer_bytes` by what is asked for, exceeded by one record batch that is larger.
+
+    Runs on: executor; `next` blocks. Not thread-safe; does not pickle.
+
+    Args:
+        client: of the cluster; the fetcher borrows a connection to each leader from it.
+        offset_ranges: what to read; each partition once.
+        fetch: sizes, waits, isolation.
+        clock: monotonic seconds; tests give their own.
+        sleep: waits seconds; tests give their own.
+
+    Raises (from `next`):
+        OffsetOutOfRangeError: a position is not in the log (any more). `resume` goes on behind the gap.
+        LogTruncatedError: the log was cut below a position. `resume` goes on.
+        DataLossError: a topic was deleted and made again (condition KAFKA_DATA_LOSS.TOPIC_RECREATED).
+        AccessError: a topic may not be read.
+        BrokerError: a topic does not exist, or a broker refused for good.
+        DeadlineError: no progress for `poll_timeout_ms`; names topic-partition, position, broker.
+        ProtocolError: an answer that is not valid.
+
+    Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951; Java `Fetcher`.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        offset_ranges: Iterable[OffsetRange],
+        fetch: FetchOptions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._fetch = fetch
+        self._clock = clock
+        self._sleep = sleep
+        self._reads: dict[TopicPartition, PartitionRead] = {}
+        for offset_range in offset_ranges:
+            if offset_range.topic_partition in self._reads:
+                raise ValueError(f"two ranges of {offset_range.topic_partition}; an answer could not be told apart")
+            self._reads[offset_range.topic_partition] = PartitionRead(
+                offset_range, fetch, client.options, client.record_sizes, clock
+            )
+        # What is not done, in the order of the next request.
+        self._active = [read for read in self._reads.values() if not read.done]
+        self._most_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.buffer_bytes // 2))
+        self._lanes: dict[int, _Lane] = {}
+        self._ready: deque[tuple[PartitionRead, FetchedRecords]] = deque()
+        self._failures: deque[tuple[PartitionRead, ConnectorError]] = deque()
+        # The read last given and what of it decoding is compared with; not its records, which would stay in memory.
+        self._given: tuple[PartitionRead, int, int] | None = None
+        self._last_error: ConnectorError | None = None
+        self._closed = False
+
+    def __enter__(self: _Fetcher) -> _Fetcher:  # noqa: PYI019 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self: _Fetcher) -> _Fetcher:  # noqa: PYI019 - typing.Self needs Python 3.11
+        return self
+
+    def position(self, topic_partition: TopicPartition) -> int:
+        """Give the offset that is read next; after an answer, by its headers until `advance` has confirmed it."""
+        return self._reads[topic_partition].position
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The connections that are borrowed now."""
+        return [lane.connection for lane in self._lanes.values() if lane.connection is not None]
+
+    def close(self) -> None:
+        """Give the connections back; answers on their way are given up. Safe to call again."""
+        self._closed = True
+        self._ready.clear()
+        for lane in self._lanes.values():
+            lane.asked = None
+            self._give_back(lane)
+
+    def advance(self, next_offset: int) -> None:
+        """Compare the position that decoding (checksums verified) found with the one of the headers.
+
+        It concerns the records that `next` gave last.
+
+        Raises:
+            CorruptRecordsError: they differ within the range.
+        """
+        given, self._given = self._given, None
+        if given is not None:
+            read, start_offset, scanned_offset = given
+            try:
+                read.check_decoded(scanned_offset, start_offset, next_offset)
+            except ConnectorError:
+                self.close()
+                raise
+
+    def resume(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Go on at another offset, after an OffsetOutOfRangeError or LogTruncatedError of this partition.
+
+        Args:
+            topic_partition: the one that the error names.
+            offset: the next one to read; at or behind the end of the range, nothing more of it is read.
+        """
+        read = self._reads[topic_partition]
+        read.resume(offset)
+        self._active = [active for active in self._active if not active.done]
+
+    def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
+        """Give the next records of some partition.
+
+        Raises:
+            StopIteration: all positions have reached their ends.
+            ConnectorError: see the class.
+        """
+        self._given = None
+        if self._ready:
+            return self._give()
+        if self._closed and self._active:
+            raise RuntimeError("the fetcher is closed")
+        # The caller's time between two calls is not waiting for brokers, so the clocks start here.
+        progress = Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
+        for lane in self._lanes.values():
+            lane.deadline = None
+        self._last_error = None
+        while self._active:
+            if progress.expired:
+                raise self._no_progress(progress) from self._last_error
+            while self._failures:
+                # One by one: those behind one that is raised are handled at the next call.
+                self._recover([self._failures.popleft()], progress)
+            self._send_all(progress)
+            lane_with_answer = self._wait(progress)
+            if lane_with_answer is not None and self._receive(lane_with_answer, progress):
+                return self._give()
+        self.close()
+        raise StopIteration
+
+    def _give(self) -> tuple[TopicPartition, FetchedRecords]:
+        read, fetched = self._ready.popleft()
+        self._given = (read, fetched.start_offset, fetched.scanned_offset)
+        return read.topic_partition, fetched
+
+    # Sending
+
+    def _send_all(self, progress: Deadline) -> None:
+        """Ask every broker that has something for us and no request on its way."""
+        now = self._clock()
+        waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
+        leaders = self._known_leaders(waiting)
+        unknown = [read for read in waiting if read.topic_partition not in leaders]
+        if unknown:
+            self._look_up(unknown, progress)
+            leaders = self._known_leaders(waiting)
+        self._confirm_epochs(waiting, leaders, progress)
+        for lane, reads in self._route(waiting, leaders):
+            try:
+                self._send(lane, reads, leaders, progress)
+            except ConnectorError as error:
+                self._drop(lane)
+                self._recover([(read, error) for read in reads], progress)
+
+    def _send_ahead(self, progress: Deadline) -> None:
+        """Send what can be sent at once; the answer at hand must be neither held up by it nor lost with it."""
+        now = self._clock()
+        waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
+        leaders = self._known_leaders(waiting)
+        waiting = [
+            read
+            for read in waiting
+            if read.topic_partition in leaders
+            and read.unconfirmed_epoch(leaders[read.topic_partition].leader_epoch) is None
+        ]
+        for lane, reads in self._route(waiting, leaders):
+            try:
+                self._send(lane, reads, leaders, progress)
+            except ConnectorError:
+                # The next turn sends again, and reports if that fails too.
+                self._drop(lane)
+
+    def _known_leaders(self, reads: Sequence[PartitionRead]) -> dict[TopicPartition, PartitionMetadata]:
+        known = ((read.topic_partition, self._client.known_leader(read.topic_partition)) for read in reads)
+        return {topic_partition: leader for topic_partition, leader in known if leader is not None}
+
+    def _look_up(self, unknown: Sequence[PartitionRead], progress: Deadline) -> None:
+        budget = progress.within(self._client.options.api_timeout_ms)
+        topic_partitions = [read.topic_partition for read in unknown]
+        try:
+            if len(unknown) == len(self._active):
+                self._client.leaders(topic_partitions, budget)
+                return
+            # Others can be read meanwhile, so elections are not waited for.
+            self._client.metadata({topic_partition.topic for topic_partition in topic_partitions}, budget)
+        except ConnectorError as error:
+            self._recover([(read, error) for read in unknown], progress)
+        else:
+            self._postpone([read for read in unknown if self._client.known_leader(read.topic_partition) is None])
+
+    def _confirm_epochs(
+        self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata], progress: Deadline
+    ) -> None:
+        """Where a leader has changed, ask the new one whether it has what was read; drop failures from `leaders`."""
+        by_leader: dict[int, list[tuple[PartitionRead, EpochQuestion]]] = {}
+        for read in waiting:
+            leader = leaders.get(read.topic_partition)
+            epoch = None if leader is None else read.unconfirmed_epoch(leader.leader_epoch)
+            if leader is not None and epoch is not None:
+                question = EpochQuestion(read.topic_partition, leader.leader_epoch, epoch)
+                by_leader.setdefault(leader.leader_id, []).append((read, question))
+        for leader_id, asked in by_leader.items():
+            budget = progress.within(self._client.options.request_timeout_ms)
+            failed: list[tuple[PartitionRead, ConnectorError]] = []
+            try:
+                ends = epoch_ends(self._client, leader_id, [question for _, question in asked], budget)
+            except ConnectorError as error:
+                failed = [(read, error) for read, _ in asked]
+            else:
+                for read, question in asked:
+                    end = ends[read.topic_partition]
+                    if end.error_code == ErrorCode.NONE:
+                        read.confirm(question.current_epoch, end.end_offset)
+                    else:
+                        failed.append((read, read.refused(end.error_code)))
+            for read, _ in failed:
+                del leaders[read.topic_partition]
+            self._recover(failed, progress)
+
+    def _route(
+        self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]
+    ) -> list[tuple[_Lane, list[PartitionRead]]]:
+        """Group by the broker to ask; those that wait for an answer or are throttled are left out."""
+        by_broker: dict[int, list[PartitionRead]] = {}
+        for read in waiting:
+            leader = leaders.get(read.topic_partition)
+            if leader is not None:
+                broker_id = read.choose_broker(leader, lambda member: self._client.broker(member) is not None)
+                by_broker.setdefault(broker_id, []).append(read)
+        now = self._clock()
+        routed = []
+        for broker_id, reads in by_broker.items():
+            lane = self._lanes.setdefault(broker_id, _Lane(broker_id))
+            if lane.asked is None and lane.not_before <= now:
+                routed.append((lane, reads))
+        return routed
+
+    def _send(
+        self,
+        lane: _Lane,
+        reads: Sequence[PartitionRead],
+        leaders: dict[TopicPartition, PartitionMetadata],
+        progress: Deadline,
+    ) -> None:
+        for read in reads:
+            leader_id = leaders[read.topic_partition].leader_id
+            read.check_topic(self._client.topic_id(read.topic_partition.topic), leader_id)
+        connection = self._connection(lane, progress)
+        budget = max(1, self._fetch.buffer_bytes // 2)
+        share = None if len(reads) == 1 else max(_SMALLEST_SHARE, budget // len(reads))
+        # A request has one rack: partitions that must be read from their leaders cannot be mixed with others.
+        avoid_replicas = reads[0].avoids_replicas
+        asked: list[PartitionRead] = []
+        positions: list[FetchPosition] = []
+        total = 0
+        for read in reads:
+            if read.avoids_replicas is not avoid_replicas:
+                continue
+            position = read.ask(leaders[read.topic_partition].leader_epoch, share)
+            # By the sum over the partitions: not every server keeps to the limit of a whole answer.
+            if asked and total + position.max_bytes > budget:
+                break
+            total += position.max_bytes
+            asked.append(read)
+            positions.append(position)
+        request, max_version = build_fetch_request(
+            positions,
+            self._fetch,
+            max_bytes=min(total, self._most_bytes),
+            rack=None if avoid_replicas else self._client.options.client_rack,
+        )
+        connection.send(request, max_version=max_version)
+        by_name: dict[tuple[str | UUID, int], PartitionRead] = {}
+        for read, position in zip(asked, positions, strict=True):
+            read.in_flight = True
+            read.last_address = connection.address
+            partition = read.topic_partition.partition
+            by_name[read.topic_partition.topic, partition] = read
+            if position.topic_id is not None:
+                by_name[position.topic_id, partition] = read
+        lane.asked = _Asked(tuple(asked), by_name, self._clock())
+        lane.deadline = None
+
+    def _connection(self, lane: _Lane, progress: Deadline) -> Connection:
+        if lane.connection is not None and lane.connection.idle_and_alive:
+            return lane.connection
+        self._give_back(lane)
+        opened = self._client.borrow(lane.broker_id, progress.within(self._client.options.api_timeout_ms))
+        lane.connection = opened
+        return opened
+
+    # Receiving
+
+    def _wait(self, progress: Deadline) -> _Lane | None:
+        """Wait for an answer, or until there is something to send; gives a lane to receive from."""
+        flying = [lane for lane in self._lanes.values() if lane.asked is not None]
+        wake_at = min((self._sendable_at(read) for read in self._active if not read.in_flight), default=math.inf)
+        if not flying:
+            if wake_at < math.inf:
+                progress.pause(max(0.0, wake_at - self._clock()))
+            return None
+        # A broker may sit on the request for max_wait_ms before it has to answer.
+        budget_ms = self._client.options.request_timeout_ms + self._fetch.max_wait_ms
+        for lane in flying:
+            lane.deadline = lane.deadline or progress.within(budget_ms)
+        if len(flying) == 1 and wake_at == math.inf:
+            return flying[0]
+        flying.sort(key=lambda lane: lane.asked.at if lane.asked else 0.0)
+        timeout_s = min(lane.deadline.remaining_s() for lane in flying if lane.deadline is not None)
+        timeout_s = min(timeout_s, max(0.0, wake_at - self._clock()))
+        readable = wait_readable([lane.connection for lane in flying if lane.connection is not None], timeout_s)
+        for lane in flying:
+            # Over time: receiving from it tells so.
+            if lane.connection in readable or (lane.deadline is not None and lane.deadline.expired):
+                return lane
+        return None
+
+    def _sendable_at(self, read: PartitionRead) -> float:
+        lane = self._lanes.get(read.broker_id)
+        if lane is None:
+            return read.due_at
+        return math.inf if lane.asked is not None else max(read.due_at, lane.not_before)
+
+    def _receive(self, lane: _Lane, progress: Deadline) -> bool:
+        """Take the answer; give whether it has records."""
+        asked, connection = lane.asked, lane.connection
+        if asked is None or connection is None or lane.deadline is None:
+            raise RuntimeError("no request is on its way")
+        # Consumed whatever happens: after a failure the request has to be sent anew.
+        lane.asked = None
+        for read in asked.reads:
+            read.in_flight = False
+        try:
+            raw = connection.receive_raw(lane.deadline)
+            answer = parse_fetch_response(raw.body, raw.api_version)
+        except ConnectorError as error:
+            self._drop(lane)
+            self._recover([(read, error) for read in asked.reads], progress)
+            return False
+        self._take(lane, asked, answer)
+        if self._ready:
+            self._send_ahead(progress)
+        return bool(self._ready)
+
+    def _take(self, lane: _Lane, asked: _Asked, answer: FetchAnswer) -> None:
+        if answer.throttle_time_ms > 0:
+            lane.not_before = self._clock() + answer.throttle_time_ms / 1000
+        if answer.error_code != ErrorCode.NONE:
+            self._fail_later((read, read.refused(answer.error_code)) for read in asked.reads)
+            return
+        unanswered = dict.fromkeys(asked.reads)
+        by_outcome: dict[Outcome, list[PartitionRead]] = {outcome: [] for outcome in Outcome}
+        for entry in answer.partitions:
+            name = entry.topic if entry.topic_id is None else entry.topic_id
+            read = None if name is None else asked.by_name.get((name, entry.partition))
+            if read is None or read not in unanswered:
+                # Not asked for, or answered twice: the first answer counts.
+                continue
+            del unanswered[read]
+            if entry.error_code != ErrorCode.NONE:
+                if not self._learned_leader(read, entry, answer):
+                    self._fail_later([(read, read.refused(entry.error_code))])
+                continue
+            outcome, fetched = read.take(entry, first=read is asked.reads[0])
+            by_outcome[outcome].append(read)
+            if fetched is not None:
+                self._ready.append((read, fetched))
+        # A throttled broker may leave everything out.
+        self._postpone([*unanswered, *by_outcome[Outcome.BEHIND]])
+        fed, starved, empty = (by_outcome[outcome] for outcome in (Outcome.FED, Outcome.STARVED, Outcome.EMPTY))
+        # An empty answer before its time (min_bytes 0, or a server that does not wait) must not make a busy loop.
+        if not fed and (self._clock() - asked.at) * 1000 < self._fetch.max_wait_ms / 2:
+            self._postpone([*starved, *empty])
+        if len(self._active) == 1:
+            self._active = [read for read in self._active if not read.done]
+            return
+        # Who has records and got none comes first, who got some behind those that were not asked for, and who has
+        # nothing to give last: so the first place, which is promised a whole batch, goes round.
+        last = {*fed, *empty}
+        front = {*starved}
+        between = [read for read in self._active if read not in last and read not in front]
+        self._active = [read for read in (*starved, *between, *fed, *empty) if not read.done]
+
+    def _learned_leader(self, read: PartitionRead, entry: PartitionAnswer, answer: FetchAnswer) -> bool:
+        if entry.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            return False
+        node = next((node for node in answer.nodes if node.broker_id == entry.leader_id), None)
+        learned = self._client.learn_leader(read.topic_partition, entry.leader_id, entry.leader_epoch, node)
+        if learned:
+            read.leave_replica()
+        return learned
+
+    # Failures
+
+    def _fail_later(self, failures: Iterable[tuple[PartitionRead, ConnectorError]]) -> None:
+        """Handle failures when the records that came with them are handed out."""
+        for read, error in failures:
+            read.due_at = math.inf
+            self._failures.append((read, error))
+
+    def _recover(self, failures: Sequence[tuple[PartitionRead, ConnectorError]], progress: Deadline) -> None:
+        """Prepare the next turn, or raise what cannot be helped."""
+        refreshed: list[PartitionRead] = []
+        for read, error in failures:
+            self._last_error = error
+            read.due_at = 0.0
+            action = read.decide(error).action
+            if action is Action.FAIL:
+                self.close()
+                raise error
+            if action is Action.ASK_LEADER:
+                read.stop_following()
+            elif action is Action.CHECK_LOG and isinstance(error, BrokerError):
+                self._check_log(read, error, progress)
+                refreshed.append(read)
+            else:
+                # Leader moved, epoch fenced, replica gone, storage failed, connection lost, topic id not known yet.
+                read.leave_replica()
+                refreshed.append(read)
+        for topic in {read.topic_partition.topic for read in refreshed}:
+            self._client.forget(topic)
+        self._postpone(refreshed)
+
+    def _check_log(self, read: PartitionRead, error: BrokerError, progress: Deadline) -> None:
+        for lane in self._lanes.values():
+            if lane.asked is None:
+                self._give_back(lane)
+        budget = progress.within(self._client.options.api_timeout_ms)
+        topic_partition, level = read.topic_partition, self._fetch.isolation_level
+        start = self._client.list_offsets({topic_partition: Earliest()}, level, budget)[topic_partition]
+        end = self._client.list_offsets({topic_partition: Latest()}, level, budget)[topic_partition]
+        read.check_log(start, end, error)
+
+    def _postpone(self, reads: Sequence[PartitionRead]) -> None:
+        """Let them wait for the same time, so that they are asked for together again."""
+        if reads:
+            due_at = self._clock() + max(read.backoff.next_s() for read in reads)
+            for read in reads:
+                read.due_at = due_at
+
+    def _give_back(self, lane: _Lane) -> None:
+        connection, lane.connection = lane.connection, None
+        if connection is not None:
+            self._client.give_back(lane.broker_id, connection)
+
+    def _drop(self, lane: _Lane) -> None:
+        lane.asked = None
+        connection, lane.connection = lane.connection, None
+        if connection is not None:
+            connection.close()
+
+    def _no_progress(self, progress: Deadline) -> DeadlineError:
+        self.close()
+        read = self._active[0]
+        others = f" (and {len(self._active) - 1} other ranges)" if len(self._active) > 1 else ""
+        log, hint = read.describe_log()
+        last = f" Last failure: {self._last_error}" if self._last_error is not None else ""
+        return DeadlineError(
+            f"Reading {read.offset_range}{others}: no progress at offset {read.position} for "
+            f"{progress.timeout_ms:.0f} ms (kafkaConsumer.pollTimeoutMs), last asked "
+            f"{read.last_address or 'no broker'}; {log}. Records of the range before {read.position} were handed out, "
+            f"none from there on.{last}",
+            condition="FETCH_NO_PROGRESS",
+            hint=hint,
+            retriable=True,
+            facts={
+                "topic": read.topic_partition.topic,
+                "partition": read.topic_partition.partition,
+                "offset": read.position,
+                "broker": read.last_address,
+                "timeout_ms": f"{progress.timeout_ms:.0f}",
+            },
+        )

@@ -1,0 +1,410 @@
+"""One range of one partition while it is read: its position, whom to ask, what its answers mean. No I/O.
+
+What must not live here: requests, connections, waiting (fetch_many), and what is done about lost data, which is the
+source's. Layer: client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.fetch_request import AskSize, FetchPosition
+from pyspark_kafka.client.protocol import ErrorCode, broker_error
+from pyspark_kafka.client.retry import Backoff, Decision, decide_fetch
+from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError
+from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.records import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from pyspark_kafka.client.fetch_request import RecordSizes
+    from pyspark_kafka.client.fetch_response import PartitionAnswer
+    from pyspark_kafka.client.metadata import PartitionMetadata
+    from pyspark_kafka.errors import ConnectorError
+    from pyspark_kafka.model import OffsetRange, TopicPartition
+    from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+
+# An out-of-range answer that a look-up of the log's ends contradicts (a leader change in between) is tried again.
+_CONTRADICTED_RANGE_ATTEMPTS = 3
+# A follower that is behind the range's end gets so many long polls before the leader is asked again (KIP-392).
+_FOLLOWER_EMPTY_ANSWERS = 3
+
+
+class OffsetOutOfRangeError(BrokerError):
+    """The leader does not have the position that was asked for: records are gone, or the log was cut.
+
+    What is done about it is the source's to decide (`failOnDataLoss`).
+
+    Attributes:
+        offset_range: the range that was read.
+        requested_offset: the position; everything of the range before it was handed out.
+        log_start_offset: the first offset that the partition still has.
+        log_end_offset: the end of the log under the isolation level of the read.
+    """
+
+    offset_range: OffsetRange
+    requested_offset: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+class LogTruncatedError(DataLossError):
+    """The log was cut below the position: records that were handed out are not the ones that the log has now.
+
+    Attributes:
+        offset_range: the range that was read.
+        requested_offset: the position; everything of the range before it was handed out.
+        truncated_to: the first offset whose record is gone or another one now.
+    """
+
+    offset_range: OffsetRange
+    requested_offset: int
+    truncated_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedRecords:
+    """The record batches of one answer.
+
+    Attributes:
+        records: whole record batches, then possibly the cut-off beginning of another. The first batch may begin before
+            `start_offset`, the last may go beyond the range. The view stays valid while it is referred to.
+        start_offset: the position that was asked for; records below it were handed out before.
+        scanned_offset: the position after the last whole batch by its unverified header.
+        aborted_transactions: (producer id, first offset) pairs of transactions to leave out under read_committed.
+    """
+
+    records: memoryview
+    start_offset: int
+    scanned_offset: int
+    aborted_transactions: tuple[tuple[int, int], ...]
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+
+
+class Outcome(Enum):
+    """What an answer without an error brought to a partition."""
+
+    FED = "records"
+    STARVED = "nothing, although records are there: others took the room, or the first batch is too large"
+    EMPTY = "nothing, and there is nothing to be had yet"
+    REDIRECTED = "the name of a replica to ask instead"
+    BEHIND = "records below the position only"
+
+
+class PartitionRead:
+    """The state of one range that is read.
+
+    Args:
+        offset_range: what to read.
+        fetch: sizes and isolation.
+        options: rack, waits, how long a replica is preferred.
+        known_sizes: what records of topics took before.
+        clock: monotonic seconds.
+
+    Attributes:
+        position: the offset that is read next; after an answer, by its headers.
+        due_at: not asked for before this time; infinite while a failure waits to be handled.
+        in_flight: whether a request is on its way.
+        broker_id: whom it is asked of, as last decided.
+        last_address: the address that was asked last, as errors say it.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_contradicted",
+        "_fetch",
+        "_leader_epoch",
+        "_log",
+        "_options",
+        "_position_epoch",
+        "_replica_empty_answers",
+        "_replica_id",
+        "_replica_until",
+        "_surprises",
+        "_topic_id",
+        "ask_size",
+        "avoids_replicas",
+        "backoff",
+        "broker_id",
+        "due_at",
+        "in_flight",
+        "last_address",
+        "offset_range",
+        "position",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        offset_range: OffsetRange,
+        fetch: FetchOptions,
+        options: ConnectionOptions,
+        known_sizes: RecordSizes,
+        clock: Callable[[], float],
+    ) -> None:
+        self.offset_range = offset_range
+        self.topic_partition: TopicPartition = offset_range.topic_partition
+        self.position = offset_range.start_offset
+        self.ask_size = AskSize(fetch, self.topic_partition.topic, known_sizes)
+        self.backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms)
+        self.due_at = 0.0
+        self.in_flight = False
+        self.broker_id = -1
+        self.last_address = ""
+        self.avoids_replicas = options.client_rack is None
+        self._fetch = fetch
+        self._options = options
+        self._clock = clock
+        self._topic_id: UUID | None = None
+        self._leader_epoch = -1
+        self._position_epoch = -1
+        self._replica_id = -1
+        self._replica_until = 0.0
+        self._replica_empty_answers = 0
+        self._surprises = 0
+        self._contradicted = 0
+        # Start, high watermark, last stable offset. Not the answer itself, whose records would stay in memory.
+        self._log: tuple[int, int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"PartitionRead({self.offset_range} at {self.position})"
+
+    @property
+    def done(self) -> bool:
+        """Whether the position has reached the end."""
+        return self.position >= self.offset_range.end_offset
+
+    # Asking
+
+    def choose_broker(self, leader: PartitionMetadata, is_member: Callable[[int], bool]) -> int:
+        """Give the broker to ask: the replica that the leader named for us, as long as that holds, else the leader."""
+        if self._replica_id >= 0 and not (self._clock() < self._replica_until and is_member(self._replica_id)):
+            self._replica_id = -1
+        self.broker_id = self._replica_id if self._replica_id >= 0 else leader.leader_id
+        return self.broker_id
+
+    def check_topic(self, topic_id: UUID | None, leader_id: int) -> None:
+        """Check that the topic is still the one that was read so far.
+
+        Raises:
+            DataLossError: it was deleted and made again.
+        """
+        if topic_id is None:
+            return
+        if self._topic_id is not None and topic_id != self._topic_id:
+            raise DataLossError(
+                f"Topic '{self.topic_partition.topic}' was deleted and made again while {self.offset_range} was read: "
+                f"its id was {self._topic_id}, and is {topic_id} (leader {leader_id}). Records before {self.position} "
+                "were handed out; the offsets from there on belong to another log.",
+                condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
+                hint="restart the query with a new checkpoint.",
+                facts={"range": self.offset_range, "expected": self._topic_id, "found": topic_id},
+            )
+        self._topic_id = topic_id
+
+    def unconfirmed_epoch(self, leader_epoch: int) -> int | None:
+        """Give the epoch of the batch before the position if another leader has taken over since it was read.
+
+        None if there is nothing to confirm: the first leader, the same one, or no batch read yet.
+        """
+        if 0 <= self._leader_epoch < leader_epoch and self._position_epoch >= 0:
+            return self._position_epoch
+        return None
+
+    def confirm(self, leader_epoch: int, end_offset: int) -> None:
+        """Take what a new leader said of the epoch of the position; -1 is no proof of anything.
+
+        Raises:
+            LogTruncatedError: the epoch ends before the position.
+        """
+        if 0 <= end_offset < self.position:
+            truncated_to = max(end_offset, self.offset_range.start_offset)
+            error = LogTruncatedError(
+                f"The log of {self.topic_partition} was truncated while {self.offset_range} was read: records in "
+                f"[{truncated_to}, {self.position}), appended under leader epoch {self._position_epoch}, were handed "
+                f"out, but the leader of epoch {leader_epoch} has that epoch up to {end_offset} only.",
+                condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
+                hint="a replica that lacked records became the leader (unclean.leader.election.enable, or records "
+                "written with acks below all); run the batch again to read what the log has now.",
+                facts={
+                    "range": self.offset_range,
+                    "truncated_to": truncated_to,
+                    "position": self.position,
+                    "leader_epoch": leader_epoch,
+                },
+            )
+            error.offset_range = self.offset_range
+            error.requested_offset = self.position
+            error.truncated_to = truncated_to
+            raise error
+        self._leader_epoch = leader_epoch
+
+    def ask(self, leader_epoch: int, share: int | None) -> FetchPosition:
+        """Give this range's part of a request."""
+        # Epochs of the leader mean the same to a follower: it is fenced by them, too.
+        self._leader_epoch = leader_epoch
+        ask_bytes = self.ask_size.next_bytes(self.offset_range.end_offset - self.position, share)
+        return FetchPosition(self.topic_partition, self.position, self._topic_id, leader_epoch, ask_bytes)
+
+    # Answers
+
+    def take(self, answer: PartitionAnswer, *, first: bool) -> tuple[Outcome, FetchedRecords | None]:
+        """Take an answer without an error.
+
+        Args:
+            answer: of the broker.
+            first: whether this partition came first in the request; only the first is promised a whole batch.
+        """
+        self._log = (answer.log_start_offset, answer.high_watermark, answer.last_stable_offset)
+        self._surprises = 0
+        if not answer.records:
+            if answer.preferred_read_replica >= 0 and not self.avoids_replicas:
+                self._follow(answer.preferred_read_replica)
+                return Outcome.REDIRECTED, None
+            return self._take_nothing(first=first), None
+        found = scan(answer.records, self.position)
+        if not found.batches and not first:
+            self.ask_size.starve()
+            return Outcome.STARVED, None
+        if found.batches and found.next_offset <= self.position:
+            # Whole batches, all below the position: asking again at once would spin.
+            return Outcome.BEHIND, None
+        fetched = FetchedRecords(
+            records=answer.records,
+            start_offset=self.position,
+            scanned_offset=found.next_offset,
+            aborted_transactions=answer.aborted_transactions,
+            high_watermark=answer.high_watermark,
+            last_stable_offset=answer.last_stable_offset,
+            log_start_offset=answer.log_start_offset,
+        )
+        self.backoff.reset()
+        self._contradicted = 0
+        self._replica_empty_answers = 0
+        if found.batches:
+            base_offset = int.from_bytes(answer.records[:8], "big")
+            self.ask_size.observe(found.complete_bytes, found.next_offset - base_offset, found.batches)
+            self._position_epoch = found.leader_epoch
+        self.position = found.next_offset
+        return Outcome.FED, fetched
+
+    def _take_nothing(self, *, first: bool) -> Outcome:
+        _, high_watermark, last_stable_offset = self._log or (-1, -1, -1)
+        committed = self._fetch.isolation_level is IsolationLevel.READ_COMMITTED and last_stable_offset >= 0
+        starved = (last_stable_offset if committed else high_watermark) > self.position
+        if starved:
+            self.ask_size.starve()
+        if self._replica_id >= 0 and (first or not starved):
+            self._replica_empty_answers += 1
+            if self._replica_empty_answers >= _FOLLOWER_EMPTY_ANSWERS:
+                self.stop_following()
+        return Outcome.STARVED if starved else Outcome.EMPTY
+
+    def _follow(self, replica_id: int) -> None:
+        self._replica_id = replica_id
+        self._replica_until = self._clock() + self._options.metadata_max_age_ms / 1000
+        self._replica_empty_answers = 0
+
+    def stop_following(self) -> None:
+        """Ask the leader from now on, whatever it prefers."""
+        self._replica_id = -1
+        self.avoids_replicas = True
+
+    def resume(self, offset: int) -> None:
+        """Go on from another offset, after a loss that is tolerated."""
+        self.position = offset
+        # Of the records before it nothing is known.
+        self._position_epoch = -1
+        self._contradicted = 0
+        self.due_at = 0.0
+
+    # Failures
+
+    def refused(self, code: int) -> BrokerError:
+        """Build the error for a broker's code; it is not raised here."""
+        return broker_error(
+            code,
+            f"Fetching {self.offset_range} at offset {self.position} from {self.last_address} failed",
+            consequence=f"Records of the range before {self.position} were handed out, none from there on.",
+            topic=self.topic_partition.topic,
+            partition=self.topic_partition.partition,
+            offset=self.position,
+            broker=self.last_address,
+        )
+
+    def decide(self, error: ConnectorError) -> Decision:
+        """Decide what a failure asks for, and count it."""
+        decision = decide_fetch(error, from_follower=self._replica_id >= 0, surprises=self._surprises)
+        if isinstance(error, BrokerError) and not error.retriable:
+            self._surprises += 1
+        return decision
+
+    def leave_replica(self) -> None:
+        """Ask the leader next; it may prefer a replica again."""
+        self._replica_id = -1
+
+    def check_log(self, start: int, end: int, error: BrokerError) -> None:
+        """Compare the position that the leader refused with the ends of its log.
+
+        Raises:
+            OffsetOutOfRangeError: the position is not in the log, or the leader keeps refusing it.
+        """
+        if start <= self.position <= end and self._contradicted < _CONTRADICTED_RANGE_ATTEMPTS:
+            self._contradicted += 1
+            return
+        found = OffsetOutOfRangeError(
+            f"Fetching {self.offset_range}: {self.last_address} does not have offset {self.position}; the log is "
+            f"[{start}, {end}) now. Records of the range before {self.position} were handed out, none from there on.",
+            code=ErrorCode.OFFSET_OUT_OF_RANGE,
+            condition="OFFSET_OUT_OF_RANGE",
+            hint="retention may have removed the records, or the topic was made again.",
+            facts={
+                "topic": self.topic_partition.topic,
+                "partition": self.topic_partition.partition,
+                "offset": self.position,
+                "log_start_offset": start,
+                "log_end_offset": end,
+                "broker": self.last_address,
+            },
+        )
+        found.offset_range = self.offset_range
+        found.requested_offset = self.position
+        found.log_start_offset = start
+        found.log_end_offset = end
+        raise found from error
+
+    def check_decoded(self, scanned_offset: int, start_offset: int, next_offset: int) -> None:
+        """Compare the position that decoding (checksums verified) found with the one of the headers.
+
+        Raises:
+            CorruptRecordsError: they differ within the range.
+        """
+        end = self.offset_range.end_offset
+        if min(next_offset, end) != min(scanned_offset, end):
+            raise CorruptRecordsError(
+                f"Reading {self.offset_range}: the batches fetched at offset {start_offset} from {self.last_address} "
+                f"end at {scanned_offset} by their headers, but at {next_offset} by their verified content. Records "
+                "up to the smaller of the two were handed out.",
+                condition="POSITION_MISMATCH",
+                hint="if it repeats, inspect the partition's log with kafka-dump-log.",
+                facts={"range": self.offset_range, "expected": scanned_offset, "found": next_offset},
+            )
+
+    def describe_log(self) -> tuple[str, str]:
+        """Give what was last heard of the log, and a hint, for an error about missing progress."""
+        if self._log is None:
+            return (
+                "no answer about the log was received",
+                "check that the brokers run and that this machine may reach them.",
+            )
+        start, high_watermark, stable = self._log
+        return (
+            f"the log began at {start}, its high watermark was {high_watermark} and its last stable offset {stable}",
+            "the end of the range may not be visible: an open transaction, or replicas that are behind.",
+        )

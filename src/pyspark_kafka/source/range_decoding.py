@@ -1,0 +1,99 @@
+"""From the fetched bytes of one range to batches of rows, and what is done where records of it are gone. No I/O."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError
+from pyspark_kafka.errors import ConnectorError, DataLossError
+from pyspark_kafka.records import iter_decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark_kafka.client.fetch import FetchedRecords
+    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.options import FetchOptions
+    from pyspark_kafka.records import Decoded
+
+logger = logging.getLogger(__name__)
+
+
+def decode_range(
+    fetched: FetchedRecords, offset_range: OffsetRange, position: int, columns: Sequence[str], fetch: FetchOptions
+) -> Iterator[Decoded]:
+    """Decode what was fetched of a range, from `position` to its end.
+
+    Raises:
+        CorruptRecordsError: a batch is damaged; whole batches before it were given. It names the range.
+        RecordError: a record cannot be represented. It names the range.
+    """
+    records = fetched.records
+    try:
+        for decoded in _pieces(fetched, records, offset_range, position, columns, fetch):
+            position = decoded.next_offset
+            yield decoded
+    except ConnectorError as error:
+        if "position" in error.facts:
+            # The codec had batches before the bad one in a piece that was not full yet: they are whole.
+            whole = records[: int(error.facts["position"])]
+            yield from _pieces(fetched, whole, offset_range, position, columns, fetch)
+        # The codec knows offsets only; which log they are of is known here.
+        topic_partition = offset_range.topic_partition
+        raise error.located(
+            f"Reading {offset_range}, topic '{topic_partition.topic}', partition {topic_partition.partition}"
+        ) from error
+
+
+def _pieces(
+    fetched: FetchedRecords,
+    records: memoryview,
+    offset_range: OffsetRange,
+    position: int,
+    columns: Sequence[str],
+    fetch: FetchOptions,
+) -> Iterator[Decoded]:
+    return iter_decode(
+        records,
+        start_offset=position,
+        end_offset=offset_range.end_offset,
+        isolation_level=fetch.isolation_level.value,
+        aborted_transactions=fetched.aborted_transactions,
+        columns=columns,
+        max_decompressed_bytes=fetch.max_decompressed_bytes,
+        check_crcs=fetch.check_crcs,
+    )
+
+
+def position_after_loss(
+    error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, fail_on_data_loss: bool
+) -> int:
+    """Give the position to go on from where the loss is tolerated; it is logged.
+
+    Raises:
+        DataLossError: it is not.
+    """
+    if isinstance(error, LogTruncatedError):
+        if fail_on_data_loss:
+            raise error
+        # What was emitted stays emitted; nothing is emitted twice.
+        logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", error, error.requested_offset)
+        return error.requested_offset
+    lost_from, end = error.requested_offset, offset_range.end_offset
+    resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
+    message = (
+        f"Offsets [{lost_from}, {resume}) of {offset_range} cannot be read: the log of "
+        f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). The records may "
+        "have been removed by retention, or the topic was deleted and made again. "
+        f"Records of the range before {lost_from} were emitted."
+    )
+    if fail_on_data_loss:
+        raise DataLossError(
+            message,
+            condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+            hint="set failOnDataLoss=false to go on behind the gap, or restart with a new checkpoint.",
+            facts={"range": offset_range, "lost_from": lost_from, "resume": resume},
+        ) from error
+    logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
+    return resume
