@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark_kafka.errors import CorruptRecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 MIB = 1 << 20
@@ -121,13 +121,13 @@ class Decompressor:
                 raise CodecError(f"it cannot be decompressed ({error})") from error
 
     def _snappy(self, data: memoryview) -> memoryview:
-        chunks = _snappy_chunks(data)
-        total = sum(claim for _, claim in chunks)
+        # Walked twice, not kept: blocks of a few bytes each would make a list many times as large as the input.
+        total = sum(claim for _, claim in _snappy_chunks(data))
         if total > self._max_bytes:
             raise self._too_large()
         target = self._buffer(total)
         at = 0
-        for chunk, claim in chunks:
+        for chunk, claim in _snappy_chunks(data):
             try:
                 at += cramjam.snappy.decompress_raw_into(chunk, target[at : at + claim])
             except cramjam.DecompressionError as error:
@@ -137,11 +137,11 @@ class Decompressor:
         return target
 
 
-def _snappy_chunks(data: memoryview) -> list[tuple[memoryview, int]]:
+def _snappy_chunks(data: memoryview) -> Iterator[tuple[memoryview, int]]:
     """Give the raw snappy blocks of either encoding with the length that each claims, checked to be possible."""
     if data[:8] != _XERIAL_MAGIC:
-        return [(data, _snappy_claim(data))]
-    chunks: list[tuple[memoryview, int]] = []
+        yield data, _snappy_claim(data)
+        return
     at, total = 0, len(data)
     while at < total:
         # snappy-java reads framed streams put one behind the other: a header may stand where a chunk could.
@@ -155,9 +155,8 @@ def _snappy_chunks(data: memoryview) -> list[tuple[memoryview, int]]:
         if at > total or length > total - at:
             raise CodecError(f"a snappy chunk claims {length} bytes where {max(total - at, 0)} remain")
         chunk = data[at : at + length]
-        chunks.append((chunk, _snappy_claim(chunk)))
+        yield chunk, _snappy_claim(chunk)
         at += length
-    return chunks
 
 
 def _snappy_claim(block: memoryview) -> int:

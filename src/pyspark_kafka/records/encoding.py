@@ -29,6 +29,8 @@ _HEADER_OVERHEAD = 5 + 5
 _START = struct.Struct(">qiibI")
 _COVERED = struct.Struct(">hiqqqhii")
 _ATTRIBUTES_AT = 21
+# Beyond this many seconds from 1970, milliseconds do not fit in 64 bits.
+_MAX_SECONDS = (2**63 - 1) // 1000
 _PRODUCER_AT = 43
 
 
@@ -116,10 +118,13 @@ def _milliseconds(times: Any, constant: int) -> Any:
     if pa.types.is_timestamp(kind):
         numbers = times.view(pa.int64())
         if kind.unit == "s":
-            numbers = pc.multiply_checked(numbers, pa.scalar(1000, pa.int64()))
+            _refuse_times_beyond(numbers, _MAX_SECONDS)
+            numbers = pc.multiply(numbers, pa.scalar(1000, pa.int64()))
         elif kind.unit != "ms":
             numbers = _floor_divide(numbers, 1000 if kind.unit == "us" else 1_000_000)
     elif pa.types.is_integer(kind):
+        if kind == pa.uint64():
+            _refuse_times_beyond(times, 2**63 - 1)
         numbers = times.cast(pa.int64())
     else:
         raise SchemaError(
@@ -128,6 +133,19 @@ def _milliseconds(times: Any, constant: int) -> Any:
             facts={"column": "timestamp", "type": kind},
         )
     return numbers.fill_null(constant) if numbers.null_count else numbers
+
+
+def _refuse_times_beyond(times: Any, limit: int) -> None:
+    bounds = pc.min_max(times).as_py()
+    if bounds["min"] is None or -limit <= bounds["min"] <= bounds["max"] <= limit:
+        return
+    row = next(row for row, time in enumerate(times.to_pylist()) if time is not None and abs(time) > limit)
+    raise RecordError(
+        f"row {row} has a timestamp that does not fit in 64 bits as milliseconds ({times[row].as_py()} as "
+        f"{times.type}). The row was not sent.",
+        condition="TIMESTAMP_OUT_OF_RANGE",
+        facts={"row": row},
+    )
 
 
 def _floor_divide(numbers: Any, divisor: int) -> Any:

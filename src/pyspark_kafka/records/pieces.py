@@ -27,6 +27,7 @@ COLUMN_NAMES = tuple(RECORD_FIELDS)
 MAX_DATA_BYTES = 2**31 - 1
 _FIRST_HEADER_SLOTS = 1024
 _FIRST_HEADER_BYTES = 16 * 1024
+_REPLACED_AT_ONCE = 16 * 1024
 
 
 @lru_cache(maxsize=64)
@@ -228,5 +229,9 @@ def _valid_utf8(keys: Any) -> Any:
         keys.validate(full=True)
     except pa.ArrowInvalid:
         raw = keys.view(pa.binary())
-        return pa.array([key.decode("utf-8", "replace") for key in raw.to_pylist()], pa.string())
+        # In steps: as Python's objects all keys at once would take many times their bytes.
+        steps = (raw.slice(at, _REPLACED_AT_ONCE).to_pylist() for at in range(0, len(raw), _REPLACED_AT_ONCE))
+        return pa.concat_arrays(
+            [pa.array([key.decode("utf-8", "replace") for key in step], pa.string()) for step in steps]
+        )
     return keys

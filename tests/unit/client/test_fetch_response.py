@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import tracemalloc
 import uuid
 from typing import Any
 
@@ -136,3 +138,17 @@ def test_one_changed_byte_gives_an_answer_or_a_protocol_error(version: int, posi
 def test_a_version_outside_the_handled_range_is_refused() -> None:
     with pytest.raises(ValueError, match="Fetch version 3 is not handled"):
         parse_fetch_response(memoryview(b""), 3)
+
+
+def test_empty_tagged_fields_take_no_memory_each() -> None:
+    partition = struct.pack(">ihqqq", 3, 0, 0, 0, 0) + b"\x00" + struct.pack(">i", -1) + b"\x00"
+    tags = b"\xd0\x86\x03" + b"\x05\x00" * 50_000
+    body = struct.pack(">ihi", 0, 0, 0) + b"\x02" + b"\x02t" + b"\x02" + partition + tags + b"\x00\x00"
+    tracemalloc.start()
+    try:
+        answer = parse_fetch_response(memoryview(body), 12)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert answer.partitions[0].partition == 3
+    assert peak < 1 << 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -189,3 +190,14 @@ def test_a_level_changes_the_size(codec: str, low: int, high: int) -> None:
         len(encode(batch_rows, timestamp_ms=0, compression=codec, compression_level=level)) for level in (low, high)
     ]
     assert sizes[1] < sizes[0]
+
+
+def test_snappy_blocks_without_content_take_no_memory_each() -> None:
+    empty_blocks = xerial(*[b"\x00"] * 50_000)
+    tracemalloc.start()
+    try:
+        assert len(Decompressor().decompress(SNAPPY, memoryview(empty_blocks))) == 0
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20

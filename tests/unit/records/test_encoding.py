@@ -274,3 +274,16 @@ def test_what_does_not_shrink_is_stored_uncompressed_and_keeps_the_bound(compres
     batch, _ = encode_rows(columns, None, 0, 1, max_batch_bytes=100_100, compression=compression)
     assert len(batch) <= 100_100
     assert decode(bytes(batch), start_offset=0).batch.column("value").to_pylist() == [noise]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([0, None, 2**63 // 1000 + 1], pa.timestamp("s", "UTC")),
+        pa.array([0, None, -(2**62)], pa.timestamp("s", "UTC")),
+        pa.array([0, None, 2**63], pa.uint64()),
+    ],
+)
+def test_a_timestamp_that_overflows_milliseconds_names_the_row(times: Any) -> None:
+    with pytest.raises(RecordError, match=r"\[TIMESTAMP_OUT_OF_RANGE\] row 2 has a timestamp that does not fit"):
+        RecordColumns(None, None, timestamps=times)

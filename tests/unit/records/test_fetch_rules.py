@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -176,6 +177,14 @@ def test_r6_a_batch_beyond_the_end_is_not_read() -> None:
     beyond = bytearray(plain_batch(50, 2))
     beyond[-1] ^= 1
     assert offsets(plain_batch(0, 2) + bytes(beyond), end_offset=50) == [0, 1]
+
+
+@pytest.mark.parametrize("end_offset", [None, 5])
+def test_r6_a_base_offset_that_cannot_be_does_not_say_that_the_end_is_reached(end_offset: int | None) -> None:
+    # The checksum does not cover the base offset, so this is what one damaged field looks like.
+    data = plain_batch(0, 2) + plain_batch(2**63 - 1, 1)
+    with pytest.raises(CorruptRecordsError, match="base offset 9223372036854775807"):
+        decode(data, start_offset=0, end_offset=end_offset)
 
 
 def test_r6_an_empty_range_gives_nothing() -> None:
@@ -387,6 +396,19 @@ def test_r12_header_keys_that_are_not_utf8_are_replaced_one_by_one() -> None:
     assert [header["key"] for header in first] == ["\ufffd", "\ufffd", "\u00e9", "a\ufffdb"]
     assert [header["value"] for header in first] == [b"1", b"2", b"3", None]
     assert second is None
+
+
+def test_r12_replacing_keys_that_are_not_utf8_takes_no_python_object_for_every_key_at_once() -> None:
+    names = [(b"\xff%c" % (index % 128), None) for index in range(60_000)]
+    data = batch([record(0, headers=names)])
+    tracemalloc.start()
+    try:
+        decoded = decode(data, start_offset=0, columns=["headers"])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decoded.batch.column(0)[0].as_py()[127] == {"key": "\ufffd\x7f", "value": None}
+    assert peak < 4 << 20
 
 
 def test_r12_many_headers_make_the_buffers_grow() -> None:
