@@ -10,6 +10,7 @@ import pytest
 from fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence, batches_of, record_batch
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION
 from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import (
     AccessError,
@@ -158,7 +159,7 @@ def test_without_topic_ids_fetches_stay_at_version_12() -> None:
         assert {seen.version for seen in cluster.requests(FetchRequest)} == {12}
 
 
-@pytest.mark.parametrize("version", [4, 7, 11, 12, 15, 17])
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, NEWEST_VERSION + 1))
 def test_every_fetch_version_reads_the_same(version: int) -> None:
     with FakeCluster(versions={1: (4, version)}) as cluster:
         cluster.add_topic("t")
@@ -208,7 +209,7 @@ def test_a_moved_leader_is_followed(cluster: FakeCluster) -> None:
     assert cluster.requests(FetchRequest)[-1].request.topics[0].partitions[0].current_leader_epoch == 1
 
 
-@pytest.mark.parametrize("code", [5, 9, 74, 75, 78, 100, 103])
+@pytest.mark.parametrize("code", [5, 6, 9, 56, 74, 75, 78, 100, 103])
 def test_passing_errors_are_waited_out(cluster: FakeCluster, code: int) -> None:
     log = LogScript(batches_of(1))
     cluster.script(FetchRequest, FetchScript(error_code=code), FetchScript(error_code=code), log)
@@ -277,12 +278,13 @@ def test_an_out_of_range_answer_that_stays_is_reported_though_contradicted(clust
         Reading(cluster).values(0, 10)
 
 
-def test_a_topic_made_again_is_noticed_and_names_both_ids(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("code", [100, 103])
+def test_a_topic_made_again_is_noticed_and_names_both_ids(cluster: FakeCluster, code: int) -> None:
     before, after = cluster.topic_ids["t"], uuid.uuid4()
 
     def recreated(request: Any) -> Any:
         cluster.topic_ids["t"] = after
-        return FetchScript(error_code=100)(request)
+        return FetchScript(error_code=code)(request)
 
     cluster.script(FetchRequest, LogScript(batches_of(1)), recreated, LogScript(batches_of(3)))
     with pytest.raises(DataLossError) as caught:
@@ -404,17 +406,44 @@ def test_a_malformed_answer_is_a_protocol_error_not_a_retry(cluster: FakeCluster
         Reading(cluster).values(0, 10)
 
 
-def test_a_partition_listed_twice_counts_once_and_foreign_ones_are_ignored(cluster: FakeCluster) -> None:
-    batches = batches_of(1)
+def test_r14_a_partition_or_topic_listed_twice_is_processed_once(cluster: FakeCluster) -> None:
+    batches = batches_of(2)
 
     def doubled(request: Any) -> Any:
-        answer = FetchScript(batches[0][2])(request)
-        foreign = FetchScript(record_batch(0, [b"999"]))(request)
-        foreign.responses[0].topic_id = uuid.uuid4()
-        answer.responses = [*foreign.responses, *answer.responses, *answer.responses]
+        answer = LogScript(batches)(request)
+        answer.responses[0].partitions *= 2
+        answer.responses *= 2
         return answer
 
     cluster.script(FetchRequest, doubled)
+    assert Reading(cluster).values(0, 20) == list(range(20))
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored(version: int) -> None:
+    batches = batches_of(2)
+
+    def with_foreign(request: Any) -> Any:
+        answer = LogScript(batches)(request)
+        topic, partition = (FetchScript(record_batch(0, [b"999"]))(request).responses[0] for _ in range(2))
+        topic.topic, topic.topic_id = "foreign", uuid.uuid4()
+        partition.partitions[0].partition_index = 7
+        answer.responses = [topic, partition, *answer.responses]
+        return answer
+
+    with FakeCluster(versions={1: (4, version)}) as cluster:
+        cluster.add_topic("t")
+        cluster.script(FetchRequest, with_foreign)
+        assert Reading(cluster).values(0, 20) == list(range(20))
+
+
+def test_an_answer_of_nothing_that_was_asked_for_is_asked_again(cluster: FakeCluster) -> None:
+    def left_out(request: Any) -> Any:
+        answer = FetchScript(throttle_time_ms=1)(request)
+        answer.responses = []
+        return answer
+
+    cluster.script(FetchRequest, left_out, LogScript(batches_of(1)))
     assert Reading(cluster).values(0, 10) == list(range(10))
 
 
@@ -430,6 +459,20 @@ def test_a_preferred_replica_is_read_from(cluster: FakeCluster) -> None:
     assert racked(cluster).values(0, 30) == list(range(30))
     assert [seen.broker_id for seen in cluster.requests(FetchRequest)] == [0, 1, 1, 1]
     assert cluster.requests(FetchRequest)[0].request.rack_id == "r1"
+
+
+def test_a_preferred_replica_is_kept_for_the_metadata_age_then_the_leader_is_asked(cluster: FakeCluster) -> None:
+    batches = batches_of(3)
+    cluster.script(FetchRequest, FetchScript(preferred_read_replica=1), LogScript(batches), broker_id=0)
+    cluster.script(FetchRequest, LogScript(batches), broker_id=1)
+    reading, now = racked(cluster), [0.0]
+    with reading.client() as client:
+        fetcher = PartitionFetcher(client, OffsetRange(T0, 0, 30), reading.fetch, clock=lambda: now[0])
+        # The answer for 0, and the request for 10 sent ahead, are the follower's.
+        assert next(fetcher).start_offset == 0
+        now[0] += client.options.metadata_max_age_ms / 1000 + 1
+        assert [fetched.start_offset for fetched in fetcher] == [10, 20]
+    assert [seen.broker_id for seen in cluster.requests(FetchRequest)] == [0, 1, 1, 0]
 
 
 def test_without_a_rack_no_replica_is_preferred(cluster: FakeCluster) -> None:
