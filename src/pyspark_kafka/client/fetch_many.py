@@ -493,7 +493,9 @@ class MultiPartitionFetcher:
         """Prepare the next turn, or raise what cannot be helped."""
         refreshed: list[PartitionRead] = []
         for read, error in failures:
-            self._last_error = error
+            # A step that was cut short by the end of the time says less than what went wrong before it.
+            if self._last_error is None or not (progress.expired and isinstance(error, DeadlineError)):
+                self._last_error = error
             read.due_at = 0.0
             action = read.decide(error).action
             if action is Action.FAIL:
