@@ -1,9 +1,13 @@
 # Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
-# changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory.
+# changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
+# SECONDS=to fuzz each target.
 
 VENV := .venv
 ARGS :=
 JVM_JARS :=
+SECONDS := 75
+# Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
+atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 
 # Looked up by the first target that needs it, not by `make help`.
 prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
@@ -11,7 +15,7 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 bench clean
+.PHONY: help demo test lint format test-pyspark42 bench fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -47,7 +51,19 @@ bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=director
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
+fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
+	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	.venv-fuzz/bin/python fuzz/run_fuzz.py --seconds $(SECONDS) $(ARGS)
+
+fuzz-asan:  ## Fuzz and test the compiled codec under AddressSanitizer, SECONDS for each of 2 targets
+	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	.venv-fuzz/bin/python fuzz/run_asan.py --seconds $(SECONDS)
+
+fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
+	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	.venv-fuzz/bin/python fuzz/minimise_corpus.py
+
 clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-pyspark42 .venv-bench build dist src/*.egg-info src/pyspark_kafka/records/_kernel.*.so
+	rm -rf .venv .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel.*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
-	find src tests tools bench -name __pycache__ -prune -exec rm -rf {} +
+	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Targets of client/: frames and Fetch responses. Nothing here is compiled, so there are no variants to compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fuzzing.draw import Draw
+from fuzzing.oracles import outcome_of, require
+from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
+from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_frame_size, parse_response_header
+from pyspark_kafka.records import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.records._variant import Kernel
+
+
+def frame(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - every target is called alike
+    """One flag, then a frame with its size: the size is refused or believed, the header found or refused."""
+    draw = Draw(data)
+    flexible, prefix = draw.flag(), draw.taken(4)
+    if len(prefix) < 4:
+        return
+    size = outcome_of(lambda: parse_frame_size(prefix, FRAME_LIMIT_BYTES, "broker:9092"))
+    if size.value is not None:
+        require(HEADER_BYTES <= size.value <= FRAME_LIMIT_BYTES, f"a frame of {size.value} bytes was let through")
+    # What is received has the announced size, which is at least that of a header.
+    body = memoryview(draw.rest())
+    if len(body) < HEADER_BYTES:
+        return
+    header = outcome_of(lambda: parse_response_header(body, flexible=flexible, address="broker:9092"))
+    if header.value is not None:
+        require(HEADER_BYTES <= header.value[1] <= len(body), f"the body begins at byte {header.value[1]}")
+
+
+def fetch_response(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - every target is called alike
+    """One byte for the version, then the body of a response."""
+    draw = Draw(data)
+    version = OLDEST_VERSION + draw.number(1) % (NEWEST_VERSION - OLDEST_VERSION + 1)
+    body = memoryview(draw.rest())
+    answer = outcome_of(lambda: parse_fetch_response(body, version)).value
+    if answer is None:
+        return
+    views = [partition.records for partition in answer.partitions]
+    require(sum(view.nbytes for view in views) <= len(body), "the records are more than the response")
+    require(all(view.obj is body.obj for view in views), "the records were copied")
+    for partition in answer.partitions:
+        require(
+            (partition.topic is None) is not (partition.topic_id is None), "one of topic and topic id must be there"
+        )
+        found = scan(partition.records, max(partition.high_watermark, 0))
+        require(0 <= found.complete_bytes <= partition.records.nbytes, f"{found} is beyond the records")

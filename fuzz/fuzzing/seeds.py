@@ -1,0 +1,180 @@
+"""The inputs that fuzzing begins with: valid ones, of every version, codec and kind of batch.
+
+Batches are built by the tests' own builder and by Java (the golden files), responses by kafka-python, compressed bytes
+by the codecs' own libraries. What fuzzing found on top of them is in corpus/.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import uuid
+from pathlib import Path
+from typing import Any
+
+import cramjam
+import pyarrow as pa
+from kafka.protocol.consumer import FetchResponse
+
+from fuzzing.batch_target import HEAD_BYTES
+from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION
+from record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
+_TEXT = b"".join(b"a line that repeats itself %d\n" % (index % 7) for index in range(60))
+
+
+def seeds_of(target: str) -> list[bytes]:
+    """Give the seeds of a target."""
+    if target.startswith("codec_"):
+        return [b"\xff\xff" + written for written in _compressed(target.removeprefix("codec_"))]
+    makers = {"frame": _frames, "fetch_response": _responses, "batch": _batches, "encode": _rows}
+    return makers[target]()
+
+
+def _frames() -> list[bytes]:
+    tagged = struct.pack(">i", 7) + b"\x02\x00\x03abc\x05\x00body"
+    sized = [flag + struct.pack(">i", len(tagged)) + tagged for flag in (b"\0", b"\1")]
+    return [*sized, b"\0\x15\x03\x03\x00\x02", b"\0HTTP/1.1 400", b"\1" + struct.pack(">i", 4) + b"\0\0\0\0"]
+
+
+def _responses() -> list[bytes]:
+    return [
+        bytes([version - OLDEST_VERSION]) + _response(version) for version in range(OLDEST_VERSION, NEWEST_VERSION + 1)
+    ]
+
+
+def _response(version: int) -> bytes:
+    topic = FetchResponse.FetchableTopicResponse
+    data = topic.PartitionData
+    extra: dict[str, Any] = {}
+    if version >= 12:
+        extra["current_leader"] = data.LeaderIdAndEpoch(leader_id=7, leader_epoch=11)
+    partitions = [
+        data(
+            partition_index=index,
+            error_code=index,
+            high_watermark=100,
+            last_stable_offset=90,
+            log_start_offset=0,
+            aborted_transactions=[data.AbortedTransaction(producer_id=5, first_offset=3)] if index else None,
+            preferred_read_replica=-1,
+            records=batch([record(0, b"value"), record(1, None)]) if index else None,
+            **extra,
+        )
+        for index in range(2)
+    ]
+    response = FetchResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        session_id=0,
+        responses=[topic(topic="orders", topic_id=uuid.UUID(int=version), partitions=partitions)],
+    )
+    if version >= 16:
+        response.node_endpoints = [FetchResponse.NodeEndpoint(node_id=7, host="kafka-7", port=9092, rack=None)]
+        response.tags = {"node_endpoints"}
+    return bytes(response.encode(version=version))
+
+
+def _head(
+    *,
+    flags: int = 8,
+    column_bits: int = 0,
+    at: int = 0,
+    length: int = 0,
+    rows: int = 255,
+    size: int = 255,
+    aborted: int = 0,
+) -> bytes:
+    return struct.pack(">BBbHBBBBBbB", flags, column_bits, at, length, rows, size, 16, aborted, 1, 0, 4)
+
+
+def _batches() -> list[bytes]:
+    headers = [(b"h", b"x"), (b"", None), ("é".encode(), b"")]
+    records = [
+        record(0, b"first", key=b"key", headers=headers, time_delta=5),
+        record(1, None, key=b"k" * 40, time_delta=-5),
+        record(4, b"v" * 300, key=b""),
+    ]
+    plain = batch(records, base_offset=10, last_delta=6, base_time=1_700_000_000_000, max_time=1_700_000_000_009)
+    appended = batch(records, base_offset=2**40, last_delta=4, attributes=LOG_APPEND | DELETE_HORIZON, max_time=77)
+    many = batch([record(index, b"%d" % index) for index in range(70)], base_offset=17)
+    empty = batch([], base_offset=90, last_delta=9, count=0)
+    section = b"".join(records)
+    codecs = [
+        batch(_compress(name, section), base_offset=10, last_delta=4, count=3, attributes=codec)
+        for codec, name in enumerate(("gzip", "snappy", "lz4", "zstd"), 1)
+    ]
+    transactions = b"".join(
+        batch(
+            [record(0, b"%d" % base)],
+            base_offset=base,
+            attributes=TRANSACTIONAL,
+            producer_id=producer,
+            producer_epoch=0,
+        )
+        if kind is None
+        else control_batch(base, producer, kind)
+        for base, producer, kind in (
+            (0, 1, None),
+            (1, 2, None),
+            (2, 1, ABORT),
+            (3, 2, COMMIT),
+            (4, 1, None),
+            (5, 1, COMMIT),
+        )
+    )
+    golden = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin"))]
+    found = [_head() + log for log in (plain, plain + many + empty, appended, *codecs, *golden)]
+    found += [_head(flags=8 | 1, aborted=1, rows=1) + transactions, _head(flags=8 | 1) + transactions]
+    found += [_head(flags=8 | 4, at=1, length=5, rows=1, size=1) + plain + many, _head(column_bits=63) + plain + many]
+    found += [_head(flags=2 | 8, column_bits=64, rows=3) + plain + many[:-5], _head(column_bits=31, rows=0) + plain]
+    return [one for one in found if len(one) - HEAD_BYTES < 4096]
+
+
+def _compress(codec: str, data: bytes) -> bytes:
+    made = {
+        "gzip": lambda: gzip.compress(data, mtime=0),
+        "snappy": lambda: bytes(cramjam.snappy.compress_raw(data)),
+        "lz4": lambda: bytes(cramjam.lz4.compress(data)),
+        "zstd": lambda: bytes(cramjam.zstd.compress(data)),
+    }
+    return made[codec]()
+
+
+def _compressed(codec: str) -> list[bytes]:
+    whole, half, empty = _compress(codec, _TEXT), _compress(codec, _TEXT[:200]), _compress(codec, b"")
+    found = [whole, half + whole, empty, _compress(codec, bytes(60_000))]
+    if codec == "snappy":
+        # The framing of snappy-java, one block and several, and framed streams one behind the other.
+        found += [_xerial(whole), _xerial(half, whole), _xerial(half) + _xerial(whole), _xerial()]
+    if codec in {"lz4", "zstd"}:
+        skippable = struct.pack("<II", 0x184D2A50, 3) + b"abc"
+        found += [bytes(pa.compress(_TEXT, codec, asbytes=True)), skippable + whole, whole + skippable]
+    if codec == "zstd":
+        found.append(_streamed_zstd())
+    return found
+
+
+def _xerial(*blocks: bytes) -> bytes:
+    framed = b"".join(struct.pack(">I", len(block)) + block for block in blocks)
+    return b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + framed
+
+
+def _streamed_zstd() -> bytes:
+    """Give a frame without a content size, as a streaming writer does."""
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(_TEXT)
+    return bytes(sink.getvalue())
+
+
+def _rows() -> list[bytes]:
+    row = b"\x10\x03key\x05value\x01h\x02hv" + bytes(4)
+    null_row, long_row = b"\x4b", b"\x04\x02kk\x20" + b"x" * 288 + bytes(8)
+    found = []
+    for codec in range(5):
+        for kind in range(5):
+            head = struct.pack(">BHBBBBBBBHBH", codec, 9000, kind, 3, kind, 4 - kind, kind, 1, kind & 1, 7, 1, 9)
+            found.append(head + row * 3 + null_row + long_row + row)
+    return found
