@@ -92,6 +92,21 @@ def test_output_beyond_the_bound_is_refused_and_the_bound_itself_is_not(name: st
         decode(log, start_offset=0, max_decompressed_bytes=len(SECTION) - 1)
 
 
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_a_cut_off_compressed_batch_is_left_out_and_a_complete_bad_one_is_not(codec: int) -> None:
+    data = next(written for number, written in WRITTEN.values() if number == codec)
+    whole_batch = batch(data, count=len(VALUES), attributes=codec)
+    behind = batch(data, count=len(VALUES), attributes=codec, base_offset=len(VALUES))
+    for cut in (1, 16, 17, 60, 61, len(behind) // 2, len(behind) - 1):
+        decoded = decode(whole_batch + behind[:cut], start_offset=0, columns=["offset"])
+        assert (decoded.batch.num_rows, decoded.next_offset) == (len(VALUES), len(VALUES))
+    with pytest.raises(CorruptRecordsError, match="NO_COMPLETE_RECORD_BATCH"):
+        decode(whole_batch[:-1], start_offset=0)
+    bad = batch(data[:-1], count=len(VALUES), attributes=codec, base_offset=len(VALUES))
+    with pytest.raises(CorruptRecordsError, match=f"base offset {len(VALUES)}"):
+        decode(whole_batch + bad, start_offset=0)
+
+
 BOMB_BYTES = 64 << 20
 BOMBS = {
     "gzip": (GZIP, gzip.compress(bytes(BOMB_BYTES))),

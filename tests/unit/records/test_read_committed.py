@@ -46,6 +46,12 @@ def test_entries_beyond_the_fetched_bytes_hide_nothing() -> None:
     assert committed(in_transaction(0, 1) + control_batch(2, 1, COMMIT), [(1, 50), (2, 60)]) == [0, 1]
 
 
+@pytest.mark.parametrize(("first", "hidden"), [(0, True), (2, True), (3, True), (4, False)])
+def test_a_transaction_is_active_from_the_batch_that_reaches_its_first_offset(first: int, hidden: bool) -> None:
+    log = in_transaction(0, 1, 4) + in_transaction(4, 1) + control_batch(6, 1)
+    assert committed(log, [(1, first)]) == ([] if hidden else [0, 1, 2, 3])
+
+
 def test_a_marker_of_an_empty_transaction_without_an_entry_changes_nothing() -> None:
     log = control_batch(0, 1) + in_transaction(1, 1) + control_batch(3, 1, COMMIT)
     assert committed(log, []) == [1, 2]
