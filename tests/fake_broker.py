@@ -14,7 +14,14 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
@@ -27,6 +34,7 @@ REQUESTS = {
     for cls in (
         FetchRequest,
         ListOffsetsRequest,
+        OffsetForLeaderEpochRequest,
         ApiVersionsRequest,
         MetadataRequest,
         SaslHandshakeRequest,
@@ -329,6 +337,94 @@ class LogScript:
         found = [data for _, end, data in self.batches if end > offset][: self.per_answer]
         end = self.batches[-1][1] if self.batches else 0
         return FetchScript(b"".join(found), high_watermark=end, last_stable_offset=end)(request)
+
+
+@dataclass
+class BrokerLog:
+    """Answers fetches of any number of partitions, as a broker does that keeps to the limits of a request.
+
+    Partitions are filled in the order asked. The first one that has records gets a whole batch whatever the limits;
+    the others get what fits, the last batch cut off, and nothing where not one whole batch fits.
+
+    Attributes:
+        batches: (base offset, next base offset, bytes) ascending, by topic and partition.
+        visible: the high watermark and last stable offset, where it is not the end of the log.
+        errors: the code, leader and leader epoch that a partition is refused with.
+        nodes: addresses that come with an answer with errors.
+    """
+
+    batches: dict[tuple[str, int], list[tuple[int, int, bytes]]]
+    topic_ids: dict[str, uuid.UUID]
+    visible: dict[tuple[str, int], int] = field(default_factory=dict)
+    errors: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
+    nodes: list[tuple[int, str, int]] = field(default_factory=list)
+
+    def __call__(self, request: Any) -> Any:
+        topic_class = FetchResponse.FetchableTopicResponse
+        names = {topic_id: name for name, topic_id in self.topic_ids.items()}
+        left, first, responses = request.max_bytes, True, []
+        for topic in request.topics:
+            name, partitions = topic.topic or names[topic.topic_id], []
+            for asked in topic.partitions:
+                log = self.batches[name, asked.partition]
+                end = self.visible.get((name, asked.partition), log[-1][1] if log else 0)
+                code, leader_id, leader_epoch = self.errors.get((name, asked.partition), (0, -1, -1))
+                found = [data for _, stop, data in log if asked.fetch_offset < stop <= end]
+                records = b"" if code else b"".join(found)[: max(0, min(left, asked.partition_max_bytes))]
+                if not code and found and len(records) < len(found[0]):
+                    records = found[0] if first else b""
+                first = first and not records
+                left -= len(records)
+                entry = topic_class.PartitionData(
+                    partition_index=asked.partition,
+                    error_code=code,
+                    high_watermark=end,
+                    last_stable_offset=end,
+                    log_start_offset=0,
+                    aborted_transactions=[],
+                    preferred_read_replica=-1,
+                    records=records,
+                )
+                if code:
+                    entry.current_leader = topic_class.PartitionData.LeaderIdAndEpoch(
+                        leader_id=leader_id, leader_epoch=leader_epoch
+                    )
+                partitions.append(entry)
+            responses.append(topic_class(topic=name, topic_id=topic.topic_id, partitions=partitions))
+        response = FetchResponse(throttle_time_ms=0, error_code=0, session_id=0, responses=responses)
+        if self.nodes:
+            response.node_endpoints = [
+                FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=None)
+                for node_id, host, port in self.nodes
+            ]
+        return response
+
+
+def epoch_end(end_offset: int, leader_epoch: int = 0, error_code: int = 0) -> Callable[[Any], Any]:
+    """Give a script that answers every partition of an OffsetForLeaderEpoch request the same."""
+
+    def answer(request: Any) -> Any:
+        topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+        return OffsetForLeaderEpochResponse(
+            throttle_time_ms=0,
+            topics=[
+                topic_class(
+                    topic=topic.topic,
+                    partitions=[
+                        topic_class.EpochEndOffset(
+                            error_code=error_code,
+                            partition=partition.partition,
+                            leader_epoch=leader_epoch,
+                            end_offset=end_offset,
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ],
+        )
+
+    return answer
 
 
 def batches_of(count: int, records_each: int = 10) -> list[tuple[int, int, bytes]]:

@@ -18,7 +18,7 @@ from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
 from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
 from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead
-from pyspark_kafka.client.protocol import ErrorCode
+from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.retry import Action
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest
@@ -267,17 +267,24 @@ class MultiPartitionFetcher:
 
     def _look_up(self, unknown: Sequence[PartitionRead], progress: Deadline) -> None:
         budget = progress.within(self._client.options.api_timeout_ms)
-        topic_partitions = [read.topic_partition for read in unknown]
         try:
-            if len(unknown) == len(self._active):
-                self._client.leaders(topic_partitions, budget)
+            if len(self._active) == 1:
+                self._client.leaders([read.topic_partition for read in unknown], budget)
                 return
-            # Others can be read meanwhile, so elections are not waited for.
-            self._client.metadata({topic_partition.topic for topic_partition in topic_partitions}, budget)
+            found = self._client.metadata({read.topic_partition.topic for read in unknown}, budget)
+            missing = [read.topic_partition for read in unknown if found.partition(read.topic_partition) is None]
+            if missing:
+                # Made a moment ago, or not there: that is found out with patience, and said.
+                self._client.leaders(missing, budget)
         except ConnectorError as error:
             self._recover([(read, error) for read in unknown], progress)
-        else:
-            self._postpone([read for read in unknown if self._client.known_leader(read.topic_partition) is None])
+            return
+        # Others can be read meanwhile, so elections are not waited for.
+        leaderless = [read for read in unknown if self._client.known_leader(read.topic_partition) is None]
+        if leaderless:
+            what = f"{leaderless[0].topic_partition} has no leader"
+            self._last_error = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, what)
+            self._postpone(leaderless)
 
     def _confirm_epochs(
         self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata], progress: Deadline

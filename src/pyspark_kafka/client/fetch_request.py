@@ -5,6 +5,7 @@ Layer: client.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -27,6 +28,8 @@ _SMALLEST_ASK = 16 << 10
 _FIRST_ASK = 256 << 10
 # What a record is taken for before any was seen.
 _ASSUMED_RECORD_BYTES = 512
+# Batches differ a little in size, and one that is cut off at its end has to be fetched again.
+_MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class RecordSizes:
 
 
 class AskSize:
-    """Chooses the bytes to ask for of one range, so that its end is not overshot by more than a batch and a little.
+    """Chooses the bytes to ask for of one range, so that its end is overshot by little more than a batch.
 
     Asking too little costs a round trip, never progress: the first batch of an answer comes whole. So it begins with
     little where nothing is known of the topic, and then follows what records take.
@@ -154,12 +157,15 @@ class AskSize:
             offsets_left: from the position to the end of the range.
             share: what this range may take of an answer for many; None for all that the options allow.
         """
-        size = self._seen or self._known.get(self._topic)
-        if size is None:
-            expected = min(float(_FIRST_ASK), offsets_left * _ASSUMED_RECORD_BYTES)
+        if self._seen is not None:
+            # The position is where a batch begins. Only whole batches are of use, and the first comes by itself.
+            batches = math.ceil(offsets_left * self._seen.bytes_per_offset / self._seen.batch_bytes)
+            expected = batches * self._seen.batch_bytes * _MARGIN if batches > 1 else 1.0
+        elif (size := self._known.get(self._topic)) is not None:
+            # The range may begin and end in the middle of a batch: half of one each.
+            expected = offsets_left * size.bytes_per_offset * _MARGIN + size.batch_bytes
         else:
-            # A tenth more, for records differ in size; and the batch that holds the last record may go on behind it.
-            expected = offsets_left * size.bytes_per_offset * 1.1 + size.batch_bytes
+            expected = min(float(_FIRST_ASK), offsets_left * _ASSUMED_RECORD_BYTES)
         most = self._largest if share is None else min(self._largest, share)
         return max(self._floor, int(min(float(most), expected)))
 

@@ -4,6 +4,7 @@ No I/O and no options: what brokers say and what users want comes in as plain ma
 """
 
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
+from pyspark_kafka.planning.packing import pack_ranges
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
 from pyspark_kafka.planning.resolve import resolve_offsets
@@ -13,6 +14,7 @@ __all__ = [
     "DataLossKind",
     "Plan",
     "data_loss_error",
+    "pack_ranges",
     "plan_ranges",
     "rate_limit",
     "resolve_offsets",

@@ -67,8 +67,9 @@ class KafkaPartitionReader(PartitionReader):
     """Gives the visible records of ranges `[start_offset, end_offset)` as Arrow batches.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
-    come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range is done when
-    its *position* reaches the end: markers, aborted records and compaction holes take offsets and give no rows.
+    come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range
+    is done when its *position* reaches the end: markers, aborted records and compaction holes take offsets and give
+    no rows.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 

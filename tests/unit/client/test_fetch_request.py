@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from pyspark_kafka.client.fetch_request import (
     AskSize,
     FetchPosition,
@@ -72,9 +74,15 @@ def test_the_share_of_a_range_among_many_is_the_most_that_is_asked_for() -> None
     assert seen(AskSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000, 70_000) == 70_000
 
 
-def test_the_end_of_a_range_is_overshot_by_a_tenth_and_a_batch() -> None:
+@pytest.mark.parametrize(("offsets_left", "batches"), [(101, 3), (150, 3), (151, 4), (200, 4)])
+def test_the_end_of_a_range_is_overshot_by_the_rest_of_a_batch_and_a_twentieth(offsets_left: int, batches: int) -> None:
     # 1,000 bytes an offset, 50,000 a batch.
-    assert seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20).next_bytes(200) == 220_000 + 50_000
+    size = seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20)
+    assert size.next_bytes(offsets_left) == batches * 52_500
+
+
+def test_the_last_batch_is_asked_for_with_the_least_for_it_comes_whole() -> None:
+    assert seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20).next_bytes(50) == 16 << 10
 
 
 def test_a_short_range_asks_for_one_default_batch_at_least() -> None:
@@ -85,7 +93,7 @@ def test_a_short_range_asks_for_one_default_batch_at_least() -> None:
 def test_what_one_range_saw_is_known_to_the_next_of_the_topic_and_to_no_other() -> None:
     known = RecordSizes()
     seen(AskSize(FetchOptions(), "t", known), 100_000, 100, 10)
-    assert AskSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_100_000 + 10_000
+    assert AskSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_050_000 + 10_000
     assert AskSize(FetchOptions(), "u", known).next_bytes(1_000) == 256 << 10
 
 

@@ -1,0 +1,55 @@
+"""Ranges to tasks: every range in one task, in order, within the bounds, the same every time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.planning import pack_ranges
+
+
+def ranges_of(*sizes: int) -> list[OffsetRange]:
+    return [OffsetRange(TopicPartition("t", number), 100, 100 + size) for number, size in enumerate(sizes)]
+
+
+def sizes_of(tasks: tuple[tuple[OffsetRange, ...], ...]) -> list[list[int]]:
+    return [[offset_range.size for offset_range in task] for task in tasks]
+
+
+def test_a_range_is_a_task_unless_told_otherwise() -> None:
+    assert sizes_of(pack_ranges(ranges_of(1, 1, 5, 1))) == [[1], [1], [5], [1]]
+
+
+@pytest.mark.parametrize(
+    ("most_ranges", "most_offsets", "expected"),
+    [
+        (3, 100, [[1, 2, 3], [4, 50, 6], [7]]),
+        (10, 10, [[1, 2, 3, 4], [50], [6], [7]]),
+        (10, 1_000, [[1, 2, 3, 4, 50, 6, 7]]),
+        (10, 0, [[1], [2], [3], [4], [50], [6], [7]]),
+    ],
+)
+def test_small_ranges_share_a_task_within_both_bounds(
+    most_ranges: int, most_offsets: int, expected: list[list[int]]
+) -> None:
+    tasks = pack_ranges(ranges_of(1, 2, 3, 4, 50, 6, 7), most_ranges=most_ranges, most_offsets=most_offsets)
+    assert sizes_of(tasks) == expected
+
+
+def test_ranges_of_one_partition_never_share_a_task() -> None:
+    partition = TopicPartition("t", 0)
+    splits = [OffsetRange(partition, start, start + 1) for start in range(3)]
+    assert pack_ranges(splits, most_ranges=10, most_offsets=10) == tuple((split,) for split in splits)
+
+
+@given(st.lists(st.integers(1, 100)), st.integers(1, 5), st.integers(0, 150))
+def test_nothing_is_lost_and_the_bounds_hold(sizes: list[int], most_ranges: int, most_offsets: int) -> None:
+    ranges = ranges_of(*sizes)
+    tasks = pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets)
+    assert [offset_range for task in tasks for offset_range in task] == ranges
+    for task in tasks:
+        assert 1 <= len(task) <= most_ranges
+        assert len(task) == 1 or sum(offset_range.size for offset_range in task) <= most_offsets
+    assert pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets) == tasks
