@@ -193,6 +193,8 @@ class FakeCluster:
                     "ApiVersionsRequest": self._api_versions,
                     "MetadataRequest": self.metadata,
                     "ListOffsetsRequest": self.list_offsets,
+                    # Unless a test says otherwise, leaders cannot tell.
+                    "OffsetForLeaderEpochRequest": epoch_end(-1, -1),
                 }[name]
         # Classes are answers, too: Close and Silence may be given without parentheses.
         if isinstance(script, type):
