@@ -59,6 +59,16 @@ ISOLATION = {
 }
 
 FETCHING = {
+    "leader hints and node endpoints": [
+        "test_a_leader_hint_is_followed_without_asking_for_metadata",
+        "test_an_address_in_a_hint_is_used_for_a_broker_that_was_not_known",
+        "test_a_hint_that_is_old_or_cannot_be_followed_leads_to_metadata",
+    ],
+    "truncation: OffsetForLeaderEpoch after a change of leader": [
+        "test_a_new_leader_is_asked_whether_it_has_what_was_read_before_it_is_read_from",
+        "test_a_log_that_was_cut_below_the_position_is_data_loss_that_names_what_is_gone",
+        "test_a_leader_that_cannot_tell_or_has_just_the_position_is_read_from",
+    ],
     "sessionless": [
         "test_a_request_is_sessionless_and_carries_isolation_epoch_and_rack",
         "test_requests_carry_topic_id_and_leader_epoch_and_no_session",

@@ -6,6 +6,7 @@ partition (fetch_state), decoding records, what is done about lost data. Layer: 
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import deque
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options.connection import FetchOptions
 
+_log = logging.getLogger(__name__)
 _Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")
 
 # The least that each of many partitions may take of an answer; with less, most of the work would be per batch.
@@ -451,8 +453,13 @@ class MultiPartitionFetcher:
         for entry in answer.partitions:
             name = entry.topic if entry.topic_id is None else entry.topic_id
             read = None if name is None else asked.by_name.get((name, entry.partition))
-            if read is None or read not in unanswered:
-                # Not asked for, or answered twice: the first answer counts.
+            if read is None:
+                # R15
+                text = "Broker %d answered a fetch with partition %d of topic %s, which was not asked for: ignored."
+                _log.warning(text, lane.broker_id, entry.partition, name)
+                continue
+            if read not in unanswered:
+                # Answered twice: the first answer counts (R14).
                 continue
             del unanswered[read]
             if entry.error_code != ErrorCode.NONE:

@@ -420,7 +420,9 @@ def test_r14_a_partition_or_topic_listed_twice_is_processed_once(cluster: FakeCl
 
 
 @pytest.mark.parametrize("version", [12, 17])
-def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored(version: int) -> None:
+def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
+    version: int, caplog: pytest.LogCaptureFixture
+) -> None:
     batches = batches_of(2)
 
     def with_foreign(request: Any) -> Any:
@@ -435,6 +437,10 @@ def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored(version: int
         cluster.add_topic("t")
         cluster.script(FetchRequest, with_foreign)
         assert Reading(cluster).values(0, 20) == list(range(20))
+    text = caplog.text
+    assert "with partition 0 of topic " in text
+    assert "with partition 7 of topic " in text
+    assert "which was not asked for: ignored" in text
 
 
 def test_an_answer_of_nothing_that_was_asked_for_is_asked_again(cluster: FakeCluster) -> None:
