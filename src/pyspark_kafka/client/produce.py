@@ -45,7 +45,7 @@ BUFFER_BYTES = 32 * MIB
 # While another request is under way, fewer bytes than this wait for company: small batches share a request.
 _WORTH_A_REQUEST_BYTES = 256 * 1024
 # How long a topic that was never seen is looked up: one made a moment ago is known to all brokers after some seconds.
-_UNKNOWN_TOPIC_MS = 15_000
+TOPIC_TIMEOUT_MS = 15_000
 # With several brokers to hear, one is listened to for so long at a time.
 _LISTEN_SLICE_S = 0.002
 
@@ -99,6 +99,7 @@ class IdempotentProducer:
         client: the cluster; not used by anyone else meanwhile.
         producer: acknowledgements, sizes, times.
         buffer_bytes: the most bytes that wait for their acknowledgement.
+        topic_timeout_ms: how long a topic that is not there yet is waited for.
         clock: monotonic seconds; tests give their own.
         sleep: waits so many seconds; tests give their own.
 
@@ -115,6 +116,7 @@ class IdempotentProducer:
         producer: ProducerOptions,
         *,
         buffer_bytes: int = BUFFER_BYTES,
+        topic_timeout_ms: int = TOPIC_TIMEOUT_MS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -133,7 +135,7 @@ class IdempotentProducer:
         self._lanes: dict[int, _Lane] = {}
         self._metadata_backoff = client.backoff()
         self._leaders = PartitionLeaders(client, clock)
-        self._unknown_topic_ms = min(_UNKNOWN_TOPIC_MS, producer.delivery_timeout_ms)
+        self._unknown_topic_ms = min(topic_timeout_ms, producer.delivery_timeout_ms)
         # Why, and at which broker, a partition's last attempt failed.
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
         self._error: BaseException | None = None
@@ -156,7 +158,7 @@ class IdempotentProducer:
     def partition_count(self, topic: str) -> int:
         """Give how many partitions a topic has; asked once and kept for the life of this producer.
 
-        A topic that is not there yet is waited for, at most 15 s.
+        A topic that is not there yet is waited for, at most `topic_timeout_ms`.
 
         Raises:
             DeliveryError: there is no such topic.

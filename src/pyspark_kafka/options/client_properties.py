@@ -396,10 +396,10 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         ),
         (
             "kafka.max.block.ms",
-            "The longest wait for the metadata of a topic that is written to.",
+            "How long a topic that is written to and does not exist is waited for.",
             _LONG_MS,
             _NUMBER,
-            60_000,
+            15_000,
             "",
             "ms",
         ),

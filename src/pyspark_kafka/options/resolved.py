@@ -101,7 +101,7 @@ class WriteOptions:
 
     Attributes:
         topic: the topic of every row, before any `topic` column; None: each row names its own.
-        max_block_ms: how long a task waits for metadata of its topics (`kafka.max.block.ms`).
+        max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
         buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
         notes: sentences for the user's log, once a query: what was accepted and has no effect.
     """
@@ -109,6 +109,6 @@ class WriteOptions:
     connection: ConnectionOptions
     topic: str | None = None
     producer: ProducerOptions = field(default_factory=ProducerOptions)
-    max_block_ms: int = 60_000
+    max_block_ms: int = 15_000
     buffer_bytes: int = 32 * 1024 * 1024
     notes: tuple[str, ...] = ()

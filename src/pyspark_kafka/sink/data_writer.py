@@ -104,7 +104,12 @@ class KafkaDataWriter(DataWriter):
     def _open_producer(self) -> IdempotentProducer:
         if self._producer is None:
             client = self._resources.enter_context(borrow_client(self._options.connection))
-            self._producer = IdempotentProducer(client, self._options.producer, buffer_bytes=self._options.buffer_bytes)
+            self._producer = IdempotentProducer(
+                client,
+                self._options.producer,
+                buffer_bytes=self._options.buffer_bytes,
+                topic_timeout_ms=self._options.max_block_ms,
+            )
             self._resources.callback(self._producer.close)
         return self._producer
 

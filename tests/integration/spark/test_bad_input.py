@@ -65,8 +65,9 @@ def test_an_unreachable_broker_is_named_within_30_seconds(spark: SparkSession, c
 def test_an_unreachable_broker_fails_a_write_too(spark: SparkSession, closed_port: int) -> None:
     rows = spark.createDataFrame([("v",)], "value string")
     began = time.monotonic()
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=f"127.0.0.1:{closed_port}", topic="t"))
-    assert time.monotonic() - began < 30
+    options = {"topic": "t", "kafka.default.api.timeout.ms": "4000"}
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=f"127.0.0.1:{closed_port}", **options))
+    assert time.monotonic() - began < 15
     assert f"127.0.0.1:{closed_port}" in text
     assert "kafka.bootstrap.servers" in text
 
@@ -80,7 +81,10 @@ def test_an_unknown_topic_is_named(spark: SparkSession, bootstrap_servers: str) 
 
 def test_an_unknown_topic_is_named_by_a_write(spark: SparkSession, bootstrap_servers: str) -> None:
     rows = spark.createDataFrame([("v",)], "value string")
-    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, topic="no-such-target"))
+    options = {"topic": "no-such-target", "kafka.max.block.ms": "2000"}
+    began = time.monotonic()
+    text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, **options))
+    assert time.monotonic() - began < 12
     assert "no-such-target" in text
     assert "Hint:" in text
 

@@ -78,8 +78,8 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
         finally:
             fake.events.append("give back")
 
-    def build(_client: object, _options: ProducerOptions, *, buffer_bytes: int) -> FakeProducer:
-        assert buffer_bytes == 32 * MIB
+    def build(_client: object, _options: ProducerOptions, *, buffer_bytes: int, topic_timeout_ms: int) -> FakeProducer:
+        assert (buffer_bytes, topic_timeout_ms) == (32 * MIB, 15_000)
         return fake
 
     monkeypatch.setattr(data_writer, "borrow_client", borrow)
