@@ -276,7 +276,7 @@ def _compress_xerial(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def translate(error: CodecError, base_offset: int, max_bytes: int) -> CorruptRecordsError:
+def translate(error: CodecError, base_offset: int, max_bytes: int, position: int) -> CorruptRecordsError:
     """Build the error for the caller of the codec, naming the batch."""
     if error.too_large:
         return CorruptRecordsError(
@@ -284,11 +284,11 @@ def translate(error: CodecError, base_offset: int, max_bytes: int) -> CorruptRec
             "Nothing of this batch was emitted.",
             condition="DECOMPRESSED_TOO_LARGE",
             hint="Raise maxDecompressedBatchBytes if such large batches are expected.",
-            facts={"base_offset": base_offset, "max_decompressed_bytes": max_bytes},
+            facts={"base_offset": base_offset, "max_decompressed_bytes": max_bytes, "position": position},
         )
     return CorruptRecordsError(
         f"the record batch with base offset {base_offset} is corrupt: {error}. Nothing of this batch was emitted.",
         condition="CORRUPT_RECORDS",
         hint="Its checksum is right, so it was written like this: find out which producer wrote it.",
-        facts={"base_offset": base_offset},
+        facts={"base_offset": base_offset, "position": position},
     )

@@ -259,7 +259,7 @@ class _Decoding:
             try:
                 source = self._decompressor.decompress(codec, source[start:end])
             except CodecError as error:
-                raise translate(error, base, self._max_decompressed_bytes) from error
+                raise translate(error, base, self._max_decompressed_bytes, header.start) from error
             start, end = 0, len(source)
         if source is not self._source:
             self._reader.set_source(source, len(source))

@@ -216,3 +216,16 @@ def test_snappy_blocks_without_content_take_no_memory_each() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_error_says_where_its_batch_begins_so_that_what_lies_before_can_be_had(name: str) -> None:
+    codec, data = WRITTEN[name]
+    good = batch(data, count=len(VALUES), attributes=codec)
+    broken = batch(data[:-1], base_offset=len(VALUES), count=len(VALUES), attributes=codec)
+    with pytest.raises(CorruptRecordsError) as damaged:
+        decode(good + broken, start_offset=0)
+    assert damaged.value.facts["position"] == str(len(good))
+    with pytest.raises(CorruptRecordsError) as large:
+        decode(good, start_offset=0, max_decompressed_bytes=len(SECTION) - 1)
+    assert large.value.facts["position"] == "0"
