@@ -10,15 +10,14 @@ import logging
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.client.connection import wait_readable
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
+from pyspark_kafka.client.fetch_lanes import Asked, Lane, wait_for_answer
 from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
-from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead
+from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead, no_progress, order_next
 from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.retry import Action
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
@@ -27,7 +26,6 @@ from pyspark_kafka.offsets import Earliest, Latest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
-    from uuid import UUID
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.connection import Connection
@@ -41,31 +39,6 @@ _Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")
 
 # The least that each of many partitions may take of an answer; with less, most of the work would be per batch.
 _SMALLEST_SHARE = 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request on its way: what it asks for, in its order, and by both names that an answer may use."""
-
-    reads: tuple[PartitionRead, ...]
-    by_name: dict[tuple[str | UUID, int], PartitionRead]
-    at: float
-
-
-@dataclass(slots=True)
-class _Lane:
-    """What goes to one broker.
-
-    Attributes:
-        not_before: the broker wants to hear nothing of us until then.
-        deadline: of the answer, since the caller came for it.
-    """
-
-    broker_id: int
-    connection: Connection | None = None
-    asked: _Asked | None = None
-    not_before: float = 0.0
-    deadline: Deadline | None = None
 
 
 class MultiPartitionFetcher:
@@ -127,7 +100,7 @@ class MultiPartitionFetcher:
         # What is not done, in the order of the next request.
         self._active = [read for read in self._reads.values() if not read.done]
         self._most_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.buffer_bytes // 2))
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._ready: deque[tuple[PartitionRead, FetchedRecords]] = deque()
         self._failures: deque[tuple[PartitionRead, ConnectorError]] = deque()
         # The read last given and what of it decoding is compared with; not its records, which would stay in memory.
@@ -161,7 +134,7 @@ class MultiPartitionFetcher:
         self._ready.clear()
         for lane in self._lanes.values():
             lane.asked = None
-            self._give_back(lane)
+            lane.give_back(self._client)
 
     def advance(self, next_offset: int) -> None:
         """Compare the position that decoding (checksums verified) found with the one of the headers.
@@ -242,7 +215,7 @@ class MultiPartitionFetcher:
             try:
                 self._send(lane, reads, leaders, progress)
             except ConnectorError as error:
-                self._drop(lane)
+                lane.drop()
                 self._recover([(read, error) for read in reads], progress)
 
     def _send_ahead(self, progress: Deadline) -> None:
@@ -261,7 +234,7 @@ class MultiPartitionFetcher:
                 self._send(lane, reads, leaders, progress)
             except ConnectorError:
                 # The next turn sends again, and reports if that fails too.
-                self._drop(lane)
+                lane.drop()
 
     def _known_leaders(self, reads: Sequence[PartitionRead]) -> dict[TopicPartition, PartitionMetadata]:
         known = ((read.topic_partition, self._client.known_leader(read.topic_partition)) for read in reads)
@@ -292,25 +265,26 @@ class MultiPartitionFetcher:
         self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata], progress: Deadline
     ) -> None:
         """Where a leader has changed, ask the new one whether it has what was read; drop failures from `leaders`."""
-        by_leader: dict[int, list[tuple[PartitionRead, EpochQuestion]]] = {}
+        by_leader: dict[int, dict[TopicPartition, EpochQuestion]] = {}
         for read in waiting:
             leader = leaders.get(read.topic_partition)
             epoch = None if leader is None else read.unconfirmed_epoch(leader.leader_epoch)
             if leader is not None and epoch is not None:
                 question = EpochQuestion(read.topic_partition, leader.leader_epoch, epoch)
-                by_leader.setdefault(leader.leader_id, []).append((read, question))
-        for leader_id, asked in by_leader.items():
-            budget = progress.within(self._client.options.request_timeout_ms)
+                by_leader.setdefault(leader.leader_id, {})[read.topic_partition] = question
+        for leader_id, questions in by_leader.items():
+            reads = [self._reads[topic_partition] for topic_partition in questions]
             failed: list[tuple[PartitionRead, ConnectorError]] = []
             try:
-                ends = epoch_ends(self._client, leader_id, [question for _, question in asked], budget)
+                budget = progress.within(self._client.options.request_timeout_ms)
+                ends = epoch_ends(self._client, leader_id, questions.values(), budget)
             except ConnectorError as error:
-                failed = [(read, error) for read, _ in asked]
+                failed = [(read, error) for read in reads]
             else:
-                for read, question in asked:
+                for read in reads:
                     end = ends[read.topic_partition]
                     if end.error_code == ErrorCode.NONE:
-                        read.confirm(question.current_epoch, end.end_offset)
+                        read.confirm(leaders[read.topic_partition].leader_epoch, end.end_offset)
                     else:
                         failed.append((read, read.refused(end.error_code)))
             for read, _ in failed:
@@ -319,7 +293,7 @@ class MultiPartitionFetcher:
 
     def _route(
         self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]
-    ) -> list[tuple[_Lane, list[PartitionRead]]]:
+    ) -> list[tuple[Lane, list[PartitionRead]]]:
         """Group by the broker to ask; those that wait for an answer or are throttled are left out."""
         by_broker: dict[int, list[PartitionRead]] = {}
         for read in waiting:
@@ -330,14 +304,14 @@ class MultiPartitionFetcher:
         now = self._clock()
         routed = []
         for broker_id, reads in by_broker.items():
-            lane = self._lanes.setdefault(broker_id, _Lane(broker_id))
+            lane = self._lanes.setdefault(broker_id, Lane(broker_id))
             if lane.asked is None and lane.not_before <= now:
                 routed.append((lane, reads))
         return routed
 
     def _send(
         self,
-        lane: _Lane,
+        lane: Lane,
         reads: Sequence[PartitionRead],
         leaders: dict[TopicPartition, PartitionMetadata],
         progress: Deadline,
@@ -345,7 +319,7 @@ class MultiPartitionFetcher:
         for read in reads:
             leader_id = leaders[read.topic_partition].leader_id
             read.check_topic(self._client.topic_id(read.topic_partition.topic), leader_id)
-        connection = self._connection(lane, progress)
+        connection = lane.connect(self._client, progress.within(self._client.options.api_timeout_ms))
         budget = max(1, self._fetch.buffer_bytes // 2)
         share = None if len(reads) == 1 else max(_SMALLEST_SHARE, budget // len(reads))
         # A request has one rack: partitions that must be read from their leaders cannot be mixed with others.
@@ -370,28 +344,15 @@ class MultiPartitionFetcher:
             rack=None if avoid_replicas else self._client.options.client_rack,
         )
         connection.send(request, max_version=max_version)
-        by_name: dict[tuple[str | UUID, int], PartitionRead] = {}
-        for read, position in zip(asked, positions, strict=True):
+        for read in asked:
             read.in_flight = True
             read.last_address = connection.address
-            partition = read.topic_partition.partition
-            by_name[read.topic_partition.topic, partition] = read
-            if position.topic_id is not None:
-                by_name[position.topic_id, partition] = read
-        lane.asked = _Asked(tuple(asked), by_name, self._clock())
+        lane.asked = Asked.of(asked, positions, self._clock())
         lane.deadline = None
-
-    def _connection(self, lane: _Lane, progress: Deadline) -> Connection:
-        if lane.connection is not None and lane.connection.idle_and_alive:
-            return lane.connection
-        self._give_back(lane)
-        opened = self._client.borrow(lane.broker_id, progress.within(self._client.options.api_timeout_ms))
-        lane.connection = opened
-        return opened
 
     # Receiving
 
-    def _wait(self, progress: Deadline) -> _Lane | None:
+    def _wait(self, progress: Deadline) -> Lane | None:
         """Wait for an answer, or until there is something to send; gives a lane to receive from."""
         flying = [lane for lane in self._lanes.values() if lane.asked is not None]
         wake_at = min((self._sendable_at(read) for read in self._active if not read.in_flight), default=math.inf)
@@ -400,20 +361,8 @@ class MultiPartitionFetcher:
                 progress.pause(max(0.0, wake_at - self._clock()))
             return None
         # A broker may sit on the request for max_wait_ms before it has to answer.
-        budget_ms = self._client.options.request_timeout_ms + self._fetch.max_wait_ms
-        for lane in flying:
-            lane.deadline = lane.deadline or progress.within(budget_ms)
-        if len(flying) == 1 and wake_at == math.inf:
-            return flying[0]
-        flying.sort(key=lambda lane: lane.asked.at if lane.asked else 0.0)
-        timeout_s = min(lane.deadline.remaining_s() for lane in flying if lane.deadline is not None)
-        timeout_s = min(timeout_s, max(0.0, wake_at - self._clock()))
-        readable = wait_readable([lane.connection for lane in flying if lane.connection is not None], timeout_s)
-        for lane in flying:
-            # Over time: receiving from it tells so.
-            if lane.connection in readable or (lane.deadline is not None and lane.deadline.expired):
-                return lane
-        return None
+        answer_ms = self._client.options.request_timeout_ms + self._fetch.max_wait_ms
+        return wait_for_answer(flying, progress, answer_ms, wake_at - self._clock())
 
     def _sendable_at(self, read: PartitionRead) -> float:
         lane = self._lanes.get(read.broker_id)
@@ -421,7 +370,7 @@ class MultiPartitionFetcher:
             return read.due_at
         return math.inf if lane.asked is not None else max(read.due_at, lane.not_before)
 
-    def _receive(self, lane: _Lane, progress: Deadline) -> bool:
+    def _receive(self, lane: Lane, progress: Deadline) -> bool:
         """Take the answer; give whether it has records."""
         asked, connection = lane.asked, lane.connection
         if asked is None or connection is None or lane.deadline is None:
@@ -434,7 +383,7 @@ class MultiPartitionFetcher:
             raw = connection.receive_raw(lane.deadline)
             answer = parse_fetch_response(raw.body, raw.api_version)
         except ConnectorError as error:
-            self._drop(lane)
+            lane.drop()
             self._recover([(read, error) for read in asked.reads], progress)
             return False
         self._take(lane, asked, answer)
@@ -442,7 +391,7 @@ class MultiPartitionFetcher:
             self._send_ahead(progress)
         return bool(self._ready)
 
-    def _take(self, lane: _Lane, asked: _Asked, answer: FetchAnswer) -> None:
+    def _take(self, lane: Lane, asked: Asked, answer: FetchAnswer) -> None:
         if answer.throttle_time_ms > 0:
             lane.not_before = self._clock() + answer.throttle_time_ms / 1000
         if answer.error_code != ErrorCode.NONE:
@@ -476,15 +425,7 @@ class MultiPartitionFetcher:
         # An empty answer before its time (min_bytes 0, or a server that does not wait) must not make a busy loop.
         if not fed and (self._clock() - asked.at) * 1000 < self._fetch.max_wait_ms / 2:
             self._postpone([*starved, *empty])
-        if len(self._active) == 1:
-            self._active = [read for read in self._active if not read.done]
-            return
-        # Who has records and got none comes first, who got some behind those that were not asked for, and who has
-        # nothing to give last: so the first place, which is promised a whole batch, goes round.
-        last = {*fed, *empty}
-        front = {*starved}
-        between = [read for read in self._active if read not in last and read not in front]
-        self._active = [read for read in (*starved, *between, *fed, *empty) if not read.done]
+        self._active = order_next(self._active, fed=fed, starved=starved, empty=empty)
 
     def _learned_leader(self, read: PartitionRead, entry: PartitionAnswer, answer: FetchAnswer) -> bool:
         if entry.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -531,7 +472,7 @@ class MultiPartitionFetcher:
     def _check_log(self, read: PartitionRead, error: BrokerError, progress: Deadline) -> None:
         for lane in self._lanes.values():
             if lane.asked is None:
-                self._give_back(lane)
+                lane.give_back(self._client)
         budget = progress.within(self._client.options.api_timeout_ms)
         topic_partition, level = read.topic_partition, self._fetch.isolation_level
         start = self._client.list_offsets({topic_partition: Earliest()}, level, budget)[topic_partition]
@@ -545,36 +486,6 @@ class MultiPartitionFetcher:
             for read in reads:
                 read.due_at = due_at
 
-    def _give_back(self, lane: _Lane) -> None:
-        connection, lane.connection = lane.connection, None
-        if connection is not None:
-            self._client.give_back(lane.broker_id, connection)
-
-    def _drop(self, lane: _Lane) -> None:
-        lane.asked = None
-        connection, lane.connection = lane.connection, None
-        if connection is not None:
-            connection.close()
-
     def _no_progress(self, progress: Deadline) -> DeadlineError:
         self.close()
-        read = self._active[0]
-        others = f" (and {len(self._active) - 1} other ranges)" if len(self._active) > 1 else ""
-        log, hint = read.describe_log()
-        last = f" Last failure: {self._last_error}" if self._last_error is not None else ""
-        return DeadlineError(
-            f"Reading {read.offset_range}{others}: no progress at offset {read.position} for "
-            f"{progress.timeout_ms:.0f} ms (kafkaConsumer.pollTimeoutMs), last asked "
-            f"{read.last_address or 'no broker'}; {log}. Records of the range before {read.position} were handed out, "
-            f"none from there on.{last}",
-            condition="FETCH_NO_PROGRESS",
-            hint=hint,
-            retriable=True,
-            facts={
-                "topic": read.topic_partition.topic,
-                "partition": read.topic_partition.partition,
-                "offset": read.position,
-                "broker": read.last_address,
-                "timeout_ms": f"{progress.timeout_ms:.0f}",
-            },
-        )
+        return no_progress(self._active, progress.timeout_ms, self._last_error)

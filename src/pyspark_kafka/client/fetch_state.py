@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.fetch_request import AskSize, FetchPosition
 from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.retry import Backoff, Decision, decide_fetch
-from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError
+from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from pyspark_kafka.client.fetch_request import RecordSizes
@@ -408,3 +408,44 @@ class PartitionRead:
             f"the log began at {start}, its high watermark was {high_watermark} and its last stable offset {stable}",
             "the end of the range may not be visible: an open transaction, or replicas that are behind.",
         )
+
+
+def order_next(
+    active: Sequence[PartitionRead],
+    *,
+    fed: Sequence[PartitionRead],
+    starved: Sequence[PartitionRead],
+    empty: Sequence[PartitionRead],
+) -> list[PartitionRead]:
+    """Give the order of the next request: brokers fill an answer in the order asked, until it is full.
+
+    Who has records and got none comes first; who got some comes behind those that were not asked for, and who has
+    nothing to give comes last. So the first place, which is promised a whole batch, goes round.
+    """
+    if len(active) > 1:
+        placed = {*fed, *starved, *empty}
+        active = [*starved, *(read for read in active if read not in placed), *fed, *empty]
+    return [read for read in active if not read.done]
+
+
+def no_progress(active: Sequence[PartitionRead], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
+    """Build the error for ranges none of which moved for the time; it is not raised here."""
+    read = active[0]
+    others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
+    log, hint = read.describe_log()
+    last = f" Last failure: {last_error}" if last_error is not None else ""
+    return DeadlineError(
+        f"Reading {read.offset_range}{others}: no progress at offset {read.position} for {timeout_ms:.0f} ms "
+        f"(kafkaConsumer.pollTimeoutMs), last asked {read.last_address or 'no broker'}; {log}. Records of the range "
+        f"before {read.position} were handed out, none from there on.{last}",
+        condition="FETCH_NO_PROGRESS",
+        hint=hint,
+        retriable=True,
+        facts={
+            "topic": read.topic_partition.topic,
+            "partition": read.topic_partition.partition,
+            "offset": read.position,
+            "broker": read.last_address,
+            "timeout_ms": f"{timeout_ms:.0f}",
+        },
+    )

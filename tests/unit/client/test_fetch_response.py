@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse
 
 from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
+from pyspark_kafka.client.metadata import BrokerNode
 from pyspark_kafka.errors import ProtocolError
 
 VERSIONS = range(OLDEST_VERSION, NEWEST_VERSION + 1)
@@ -80,6 +81,8 @@ def test_every_field_is_read_in_every_version(version: int) -> None:
     assert bytes(first.records) == b"\x00\x01\xff" * 50
     assert (second.partition, second.aborted_transactions, second.records.nbytes) == (4, (), 0)
     assert second.preferred_read_replica == -1
+    # Only from version 16 on.
+    assert answer.nodes == ((BrokerNode(7, "kafka-7", 9092),) if version >= 16 else ())
 
 
 def test_records_are_a_view_of_the_response() -> None:
