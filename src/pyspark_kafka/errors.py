@@ -107,6 +107,10 @@ class DataLossError(ConnectorError):
     """Records of a planned range are gone; sub-conditions mirror Spark's `KAFKA_DATA_LOSS` list."""
 
 
+class PlanningError(ConnectorError):
+    """A batch cannot be planned: what it is to read contradicts what the run began with, or what there is now."""
+
+
 class ProtocolError(ConnectorError):
     """Bytes or a reply that the Kafka protocol does not allow."""
 

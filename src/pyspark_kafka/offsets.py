@@ -1,15 +1,16 @@
 """Offsets of a Kafka source as values, and the only place that knows their JSON.
 
-`KafkaSourceOffset` is what goes into a checkpoint; the range limits (`Earliest`, `Latest`, `SpecificOffsets`) are what
-the options `startingOffsets` and `endingOffsets` say. The numbers -1 (latest) and -2 (earliest) exist only inside the
-codec below. Pure: no I/O, no option names. Layer: above model and errors.
+`KafkaSourceOffset` is what goes into a checkpoint; the range limits (`Earliest`, `Latest`, `SpecificOffsets`,
+`AtTimestamp`, `SpecificTimestamps`) are what the options say of where to start and to end. The numbers -1 (latest) and
+-2 (earliest) exist only inside the codec below. Pure: no I/O, no option names. Layer: above model and errors.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
@@ -26,6 +27,9 @@ _EARLIEST_NUMBER = -2
 _SHOWN = 200
 _EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2},"topicC":"earliest"}'
 _ASSIGN_EXAMPLE = '{"topicA":[0,1],"topicB":[2,4]}'
+_TIMESTAMP_EXAMPLE = '{"topicA":{"0":1767225600000,"1":"2026-01-01T00:00:00Z"},"topicB":{"0":"2 hours ago"}}'
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,37 @@ class SpecificOffsets:
         return hash((tuple(self.partitions.items()), tuple(self.topics.items())))
 
 
+@dataclass(frozen=True, slots=True)
+class SpecificTimestamps:
+    """A timestamp by partition (milliseconds since 1970-01-01 UTC): each starts or ends as with `AtTimestamp`."""
+
+    partitions: Mapping[TopicPartition, int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.partitions.items()))
+
+
 PartitionLimit: TypeAlias = int | Earliest | Latest
-OffsetRangeLimit: TypeAlias = Earliest | Latest | SpecificOffsets
+OffsetLimit: TypeAlias = Earliest | Latest | SpecificOffsets
+TimestampLimit: TypeAlias = AtTimestamp | SpecificTimestamps
+OffsetRangeLimit: TypeAlias = OffsetLimit | TimestampLimit
+
+
+def timestamp_text(timestamp_ms: int) -> str:
+    """Give a timestamp as ISO 8601 in UTC, for errors; beyond the year 9999 as its number.
+
+    Example:
+        >>> timestamp_text(1_767_225_600_007)
+        '2026-01-01T00:00:00.007Z'
+    """
+    try:
+        at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return f"{timestamp_ms} ms since 1970"
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +212,30 @@ def parse_specific_offsets(text: str) -> SpecificOffsets:
     return SpecificOffsets(partitions, topics)
 
 
+def parse_timestamps(text: str, read: Callable[[object], T]) -> dict[TopicPartition, T]:
+    """Parse the JSON of `startingOffsetsByTimestamp` / `endingOffsetsByTimestamp`, `{"topicA":{"0":1000}}`.
+
+    Args:
+        text: the JSON.
+        read: reads one time out of a JSON value; raises ValueError.
+
+    Raises:
+        ValueError: with a sentence that says what is wrong; it does not name the option.
+    """
+    try:
+        partitions: dict[TopicPartition, T] = {}
+        for topic_partition, value in _walk_partitions(_load_json(text), "times"):
+            try:
+                partitions[topic_partition] = read(value)
+            except ValueError as error:
+                raise ValueError(f"{topic_partition} {error}") from error
+        if not partitions:
+            raise ValueError("it names no partition")  # noqa: TRY301 - one report below
+    except ValueError as error:
+        raise ValueError(f"expected e.g. {_TIMESTAMP_EXAMPLE}, got {_shorten(text)}: {error}") from error
+    return partitions
+
+
 def parse_assignment(text: str) -> tuple[TopicPartition, ...]:
     """Parse the JSON of `assign`, `{"topicA":[0,1]}`, into sorted partitions.
 
@@ -231,7 +288,7 @@ def _option_offset(topic_partition: TopicPartition, value: object) -> PartitionL
     return value
 
 
-def _walk_partitions(nested: object) -> list[tuple[TopicPartition, Any]]:
+def _walk_partitions(nested: object, values: str = "offsets") -> list[tuple[TopicPartition, Any]]:
     """Flatten `{"topic": {"0": value}}`, checking every name and number on the way."""
     if not isinstance(nested, dict):
         raise ValueError("the outermost JSON value must be an object")  # noqa: TRY004 - a value, not a type, for users
@@ -239,7 +296,7 @@ def _walk_partitions(nested: object) -> list[tuple[TopicPartition, Any]]:
     for topic, by_partition in nested.items():
         _check_topic(topic)
         if not isinstance(by_partition, dict):
-            raise ValueError(f"topic '{topic}' must have an object of partition numbers and offsets")  # noqa: TRY004
+            raise ValueError(f"topic '{topic}' must have an object of partition numbers and {values}")  # noqa: TRY004
         found.extend((TopicPartition(topic, _partition_number(topic, key)), by_partition[key]) for key in by_partition)
     return found
 

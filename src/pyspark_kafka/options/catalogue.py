@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_kafka.options.client_properties import USED_PROPERTIES
 from pyspark_kafka.options.other_properties import OTHER_PROPERTIES
-from pyspark_kafka.options.spark_options import LATER_OPTIONS, SPARK_OPTIONS
+from pyspark_kafka.options.spark_options import SPARK_OPTIONS
 from pyspark_kafka.options.table import OptionTable
 
-OPTIONS = OptionTable((*SPARK_OPTIONS, *LATER_OPTIONS, *USED_PROPERTIES, *OTHER_PROPERTIES))
+OPTIONS = OptionTable((*SPARK_OPTIONS, *USED_PROPERTIES, *OTHER_PROPERTIES))

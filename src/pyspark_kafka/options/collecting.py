@@ -165,7 +165,10 @@ _SCOPE_HINTS = {
     ("topic", Scope.STREAM_READ): "To read topics, set subscribe.",
     ("subscribe", Scope.BATCH_WRITE): "To write to a topic, set topic.",
     ("subscribe", Scope.STREAM_WRITE): "To write to a topic, set topic.",
-    ("endingOffsets", Scope.STREAM_READ): "A stream has no end. Remove it, or read a batch with spark.read.",
+    **dict.fromkeys(
+        ((name, Scope.STREAM_READ) for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")),
+        "A stream has no end. Remove it, or read a batch with spark.read.",
+    ),
 }
 
 

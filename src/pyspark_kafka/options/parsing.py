@@ -5,62 +5,80 @@ All problems are found before any is reported, in one `OptionError`. Layer: opti
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options.collecting import Collector
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.options.range_limits import Edge, check_batch, check_names, resolve_edge
 from pyspark_kafka.options.resolved import BatchReadOptions, StreamReadOptions, Subscription, WriteOptions
 from pyspark_kafka.options.security import resolve_security
 from pyspark_kafka.options.table import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pyspark_kafka.model import TopicPartition
+    from collections.abc import Mapping
 
 _SERVERS = "kafka.bootstrap.servers"
 
 
-def parse_batch_read_options(raw: Mapping[str, Any]) -> BatchReadOptions:
+def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions:
     """Resolve the options of `spark.read`.
 
-    Runs on: driver; pure.
+    Runs on: driver; pure but for the clock.
 
     Args:
         raw: options as Spark hands them over, in any case of letters.
+        now_ms: what relative times are counted back from, milliseconds since 1970-01-01 UTC; None reads the clock.
 
     Raises:
         OptionError: with all problems at once.
     """
     options = Collector(raw, Scope.BATCH_READ)
-    starting: OffsetRangeLimit = options["startingOffsets"] or Earliest()
-    ending: OffsetRangeLimit = options["endingOffsets"] or Latest()
-    _check_limits(options, starting, ending)
-    parts = _resolve_read(options, {"startingOffsets": starting, "endingOffsets": ending})
+    now = _now_ms() if now_ms is None else now_ms
+    starting = resolve_edge(options, "starting", Earliest(), now)
+    ending = resolve_edge(options, "ending", Latest(), now)
+    check_batch(options, starting, ending)
+    parts = _resolve_read(options, (starting, ending))
     options.raise_problems()
     return BatchReadOptions(
-        starting=starting,
-        ending=ending,
+        starting=starting.limit,
+        ending=ending.limit,
         group_id_prefix=options["groupIdPrefix"] or "spark-kafka-relation",
         notes=tuple(options.notes),
         **parts,
     )
 
 
-def parse_stream_read_options(raw: Mapping[str, Any]) -> StreamReadOptions:
+def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> StreamReadOptions:
     """Resolve the options of `spark.readStream`. See `parse_batch_read_options`."""
     options = Collector(raw, Scope.STREAM_READ)
-    starting: OffsetRangeLimit = options["startingOffsets"] or Latest()
-    parts = _resolve_read(options, {"startingOffsets": starting})
+    starting = resolve_edge(options, "starting", Latest(), _now_ms() if now_ms is None else now_ms)
+    parts = _resolve_read(options, (starting,))
+    minimum, maximum = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
+    if minimum is not None and maximum is not None and minimum > maximum:
+        options.report(
+            "OPTION_CONFLICT",
+            f"Option 'minOffsetsPerTrigger' is {minimum}, more than the {maximum} of 'maxOffsetsPerTrigger'.",
+            "Lower the first or raise the second.",
+            "minOffsetsPerTrigger",
+        )
+    if options.given("maxTriggerDelay") and not options.attempted("minOffsetsPerTrigger"):
+        options.notes.append("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.")
     options.raise_problems()
     return StreamReadOptions(
-        starting=starting,
-        max_offsets_per_trigger=options["maxOffsetsPerTrigger"],
+        starting=starting.limit,
+        max_offsets_per_trigger=maximum,
+        min_offsets_per_trigger=minimum,
+        max_trigger_delay_ms=options["maxTriggerDelay"],
         group_id_prefix=options["groupIdPrefix"] or "spark-kafka-source",
         notes=tuple(options.notes),
         **parts,
     )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOptions:
@@ -105,12 +123,12 @@ def _resolve_connection(options: Collector) -> ConnectionOptions:
     )
 
 
-def _resolve_read(options: Collector, limits: Mapping[str, OffsetRangeLimit]) -> dict[str, Any]:
+def _resolve_read(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]:
     """Give the fields that both kinds of read have."""
     subscription = _resolve_subscription(options)
     if subscription is not None:
-        for name, limit in limits.items():
-            _check_names(options, name, limit, subscription)
+        for edge in edges:
+            check_names(options, edge, subscription)
     if options.given("kafka.group.id") and options.given("groupIdPrefix"):
         options.notes.append("Option 'groupIdPrefix' has no effect: 'kafka.group.id' is given.")
     if options["kafka.fetch.max.bytes"] > options["maxBufferedBytesPerTask"]:
@@ -125,6 +143,9 @@ def _resolve_read(options: Collector, limits: Mapping[str, OffsetRangeLimit]) ->
         "connection": _resolve_connection(options),
         # Without one the caller reports a problem and never uses the value.
         "subscription": subscription or Subscription("subscribe"),
+        "start_at_latest_without_match": options["startingOffsetsByTimestampStrategy"] == "latest",
+        "min_partitions": options["minPartitions"],
+        "max_records_per_partition": options["maxRecordsPerPartition"],
         "fail_on_data_loss": options["failOnDataLoss"],
         "include_headers": options["includeHeaders"],
         "fetch": FetchOptions(
@@ -159,83 +180,6 @@ def _resolve_subscription(options: Collector) -> Subscription | None:
             "subscribe",
         )
     return None
-
-
-def _check_names(options: Collector, name: str, limit: OffsetRangeLimit, subscription: Subscription) -> None:
-    """Refuse offsets of what is not read, as far as it can be known without asking a broker."""
-    if not isinstance(limit, SpecificOffsets):
-        return
-    if subscription.kind == "subscribe":
-        named = {topic_partition.topic for topic_partition in limit.partitions} | set(limit.topics)
-        extra, missing = _differences(named, subscription.topics)
-    elif subscription.kind == "assign":
-        partitions = set(limit.partitions) | {
-            topic_partition
-            for topic_partition in subscription.topic_partitions
-            if topic_partition.topic in limit.topics
-        }
-        extra, missing = _differences(partitions, subscription.topic_partitions)
-    else:
-        return
-    if extra or missing:
-        parts = [f"names {extra}, not read here" if extra else "", f"says nothing about {missing}" if missing else ""]
-        options.report(
-            "OPTION_CONFLICT",
-            f"Option '{name}' {' and '.join(filter(None, parts))}; it must cover what '{subscription.kind}' selects.",
-            'Use -1 for latest, -2 for earliest, or {"<topic>":"earliest"} for a whole topic.',
-            name,
-        )
-
-
-def _differences(named: set[Any], selected: Iterable[Any]) -> tuple[str, str]:
-    chosen = set(selected)
-    return ", ".join(map(str, sorted(named - chosen))), ", ".join(map(str, sorted(chosen - named)))
-
-
-def _check_limits(options: Collector, starting: OffsetRangeLimit, ending: OffsetRangeLimit) -> None:
-    """The rules of batch reads: nothing to read by construction is a mistake, as is an end before the start."""
-    for name, limit, wrong, word in (
-        ("startingOffsets", starting, Latest(), "latest"),
-        ("endingOffsets", ending, Earliest(), "earliest"),
-    ):
-        if limit == wrong:
-            options.report("OPTION_INVALID", f"Option '{name}' cannot be {word} in a batch read.", option=name)
-        elif isinstance(limit, SpecificOffsets):
-            places = [
-                str(place) for place, value in (*limit.topics.items(), *limit.partitions.items()) if value == wrong
-            ]
-            if places:
-                options.report(
-                    "OPTION_INVALID",
-                    f"Option '{name}' cannot be {word} for {', '.join(places)} in a batch read.",
-                    option=name,
-                )
-    if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
-        _compare(options, starting, ending)
-
-
-def _compare(options: Collector, starting: SpecificOffsets, ending: SpecificOffsets) -> None:
-    if not starting.topics and not ending.topics and starting.partitions.keys() != ending.partitions.keys():
-        options.report(
-            "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
-            "Options 'startingOffsets' and 'endingOffsets' must name the same partitions; "
-            f"'startingOffsets' names {_list(starting.partitions)}, 'endingOffsets' names {_list(ending.partitions)}.",
-            "Use -2 for earliest in the first and -1 for latest in the second where you do not mind.",
-            "startingOffsets",
-        )
-    for topic_partition, start in starting.partitions.items():
-        end = ending.partitions.get(topic_partition)
-        if isinstance(start, int) and isinstance(end, int) and start > end:
-            options.report(
-                "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-                f"Option 'startingOffsets' is {start} for {topic_partition}, greater than its 'endingOffsets', {end}.",
-                "Both are positions of records to come: an end of 10 reads up to offset 9.",
-                "startingOffsets",
-            )
-
-
-def _list(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(map(str, partitions)) or "none"
 
 
 def _resolve_producer(options: Collector) -> ProducerOptions:

@@ -52,6 +52,11 @@ class BatchReadOptions:
     Attributes:
         starting: where each partition starts; never `Latest`.
         ending: where each partition ends, exclusive; never `Earliest`.
+        start_at_latest_without_match: whether a partition without a record at or after its starting timestamp is
+            started at its end; otherwise that is an error (`startingOffsetsByTimestampStrategy`).
+        min_partitions: about how many tasks a read has at least, where there is enough to read; None: one for each
+            topic-partition.
+        max_records_per_partition: how many offsets a task takes at most; None: no limit.
         group_id_prefix: begins the name under which the reader is known to brokers, where no group id is given.
         group_id: `kafka.group.id`, if given.
         fetch_offset_attempts: how often an offset look-up is tried in all (`fetchOffset.numRetries`).
@@ -62,6 +67,9 @@ class BatchReadOptions:
     subscription: Subscription
     starting: OffsetRangeLimit = field(default_factory=Earliest)
     ending: OffsetRangeLimit = field(default_factory=Latest)
+    start_at_latest_without_match: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
     fetch: FetchOptions = field(default_factory=FetchOptions)
@@ -79,14 +87,21 @@ class StreamReadOptions:
     Attributes:
         starting: where each partition of a *new* query starts; a checkpoint goes before it.
         max_offsets_per_trigger: about how many offsets a micro-batch takes at most, over all partitions; None: all.
+        min_offsets_per_trigger: how many offsets must be waiting before there is a micro-batch; None: any.
+        max_trigger_delay_ms: how long they are waited for.
     """
 
     connection: ConnectionOptions
     subscription: Subscription
     starting: OffsetRangeLimit = field(default_factory=Latest)
+    start_at_latest_without_match: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
     max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
     fetch: FetchOptions = field(default_factory=FetchOptions)
     fetch_offset_attempts: int = 3
     fetch_offset_retry_interval_ms: int = 1_000

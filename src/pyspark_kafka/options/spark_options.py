@@ -6,14 +6,16 @@ Layer: options.
 
 from __future__ import annotations
 
-from pyspark_kafka.offsets import Earliest, Latest, parse_assignment, parse_specific_offsets
+from pyspark_kafka.offsets import Earliest, Latest, parse_assignment, parse_specific_offsets, parse_timestamps
 from pyspark_kafka.options import parsers
-from pyspark_kafka.options.table import READS, WRITES, Option, Scope, Status
+from pyspark_kafka.options.table import READS, WRITES, Option, Scope
+from pyspark_kafka.options.times import duration_ms, moment, moment_of_json
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _LIMIT_WORDS: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
 _MS = parsers.whole_number(0, parsers.INT32_MAX, "milliseconds")
 _POSITIVE_MS = parsers.whole_number(1, parsers.INT32_MAX, "milliseconds")
+_TIME_KIND = "epoch ms, ISO 8601, e.g. `2 hours ago`"
 _STREAM_READ = frozenset({Scope.STREAM_READ})
 _BATCH_READ = frozenset({Scope.BATCH_READ})
 
@@ -28,6 +30,13 @@ def _offsets(raw: str) -> object:
         return parse_specific_offsets(raw)
     except ValueError as error:
         raise ValueError(f"must be earliest, latest or JSON of offsets by partition: {error}") from error
+
+
+def _timestamps(raw: str) -> object:
+    try:
+        return parse_timestamps(raw, moment_of_json)
+    except ValueError as error:
+        raise ValueError(f"must be JSON of times by partition: {error}") from error
 
 
 def _assignment(raw: str) -> object:
@@ -83,6 +92,47 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         scopes=_BATCH_READ,
     ),
     Option(
+        "startingTimestamp",
+        "Start each partition at its first record of this time or later: epoch milliseconds, ISO 8601 (UTC where it "
+        "names no zone), or a time back from now such as `2 hours ago`. Goes before `startingOffsetsByTimestamp`, and "
+        "that before `startingOffsets`.",
+        parse=moment,
+        kind=_TIME_KIND,
+        scopes=READS,
+    ),
+    Option(
+        "startingOffsetsByTimestamp",
+        'The same for each partition: `{"topicA":{"0":1767225600000,"1":"2026-01-01T00:00:00Z"}}`. It must name all '
+        "partitions that are read.",
+        parse=_timestamps,
+        kind="JSON of times",
+        scopes=READS,
+    ),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        "What is done where a partition has no record of the starting time or later: `error`, or `latest` to start at "
+        "its end.",
+        parse=parsers.words("error", "latest"),
+        kind="`error`, `latest`",
+        default="error",
+        scopes=READS,
+    ),
+    Option(
+        "endingTimestamp",
+        "End each partition before its first record of this time or later, or at its end where there is none. Written "
+        "as in `startingTimestamp`. Goes before `endingOffsetsByTimestamp`, and that before `endingOffsets`.",
+        parse=moment,
+        kind=_TIME_KIND,
+        scopes=_BATCH_READ,
+    ),
+    Option(
+        "endingOffsetsByTimestamp",
+        "The same for each partition, as in `startingOffsetsByTimestamp`.",
+        parse=_timestamps,
+        kind="JSON of times",
+        scopes=_BATCH_READ,
+    ),
+    Option(
         "failOnDataLoss",
         "Whether a read fails when records of a planned range are gone (deleted topic, retention, offsets out of "
         "range). With false it goes on with what is left.",
@@ -109,6 +159,49 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         unit="offsets",
         scopes=_STREAM_READ,
         no_effect_in=_BATCH_READ,
+    ),
+    Option(
+        "minOffsetsPerTrigger",
+        "How many offsets must be waiting, over all partitions, before there is a micro-batch. The first one of a run "
+        "does not wait. An available-now run leaves what is fewer to the next run, and a once trigger reads all, as "
+        "with Spark's connector. Not more than `maxOffsetsPerTrigger`.",
+        parse=parsers.whole_number(0, parsers.INT64_MAX, "offsets"),
+        kind="whole number",
+        default_doc="a micro-batch as soon as there is anything",
+        unit="offsets",
+        scopes=_STREAM_READ,
+        no_effect_in=_BATCH_READ,
+    ),
+    Option(
+        "maxTriggerDelay",
+        "How long `minOffsetsPerTrigger` is waited for at most: a number with `ms`, `s`, `m`, `h` or `d`; a number "
+        "alone is milliseconds.",
+        parse=duration_ms,
+        kind="time span, e.g. `90s`",
+        default=900_000,
+        unit="ms",
+        scopes=_STREAM_READ,
+        no_effect_in=_BATCH_READ,
+    ),
+    Option(
+        "minPartitions",
+        "About how many tasks a read has at least: where there are fewer topic-partitions with anything to read, the "
+        "large ones are split by offsets. A hint: there may be a few more or fewer.",
+        parse=parsers.whole_number(1, parsers.INT32_MAX, "tasks"),
+        kind="whole number",
+        default_doc="one task for each topic-partition",
+        unit="tasks",
+        scopes=READS,
+    ),
+    Option(
+        "maxRecordsPerPartition",
+        "How many offsets a task takes at most; what has more is split. Applied before `minPartitions`. Unlike Spark's "
+        "connector, a batch read from earliest to latest is split, too: the ends are looked up first.",
+        parse=parsers.whole_number(1, parsers.INT64_MAX, "offsets"),
+        kind="whole number",
+        default_doc="no limit",
+        unit="offsets",
+        scopes=READS,
     ),
     Option(
         "fetchOffset.numRetries",
@@ -171,22 +264,6 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         unit="bytes",
         scopes=READS,
     ),
-)
-
-# Options of Spark's connector that mean something we do not do yet. Refused, as ignoring one would read other records.
-LATER_OPTIONS: tuple[Option, ...] = tuple(
-    Option(name, doc, scopes=scopes, status=Status.LATER)
-    for name, doc, scopes in (
-        ("startingTimestamp", "Use startingOffsets.", READS),
-        ("startingOffsetsByTimestamp", "Use startingOffsets.", READS),
-        ("startingOffsetsByTimestampStrategy", "Use startingOffsets.", READS),
-        ("endingTimestamp", "Use endingOffsets.", _BATCH_READ),
-        ("endingOffsetsByTimestamp", "Use endingOffsets.", _BATCH_READ),
-        ("minPartitions", "Each Kafka partition is read by one task.", READS),
-        ("maxRecordsPerPartition", "Each Kafka partition is read by one task.", READS),
-        ("minOffsetsPerTrigger", "Use the processing time of the trigger to collect more records.", READS),
-        ("maxTriggerDelay", "Use the processing time of the trigger to collect more records.", READS),
-    )
 )
 
 # Keys that Spark hands to a Python data source beside the user's options: `load(path)` and `save(path)` give path and

@@ -3,19 +3,28 @@
 No I/O and no options: what brokers say and what users want comes in as plain mappings. Layer: above offsets.
 """
 
+from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
 from pyspark_kafka.planning.packing import pack_ranges
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
-from pyspark_kafka.planning.resolve import resolve_offsets
+from pyspark_kafka.planning.resolve import resolve_offsets, resolve_timestamps, timestamps_to_look_up
+from pyspark_kafka.planning.splitting import split_ranges
+from pyspark_kafka.planning.waiting import offsets_behind_latest, waiting_offsets
 
 __all__ = [
     "DataLoss",
     "DataLossKind",
     "Plan",
+    "check_available_now",
     "data_loss_error",
+    "offsets_behind_latest",
     "pack_ranges",
     "plan_ranges",
     "rate_limit",
     "resolve_offsets",
+    "resolve_timestamps",
+    "split_ranges",
+    "timestamps_to_look_up",
+    "waiting_offsets",
 ]

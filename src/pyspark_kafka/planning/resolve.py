@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit, PartitionLimit
+from pyspark_kafka.offsets import (
+    AtTimestamp,
+    Earliest,
+    Latest,
+    OffsetLimit,
+    PartitionLimit,
+    TimestampLimit,
+    timestamp_text,
+)
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
 
 if TYPE_CHECKING:
@@ -17,7 +25,7 @@ _LISTED = 20
 
 
 def resolve_offsets(
-    limit: OffsetRangeLimit,
+    limit: OffsetLimit,
     assigned: Collection[TopicPartition],
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
@@ -69,6 +77,61 @@ def resolve_offsets(
     }
 
 
+def timestamps_to_look_up(
+    limit: TimestampLimit, assigned: Collection[TopicPartition], *, option: str
+) -> dict[TopicPartition, int]:
+    """Give each assigned partition the timestamp to look up, in milliseconds since 1970-01-01 UTC.
+
+    Raises:
+        OptionError: the limit names other partitions than the assigned ones (condition
+            KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED).
+
+    Source: Spark `KafkaOffsetReaderAdmin.fetchSpecificTimestampBasedOffsets`.
+    """
+    if isinstance(limit, AtTimestamp):
+        return dict.fromkeys(sorted(assigned), limit.timestamp_ms)
+    if limit.partitions.keys() != set(assigned):
+        raise _timestamp_mismatch(
+            option, limit.partitions.keys() - set(assigned), set(assigned) - limit.partitions.keys()
+        )
+    return dict(limit.partitions)
+
+
+def resolve_timestamps(
+    timestamps: Mapping[TopicPartition, int],
+    found: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+    *,
+    option: str,
+    latest_without_match: bool,
+) -> dict[TopicPartition, int]:
+    """Give each partition its offset by what was found for its timestamp.
+
+    Args:
+        timestamps: what was looked up.
+        found: the first offset at or after each timestamp; partitions without one are missing.
+        latest: ends that were looked up before; those of partitions without a match are needed where
+            `latest_without_match`. An offset found behind one is taken back to it: it came after the look-up, and
+            must not make a start lie behind its end.
+        option: the option that the timestamps come from, for errors.
+        latest_without_match: whether a partition without a match gets its end; otherwise it is an error.
+
+    Raises:
+        OptionError: partitions have no record at or after their timestamp (condition NO_OFFSET_FOR_TIMESTAMP); the
+            text names them.
+        DataLossError: a partition disappeared while its offset was looked up.
+    """
+    unmatched = [topic_partition for topic_partition in timestamps if topic_partition not in found]
+    if unmatched and not latest_without_match:
+        raise _no_offset(option, timestamps, unmatched)
+    return {
+        topic_partition: min(found[topic_partition], latest.get(topic_partition, found[topic_partition]))
+        if topic_partition in found
+        else _resolve(topic_partition, Latest(), {}, latest)
+        for topic_partition in timestamps
+    }
+
+
 def _resolve(
     topic_partition: TopicPartition,
     limit: PartitionLimit,
@@ -83,14 +146,45 @@ def _resolve(
     return offset
 
 
-def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartition]) -> OptionError:
-    parts = [
+def _no_offset(option: str, timestamps: Mapping[TopicPartition, int], unmatched: list[TopicPartition]) -> OptionError:
+    listed = ", ".join(
+        f"{topic_partition} since {timestamp_text(timestamps[topic_partition])} ({timestamps[topic_partition]})"
+        for topic_partition in unmatched[:_LISTED]
+    )
+    more = f" and {len(unmatched) - _LISTED} more" if len(unmatched) > _LISTED else ""
+    return OptionError(
+        f"There is no record of the time of option '{option}' or later in {len(unmatched)} of {len(timestamps)} "
+        f"topic-partitions: {listed}{more}. Nothing was read.",
+        condition="NO_OFFSET_FOR_TIMESTAMP",
+        hint="Set startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or give an "
+        "earlier time.",
+        facts={"option": option, "topic_partitions": _list(set(unmatched)), "count": len(unmatched)},
+    )
+
+
+def _timestamp_mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartition]) -> OptionError:
+    return OptionError(
+        f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
+        "was read.",
+        condition="KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
+        hint="Name every partition, or give one time for all with startingTimestamp or endingTimestamp. Partitions "
+        "may also have been created or deleted meanwhile.",
+        facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
+    )
+
+
+def _differences(extra: set[TopicPartition], missing: set[TopicPartition]) -> str:
+    parts = (
         f"names {_list(extra)}, which do not exist or are not read here" if extra else "",
         f"says nothing about {_list(missing)}" if missing else "",
-    ]
+    )
+    return " and ".join(filter(None, parts))
+
+
+def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartition]) -> OptionError:
     return OptionError(
-        f"The partitions of option '{option}' are not those that are read: it {' and '.join(filter(None, parts))}. "
-        "Nothing was read.",
+        f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
+        "was read.",
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
         hint="Name every partition, with -1 for latest and -2 for earliest where you do not mind, or "
         '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.',

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.offsets import Latest
-from pyspark_kafka.planning import resolve_offsets
+from pyspark_kafka.planning import split_ranges
+from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class KafkaBatch(Batch):
-    """One read from `startingOffsets` to `endingOffsets`, both resolved when the query is planned.
+    """One read from a starting to an ending limit, both resolved when the query is planned.
 
     Runs on: driver, one per planned query; blocks on look-ups, with a deadline.
 
@@ -40,10 +40,11 @@ class KafkaBatch(Batch):
         self._schema = schema
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Give one task for each partition that has something to read.
+        """Give one task for each partition that has something to read, or several where the options split it.
 
         Raises:
-            OptionError: an option names other partitions than there are, or a start that lies behind its end.
+            OptionError: an option names other partitions than there are, a start that lies behind its end, or a
+                starting time without a record.
         """
         options = self._options
         reader = KafkaOffsetReader(
@@ -53,22 +54,24 @@ class KafkaBatch(Batch):
             attempts=options.fetch_offset_attempts,
             retry_interval_ms=options.fetch_offset_retry_interval_ms,
         )
-        assigned = reader.assigned_partitions()
-        # Ends first: what is produced between the two look-ups must not end before its own start.
-        latest = reader.latest_offsets(assigned)
-        earliest = reader.earliest_offsets(assigned) if options.starting != Latest() else {}
-        starts = resolve_offsets(options.starting, assigned, earliest, latest)
-        ends = resolve_offsets(options.ending, assigned, earliest, latest, option="endingOffsets")
-        ranges = [OffsetRange(partition, starts[partition], ends[partition]) for partition in assigned]
+        resolver = LimitResolver(reader)
+        # Ends first: what is produced between the look-ups must not end before its own start.
+        latest = resolver.latest()
+        ends = resolver.ends(options.ending)
+        starts = resolver.starts(options.starting, latest_without_match=options.start_at_latest_without_match)
+        ranges = [OffsetRange(partition, starts[partition], ends[partition]) for partition in resolver.assigned]
         behind = [offset_range for offset_range in ranges if offset_range.size < 0]
         if behind:
             raise OptionError(
                 f"The start lies behind the end of {', '.join(map(str, behind))}. Nothing was read.",
                 condition="RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-                hint="check 'startingOffsets' and 'endingOffsets'; was the topic deleted and made again?",
+                hint="check the starting and ending options; was the topic deleted and made again?",
             )
         within = [self._within_log(offset_range, latest[offset_range.topic_partition]) for offset_range in ranges]
-        return [KafkaInputPartition(offset_range) for offset_range in within if offset_range.size > 0]
+        split = split_ranges(
+            within, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
+        )
+        return [KafkaInputPartition(offset_range) for offset_range in split]
 
     def _within_log(self, offset_range: OffsetRange, log_end_offset: int) -> OffsetRange:
         """Cut off what lies behind the log's end: a task would wait for it in vain."""

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
-from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.metadata import ClusterMetadata
+    from pyspark_kafka.client.offset_lookup import OffsetSpec
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, Subscription
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_LISTED = 20
 
 
 class KafkaOffsetReader:
@@ -80,16 +83,49 @@ class KafkaOffsetReader:
         assigned = frozenset(self.assigned_partitions())
         return self.earliest_offsets(topic_partition for topic_partition in new if topic_partition in assigned)
 
-    def latest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Give the end of each partition: the high watermark, or the last stable offset with read_committed."""
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Give the first offset whose record is of the partition's timestamp (ms since 1970-01-01 UTC) or later.
+
+        Partitions without such a record are left out.
+        """
+        asked = {topic_partition: AtTimestamp(timestamp_ms) for topic_partition, timestamp_ms in timestamps.items()}
+        return self._list("listing offsets by timestamp", asked)
+
+    def latest_offsets(
+        self, partitions: Iterable[TopicPartition], known: Mapping[TopicPartition, int] | None = None
+    ) -> dict[TopicPartition, int]:
+        """Give the end of each partition: the high watermark, or the last stable offset with read_committed.
+
+        Args:
+            partitions: what to look up.
+            known: offsets that the ends have reached before. Where one is lower now, the look-up is made again, as
+                often as look-ups are tried: a broker that has just become the leader may lag. After that the lower
+                end is given, for the topic may have been created anew.
+        """
         asked = {topic_partition: Latest() for topic_partition in partitions}
-        return self._list("listing latest offsets", asked)
+        known = known or {}
+        attempt = 1
+        while True:
+            latest = self._list("listing latest offsets", asked)
+            back = sorted(where for where, end in latest.items() if end < known.get(where, end))
+            if not back:
+                return latest
+            logger.warning(
+                "Latest offsets are lower than known ones at attempt %d of %d: %s",
+                attempt,
+                self._attempts,
+                ", ".join(f"{where} ends at {latest[where]}, known is {known[where]}" for where in back[:_LISTED]),
+            )
+            if attempt >= self._attempts:
+                return latest
+            attempt += 1
+            time.sleep(self._retry_interval_ms / 1000)
 
-    def assigned_latest_offsets(self) -> dict[TopicPartition, int]:
-        """Give the end of every partition that the subscription means now."""
-        return self.latest_offsets(self.assigned_partitions())
+    def assigned_latest_offsets(self, known: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
+        """Give the end of every partition that the subscription means now; see `latest_offsets`."""
+        return self.latest_offsets(self.assigned_partitions(), known)
 
-    def _list(self, step: str, asked: Mapping[TopicPartition, Earliest | Latest]) -> dict[TopicPartition, int]:
+    def _list(self, step: str, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         if not asked:
             return {}
         return self._retrying(step, lambda client: client.list_offsets(asked, self._isolation_level))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming import datasource as spark_limits
 
-from pyspark_kafka.streaming import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark_kafka.streaming import CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,19 +25,33 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema)
 
 
-def from_spark_limit(limit: spark_limits.ReadLimit) -> ReadLimit:
-    """Translate the limit that Spark hands over."""
+def from_spark_limit(limit: spark_limits.ReadLimit, default: ReadLimit | None = None) -> ReadLimit:
+    """Translate the limit that Spark hands over.
+
+    Args:
+        limit: the default that the source gave, or `ReadAllAvailable` where the trigger asks for everything.
+        default: the source's own default. Where `limit` is what stands for it in Spark, it is given back whole:
+            Spark's Python API has no composite limits and no delays.
+    """
+    if default is not None and limit == to_spark_limit(default):
+        return default
     if isinstance(limit, spark_limits.ReadAllAvailable):
         return ReadAllAvailable()
     if isinstance(limit, spark_limits.ReadMaxRows):
         return ReadMaxRows(limit.max_rows)
+    if isinstance(limit, spark_limits.ReadMinRows):
+        return ReadMinRows(limit.min_rows)
     raise NotImplementedError(f"Spark's read limit {limit!r} is unknown to this source")
 
 
 def to_spark_limit(limit: ReadLimit) -> spark_limits.ReadLimit:
-    """Translate the limit that a source asks for."""
+    """Translate the limit that a source asks for; of a composite, its first part stands for the whole."""
+    if isinstance(limit, CompositeReadLimit) and limit.limits:
+        return to_spark_limit(limit.limits[0])
     if isinstance(limit, ReadMaxRows):
         return spark_limits.ReadMaxRows(limit.max_rows)
+    if isinstance(limit, ReadMinRows):
+        return spark_limits.ReadMinRows(limit.min_rows)
     if isinstance(limit, ReadAllAvailable):
         return spark_limits.ReadAllAvailable()
     raise NotImplementedError(f"read limit {limit!r} has no counterpart in Spark's Python API")

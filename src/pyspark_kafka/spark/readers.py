@@ -106,7 +106,9 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:
         """Give the end of the next batch."""
-        return _to_dict(self._control.latestOffset(self._offset(start), from_spark_limit(limit)))
+        control = self._control
+        limits = from_spark_limit(limit, control.getDefaultReadLimit())
+        return _to_dict(control.latestOffset(self._offset(start), limits))
 
     def getDefaultReadLimit(self) -> SparkReadLimit:
         """Give the limit that the options ask for."""

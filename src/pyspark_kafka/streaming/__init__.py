@@ -4,7 +4,8 @@ A source or a sink is written against these classes; `pyspark_kafka.spark` adapt
 Kafka, and nothing here imports PySpark. Data crosses as Arrow record batches.
 """
 
-from pyspark_kafka.streaming.limits import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark_kafka.streaming.limits import CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
+from pyspark_kafka.streaming.metrics import ReportsSourceMetrics
 from pyspark_kafka.streaming.offsets import Offset
 from pyspark_kafka.streaming.read import (
     Batch,
@@ -27,6 +28,7 @@ from pyspark_kafka.streaming.write import (
 __all__ = [
     "Batch",
     "BatchWrite",
+    "CompositeReadLimit",
     "DataWriter",
     "DataWriterFactory",
     "InputPartition",
@@ -37,6 +39,8 @@ __all__ = [
     "ReadAllAvailable",
     "ReadLimit",
     "ReadMaxRows",
+    "ReadMinRows",
+    "ReportsSourceMetrics",
     "StreamingDataWriterFactory",
     "StreamingWrite",
     "SupportsAdmissionControl",

@@ -9,7 +9,7 @@ import pytest
 from pyspark_kafka.source import batch, micro_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.model import TopicPartition
 
@@ -20,11 +20,13 @@ class ScriptedOffsets:
     Attributes:
         logs: the partitions there are.
         asked: the look-ups so far, in order.
+        known: the offsets that the last look-up of ends was told.
     """
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
         self.asked: list[str] = []
+        self.known: Mapping[TopicPartition, int] | None = None
 
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         self.asked.append("partitions")
@@ -39,12 +41,28 @@ class ScriptedOffsets:
     def earliest_offsets_of_new(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self.earliest_offsets(topic_partition for topic_partition in partitions if topic_partition in self.logs)
 
-    def latest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        self.asked.append("timestamps")
+        return {
+            topic_partition: offset
+            for topic_partition, timestamp_ms in timestamps.items()
+            if (offset := self.by_time(topic_partition, timestamp_ms)) is not None
+        }
+
+    def by_time(self, topic_partition: TopicPartition, timestamp_ms: int) -> int | None:
+        """The record at an offset has the offset for its timestamp."""
+        first, end = self.logs[topic_partition]
+        return max(first, timestamp_ms) if timestamp_ms < end else None
+
+    def latest_offsets(
+        self, partitions: Iterable[TopicPartition], known: Mapping[TopicPartition, int] | None = None
+    ) -> dict[TopicPartition, int]:
         self.asked.append("latest")
+        self.known = known
         return {topic_partition: self.logs[topic_partition][1] for topic_partition in partitions}
 
-    def assigned_latest_offsets(self) -> dict[TopicPartition, int]:
-        return self.latest_offsets(self.assigned_partitions())
+    def assigned_latest_offsets(self, known: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
+        return self.latest_offsets(self.assigned_partitions(), known)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_a_start_behind_its_end_names_every_such_range(offsets: ScriptedOffsets)
         planned(starting=SpecificOffsets({A: 7, B: 30}), ending=SpecificOffsets({A: 6, B: 20}))
     assert str(caught.value) == (
         "[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start lies behind the end of t-0 [7, 6), t-1 [30, 20). "
-        "Nothing was read. Hint: check 'startingOffsets' and 'endingOffsets'; was the topic deleted and made again?"
+        "Nothing was read. Hint: check the starting and ending options; was the topic deleted and made again?"
     )
 
 

@@ -1,0 +1,93 @@
+"""Whether a batch of an available-now run fits the snapshot of the run's end. Layer: planning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import PlanningError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_kafka.model import TopicPartition
+
+_LISTED = 20
+_HINT = (
+    "This may pass: start the query again. It goes on from its checkpoint. A topic that was deleted, or deleted and "
+    "created again, needs a new checkpointLocation."
+)
+
+
+def check_available_now(
+    end: Mapping[TopicPartition, int],
+    snapshot: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> None:
+    """Refuse a batch whose end does not fit what the run was to read, or what there still is.
+
+    Always an error, whatever `failOnDataLoss` says: an available-now run promises to end at its snapshot.
+
+    Args:
+        end: the batch's end.
+        snapshot: the ends of all partitions when the run began.
+        latest: the ends now.
+
+    Raises:
+        PlanningError: with one of the conditions MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED,
+            END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED,
+            LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW,
+            END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW.
+
+    Source: Spark `KafkaMicroBatchStream.verifyEndOffsetForTriggerAvailableNow`.
+    """
+    if end.keys() != snapshot.keys():
+        only_end, only_snapshot = sorted(end.keys() - snapshot.keys()), sorted(snapshot.keys() - end.keys())
+        raise _error(
+            "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
+            "The end of the batch and the snapshot of the run have different topic-partitions: only in the end "
+            f"{_list(only_end)}; only in the snapshot {_list(only_snapshot)}",
+            [*only_end, *only_snapshot],
+        )
+    _check_ends(
+        end,
+        snapshot,
+        "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
+        "The batch ends behind the snapshot of the run",
+    )
+    lost = sorted(end.keys() - latest.keys())
+    if lost:
+        raise _error(
+            "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
+            f"Topic-partitions of the batch are gone: {_list(lost)}",
+            lost,
+        )
+    _check_ends(
+        end,
+        latest,
+        "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
+        "The batch ends behind the logs, which went back since the run began",
+    )
+
+
+def _check_ends(
+    end: Mapping[TopicPartition, int], bound: Mapping[TopicPartition, int], condition: str, sentence: str
+) -> None:
+    beyond = sorted(topic_partition for topic_partition in end if end[topic_partition] > bound[topic_partition])
+    if beyond:
+        listed = _list(beyond, lambda where: f"{where} ends at {end[where]}, expected at most {bound[where]}")
+        raise _error(condition, f"{sentence}: {listed}", beyond)
+
+
+def _error(condition: str, sentence: str, partitions: list[TopicPartition]) -> PlanningError:
+    return PlanningError(
+        f"{sentence}. The batch has read nothing.",
+        condition=condition,
+        hint=_HINT,
+        retriable=True,
+        facts={"topic_partitions": _list(partitions), "count": len(partitions)},
+    )
+
+
+def _list(partitions: list[TopicPartition], describe: Callable[[TopicPartition], str] = str) -> str:
+    more = f" and {len(partitions) - _LISTED} more" if len(partitions) > _LISTED else ""
+    return (", ".join(map(describe, partitions[:_LISTED])) or "none") + more

@@ -1,0 +1,92 @@
+"""How ranges are split into more tasks than there are topic-partitions. Layer: planning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.model import OffsetRange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Far more than a job can use; beyond it the plan alone would fill the driver's memory.
+MAX_TASKS = 1_000_000
+
+
+def split_ranges(
+    ranges: Sequence[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
+) -> tuple[OffsetRange, ...]:
+    """Split large ranges; the parts of a range follow each other without a gap.
+
+    First by `max_records`, then towards `min_partitions`, in proportion to sizes. The second is a hint: rounding may
+    give a few ranges more or fewer. Empty ranges are dropped. A function of its arguments: a batch that is planned
+    again is split at the same offsets.
+
+    Args:
+        ranges: what is to be read.
+        min_partitions: about how many ranges to give at least; None leaves them as they are.
+        max_records: how many offsets a range of the result has at most; None: no limit.
+
+    Returns:
+        The ranges in the given order, each one's parts by offset.
+
+    Raises:
+        OptionError: more than a million ranges would result (condition TOO_MANY_TASKS).
+
+    Source: Spark `KafkaOffsetRangeCalculator.getRanges`.
+
+    Example:
+        >>> from pyspark_kafka.model import TopicPartition
+        >>> split_ranges([OffsetRange(TopicPartition("t", 0), 0, 10)], min_partitions=3)
+        (OffsetRange(t-0 [0, 3)), OffsetRange(t-0 [3, 6)), OffsetRange(t-0 [6, 10)))
+    """
+    filled = [offset_range for offset_range in ranges if offset_range.size > 0]
+    if max_records is not None:
+        filled = _split(filled, [-(-offset_range.size // max_records) for offset_range in filled])
+    if min_partitions is not None and min_partitions > len(filled):
+        filled = _split(filled, _shares(filled, min_partitions))
+    return tuple(filled)
+
+
+def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[int]:
+    """Give the number of parts of each range so that there are about `wanted` in all."""
+    total = sum(offset_range.size for offset_range in ranges)
+    small = [_share(offset_range.size, total, wanted) == 1 for offset_range in ranges]
+    # Ranges that stay whole take more than their share of tasks, or less; the others divide what remains.
+    total -= sum(offset_range.size for offset_range, whole in zip(ranges, small, strict=True) if whole)
+    wanted = max(wanted - sum(small), 1)
+    return [
+        1 if whole else _share(offset_range.size, total, wanted)
+        for offset_range, whole in zip(ranges, small, strict=True)
+    ]
+
+
+def _share(size: int, total: int, wanted: int) -> int:
+    # Rounded half up, in whole numbers: sizes can be beyond what floating point tells apart.
+    return max((2 * size * wanted + total) // (2 * total), 1)
+
+
+def _split(ranges: Sequence[OffsetRange], parts: Sequence[int]) -> list[OffsetRange]:
+    tasks = sum(parts)
+    if tasks > MAX_TASKS:
+        raise OptionError(
+            f"Options 'maxRecordsPerPartition' and 'minPartitions' would split {len(ranges)} ranges of "
+            f"{sum(offset_range.size for offset_range in ranges)} offsets into {tasks} tasks, more than the "
+            f"{MAX_TASKS} that one read may have. Nothing was read.",
+            condition="TOO_MANY_TASKS",
+            hint="Raise 'maxRecordsPerPartition' or lower 'minPartitions'; a stream can also take less at a time by "
+            "'maxOffsetsPerTrigger'.",
+            facts={"tasks": tasks, "limit": MAX_TASKS},
+        )
+    return [piece for offset_range, count in zip(ranges, parts, strict=True) for piece in _pieces(offset_range, count)]
+
+
+def _pieces(offset_range: OffsetRange, parts: int) -> Iterator[OffsetRange]:
+    """Cut a range into equal parts, the later ones one offset longer where it does not divide."""
+    start_offset = offset_range.start_offset
+    for remaining_parts in range(parts, 0, -1):
+        end_offset = start_offset + (offset_range.end_offset - start_offset) // remaining_parts
+        if end_offset > start_offset:
+            yield OffsetRange(offset_range.topic_partition, start_offset, end_offset)
+        start_offset = end_offset
