@@ -11,6 +11,8 @@ from fake_broker import BrokerLog, Close, FakeCluster, FetchScript, Silence, bat
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import OffsetOutOfRangeError
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
+from pyspark_kafka.client.fetch_request import RecordSize, RecordSizes
+from pyspark_kafka.client.fetch_state import PartitionRead, order_next
 from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest, MetadataRequest
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -350,3 +352,39 @@ def test_a_partition_that_never_gets_a_leader_is_named_when_nothing_moves(cluste
     cluster.leaders["t", 0] = cluster.leaders["t", 1] = (-1, -1)
     with pytest.raises(DeadlineError, match=r"Last failure: \[LEADER_NOT_AVAILABLE\] t-[01] has no leader"):
         read(cluster, ranges_of("t", 2, 0, 30), poll_timeout_ms=300)
+
+
+def test_the_first_place_goes_round_and_who_has_nothing_to_give_comes_last() -> None:
+    options = ConnectionOptions((("not-asked", 9092),))
+    reads = [
+        PartitionRead(offset_range, fetch_options(), options, RecordSizes(), lambda: 0.0)
+        for offset_range in ranges_of("t", 6, 0, 30)
+    ]
+    fed, empty, starved, done, *left_out = reads
+    done.resume(30)
+    assert order_next(reads, fed=[fed, done], starved=[starved], empty=[empty]) == [starved, *left_out, fed, empty]
+
+
+def test_where_records_are_and_none_came_more_is_asked_for(cluster: FakeCluster) -> None:
+    large = record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)])
+    log = BrokerLog({("t", number): [(0, 10, large)] for number in range(3)}, cluster.topic_ids)
+    # What the topic's first answer tells is of small batches.
+    log.batches["t", 0] = batches_of(1)
+    cluster.script(FetchRequest, log)
+    ranges = ranges_of("t", 3, 0, 10)
+    assert read(cluster, ranges, max_wait_ms=1_000) == whole(ranges)
+    asked = [
+        {p.partition: p.partition_max_bytes for p in seen.request.topics[0].partitions}
+        for seen in cluster.requests(FetchRequest)
+    ]
+    assert asked[0] == dict.fromkeys(range(3), 16 * KIB)
+    assert asked[1] == {1: 32 * KIB, 2: 32 * KIB}
+
+
+def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: FakeCluster) -> None:
+    batch = record_batch(0, [b"%d" % n + b" " * 1_000 for n in range(10)])
+    cluster.script(FetchRequest, BrokerLog({("t", 0): [(0, 10, batch)]}, cluster.topic_ids))
+    offset_range = OffsetRange(TopicPartition("t", 0), 9, 10)
+    with client_of(cluster) as client, MultiPartitionFetcher(client, [offset_range], fetch_options()) as fetcher:
+        drain(fetcher, [offset_range])
+        assert client.record_sizes.get("t") == RecordSize(len(batch) / 10, len(batch))
