@@ -25,6 +25,7 @@ from topics import fill_topic, order_rows
 
 from pyspark_kafka.records import codec_info
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,7 +177,7 @@ def main(
     ensure_java_for_spark()
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
-        kafka = stack.enter_context(EmbeddedKafka(heap="1g"))
+        kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
         spark = start_spark(directory, jars)
         stack.callback(spark.stop)
         bench = Bench(kafka, spark, with_jvm=bool(jars), runs=runs)
