@@ -8,6 +8,8 @@ JVM_JARS :=
 SECONDS := 75
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
+# setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
+fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
 # Looked up by the first target that needs it, not by `make help`.
 prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
@@ -52,15 +54,15 @@ bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=director
 	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
-	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/run_fuzz.py --seconds $(SECONDS) $(ARGS)
 
 fuzz-asan:  ## Fuzz and test the compiled codec under AddressSanitizer, SECONDS for each of 2 targets
-	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/run_asan.py --seconds $(SECONDS)
 
 fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
-	@$(prepare) .venv-fuzz --group test --with '$(atheris)'
+	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache

@@ -72,6 +72,7 @@ def batch(data: bytes, variants: Sequence[Kernel]) -> None:
     if pieces is None or whole is None:
         # One piece may be emitted before the error of the next; taken together both ways end in an error.
         require(pieces is whole, "decode and iter_decode do not agree on whether the records are sound")
+        _check_what_stands_before(records, options)
         return
     _check_pieces(pieces, options)
     last = pieces[-1].next_offset if pieces else options.start
@@ -129,6 +130,15 @@ def _check_pieces(pieces: list[Decoded], options: Options) -> None:
             kinds = set(pc.unique(piece.batch.column("timestampType")).to_pylist())
             require(kinds <= {0, 1}, f"timestamp types {kinds}")
         position = piece.next_offset
+
+
+def _check_what_stands_before(records: bytes, options: Options) -> None:
+    """Where an error names a byte, the batches before it are sound: the source emits them before it raises."""
+    refused = outcome_of(lambda: _pieces(records, options)).error
+    if refused is not None and "position" in refused.facts:
+        position = int(refused.facts["position"])
+        error = outcome_of(lambda: _pieces(records[:position], options)).error
+        require(error is None, f"{refused} But before byte {position}: {error}")
 
 
 def _check_committed(records: bytes, options: Options, rows: int) -> None:
