@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Latest, SpecificOffsets
+from pyspark_kafka.offsets import AtTimestamp, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, Subscription
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
@@ -90,3 +90,65 @@ def test_offsets_of_other_partitions_name_the_option(offsets: ScriptedOffsets, o
 def test_a_subscription_without_partitions_reads_nothing(offsets: ScriptedOffsets) -> None:
     assert planned() == []
     assert offsets.asked[0] == "partitions"
+
+
+@pytest.mark.parametrize(
+    ("starting", "ending", "expected"),
+    [
+        (AtTimestamp(4), AtTimestamp(8), ["t-0 [4, 8)", "t-1 [5, 8)"]),
+        (AtTimestamp(4), Latest(), ["t-0 [4, 10)", "t-1 [5, 20)"]),
+        (SpecificTimestamps({A: 0, B: 6}), SpecificOffsets({A: 5, B: Latest()}), ["t-0 [0, 5)", "t-1 [6, 20)"]),
+        # Without a record of the time, a partition ends where its log does.
+        (SpecificOffsets({A: 9, B: 7}), AtTimestamp(15), ["t-0 [9, 10)", "t-1 [7, 15)"]),
+        (SpecificOffsets({A: 9, B: 7}), SpecificTimestamps({A: 99, B: 7}), ["t-0 [9, 10)"]),
+    ],
+)
+def test_a_read_goes_from_the_first_record_of_a_time_to_before_that_of_another(
+    offsets: ScriptedOffsets, starting: OffsetRangeLimit, ending: OffsetRangeLimit, expected: list[str]
+) -> None:
+    # The record at an offset has the offset for its timestamp.
+    offsets.logs = {A: (0, 10), B: (5, 20)}
+    assert planned(starting=starting, ending=ending) == expected
+
+
+def test_a_start_without_a_record_of_the_time_is_an_error_or_the_end(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10), B: (5, 20)}
+    with pytest.raises(OptionError, match=r"NO_OFFSET_FOR_TIMESTAMP\].*'startingTimestamp' .* 1 of 2 .*: t-0 since"):
+        planned(starting=AtTimestamp(12))
+    assert planned(starting=AtTimestamp(12), start_at_latest_without_match=True) == ["t-1 [12, 20)"]
+
+
+def test_records_that_come_between_the_look_ups_are_not_a_start_behind_an_end(
+    offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    monkeypatch.setattr(offsets, "by_time", lambda *_: 12)
+    assert planned(starting=AtTimestamp(1)) == []
+
+
+def test_a_start_later_than_its_end_is_refused(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    with pytest.raises(OptionError, match=r"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].* t-0 \[8, 4\)"):
+        planned(starting=AtTimestamp(8), ending=AtTimestamp(4))
+
+
+@pytest.mark.parametrize(
+    ("starting", "ending", "option"),
+    [
+        (SpecificTimestamps({A: 1}), Latest(), "startingOffsetsByTimestamp"),
+        (AtTimestamp(1), SpecificTimestamps({A: 1}), "endingOffsetsByTimestamp"),
+    ],
+)
+def test_times_of_other_partitions_than_there_are_are_refused(
+    offsets: ScriptedOffsets, starting: OffsetRangeLimit, ending: OffsetRangeLimit, option: str
+) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 20)}
+    with pytest.raises(OptionError, match=rf"KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED\].*'{option}'"):
+        planned(starting=starting, ending=ending)
+
+
+def test_a_read_from_earliest_to_latest_is_split_by_what_there_is(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (3, 13), B: (5, 5)}
+    assert planned(max_records_per_partition=4) == ["t-0 [3, 6)", "t-0 [6, 9)", "t-0 [9, 13)"]
+    assert planned(min_partitions=2) == ["t-0 [3, 8)", "t-0 [8, 13)"]
+    assert planned(min_partitions=1, max_records_per_partition=10) == ["t-0 [3, 13)"]

@@ -11,7 +11,7 @@ import pytest
 from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions, Subscription
 from pyspark_kafka.source import offset_reader
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
@@ -25,11 +25,15 @@ class FakeClient:
 
     Attributes:
         failures: raised first, one a call.
+        ends: answers to look-ups of ends that come before the partition's number, one a call.
+        times: the offsets by time there are.
     """
 
     def __init__(self) -> None:
         self.partitions = {"orders": 2, "orders-eu": 1, "other": 1, "__consumer_offsets": 1}
         self.failures: list[ConnectorError] = []
+        self.ends: list[dict[TopicPartition, int]] = []
+        self.times: dict[TopicPartition, int] = {}
         self.calls: list[Any] = []
 
     def metadata(self, topics: Iterable[str] | None) -> ClusterMetadata:
@@ -38,9 +42,13 @@ class FakeClient:
         return ClusterMetadata({}, {name: self._topic(name) for name in names})
 
     def list_offsets(
-        self, specs: Mapping[TopicPartition, Earliest | Latest], isolation_level: IsolationLevel
+        self, specs: Mapping[TopicPartition, Earliest | Latest | AtTimestamp], isolation_level: IsolationLevel
     ) -> dict[TopicPartition, int]:
         self._called(("list_offsets", dict(specs), isolation_level))
+        if any(isinstance(spec, AtTimestamp) for spec in specs.values()):
+            return self.times
+        if self.ends and Latest() in specs.values():
+            return self.ends.pop(0)
         return {topic_partition: topic_partition.partition for topic_partition in specs}
 
     def _called(self, call: Any) -> None:
@@ -179,3 +187,42 @@ def test_what_does_not_pass_by_itself_is_raised_at_once(client: FakeClient, fail
         reader_of(ORDERS).assigned_partitions()
     assert caught.value is failure
     assert len(client.calls) == 1
+
+
+def test_offsets_by_time_are_those_that_there_are(client: FakeClient) -> None:
+    wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    client.times = {wanted[1]: 7}
+    assert reader_of(ORDERS).offsets_at({wanted[0]: 1_000, wanted[1]: 2_000}) == {wanted[1]: 7}
+    assert client.calls == [
+        (
+            "list_offsets",
+            {wanted[0]: AtTimestamp(1_000), wanted[1]: AtTimestamp(2_000)},
+            IsolationLevel.READ_COMMITTED,
+        )
+    ]
+    assert reader_of(ORDERS).offsets_at({}) == {}
+    assert len(client.calls) == 1
+
+
+def test_ends_lower_than_known_offsets_are_looked_up_again(
+    client: FakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    client.ends = [{first: 5, second: 9}, {first: 8, second: 9}]
+    with caplog.at_level(logging.WARNING):
+        found = reader_of(ORDERS).assigned_latest_offsets({first: 7, second: 9, TopicPartition("gone", 0): 99})
+    assert found == {first: 8, second: 9}
+    assert [record.getMessage() for record in caplog.records] == [
+        "Latest offsets are lower than known ones at attempt 1 of 3: orders-0 ends at 5, known is 7"
+    ]
+    # Which partitions there are is asked once.
+    assert [call[0] for call in client.calls] == ["metadata", "list_offsets", "list_offsets"]
+
+
+def test_ends_that_stay_lower_are_believed_in_the_end(client: FakeClient, caplog: pytest.LogCaptureFixture) -> None:
+    where = TopicPartition("orders", 0)
+    client.ends = [{where: end} for end in (1, 2, 3, 100)]
+    with caplog.at_level(logging.WARNING):
+        assert reader_of(ORDERS, attempts=3).latest_offsets([where], {where: 7}) == {where: 3}
+    assert len(caplog.records) == 3
+    assert reader_of(ORDERS, attempts=1).latest_offsets([where]) == {where: 100}

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition as SparkInputPartition
+from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.streaming import datasource as spark_limits
 
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
 from pyspark_kafka.streaming import (
     Batch,
+    CompositeReadLimit,
     InputPartition,
     MicroBatchStream,
     Offset,
@@ -26,6 +28,7 @@ from pyspark_kafka.streaming import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,
+    ReadMinRows,
     SupportsTriggerAvailableNow,
 )
 
@@ -88,8 +91,9 @@ class Position(Offset):
 class NumberStream(MicroBatchStream, SupportsTriggerAvailableNow):
     """Keeps what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: ReadLimit | None = None) -> None:
         self.asked: list[Any] = []
+        self.limit = limit or ReadMaxRows(5)
         self.never_pickled = lambda: None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's contract
@@ -103,7 +107,7 @@ class NumberStream(MicroBatchStream, SupportsTriggerAvailableNow):
         return Position(9)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's contract
-        return ReadMaxRows(5)
+        return self.limit
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's contract
         self.asked.append("prepare")
@@ -227,7 +231,31 @@ def test_a_stream_without_admission_control_is_refused() -> None:
 def test_limits_keep_their_meaning_both_ways() -> None:
     assert from_spark_limit(spark_limits.ReadAllAvailable()) == ReadAllAvailable()
     assert from_spark_limit(to_spark_limit(ReadMaxRows(9))) == ReadMaxRows(9)
+    assert from_spark_limit(to_spark_limit(ReadMinRows(9))) == ReadMinRows(9)
     assert isinstance(to_spark_limit(ReadAllAvailable()), spark_limits.ReadAllAvailable)
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        ReadAllAvailable(),
+        ReadMaxRows(9),
+        ReadMinRows(9, 60_000),
+        CompositeReadLimit((ReadMinRows(9, 60_000), ReadMaxRows(20))),
+        CompositeReadLimit((ReadMaxRows(20), ReadMinRows(9, 60_000))),
+    ],
+)
+def test_a_sources_own_limit_comes_back_whole_through_sparks_wire(default: ReadLimit) -> None:
+    stream = NumberStream(default)
+    adapter = StreamReaderAdapter(stream)
+    limit = adapter.getDefaultReadLimit()
+    # As Spark's runner sends it to the JVM and the JVM sends it back.
+    sent: Any = limit
+    wire = json.dumps(asdict(sent) | {"_type": type(limit).__name__})
+    adapter.latestOffset({"t": {"0": 1}}, ReadLimitRegistry().get(json.loads(wire)))
+    # What a once trigger asks for.
+    adapter.latestOffset({"t": {"0": 1}}, spark_limits.ReadAllAvailable())
+    assert stream.asked == [(Position(1), default), (Position(1), ReadAllAvailable())]
 
 
 def test_limits_that_are_unknown_are_refused() -> None:
@@ -236,5 +264,8 @@ def test_limits_that_are_unknown_are_refused() -> None:
 
     with pytest.raises(NotImplementedError, match="is unknown to this source"):
         from_spark_limit(Foreign())
-    with pytest.raises(NotImplementedError, match="no counterpart"):
-        to_spark_limit(ReadLimit())
+    with pytest.raises(NotImplementedError, match="is unknown to this source"):
+        from_spark_limit(spark_limits.ReadMaxBytes(5), ReadMaxRows(5))
+    for limit in (ReadLimit(), CompositeReadLimit(())):
+        with pytest.raises(NotImplementedError, match="no counterpart"):
+            to_spark_limit(limit)

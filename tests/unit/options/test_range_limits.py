@@ -1,0 +1,239 @@
+"""Where a read starts and ends by its options: which of them counts, and what they must not say together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import (
+    AtTimestamp,
+    Earliest,
+    Latest,
+    OffsetRangeLimit,
+    SpecificOffsets,
+    SpecificTimestamps,
+    timestamp_text,
+)
+from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+NOW = 1_800_000_000_000
+GIVEN: dict[str, tuple[str, OffsetRangeLimit]] = {
+    "Timestamp": ("7", AtTimestamp(7)),
+    "OffsetsByTimestamp": ('{"t":{"0":5,"1":"1970-01-01T00:00:00.006Z"}}', SpecificTimestamps({A: 5, B: 6})),
+    "Offsets": ('{"t":{"0":1,"1":2}}', SpecificOffsets({A: 1, B: 2})),
+}
+ORDER = list(GIVEN)
+
+
+def refused(parse: Callable[..., object], **raw: Any) -> OptionError:
+    with pytest.raises(OptionError) as caught:
+        parse({**READ, **raw}, now_ms=NOW)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "given", [ORDER[first:] for first in range(3)] + [[name] for name in ORDER] + [["Timestamp", "Offsets"]]
+)
+def test_a_time_for_all_goes_before_times_by_partition_and_these_before_offsets(given: list[str]) -> None:
+    raw = {f"{side}{name}": GIVEN[name][0] for name in given for side in ("starting", "ending")}
+    batch = parse_batch_read_options({**READ, **raw})
+    assert batch.starting == batch.ending == GIVEN[given[0]][1]
+    ignored = [
+        f"Option '{side}{name}' has no effect: '{side}{given[0]}' is given, which goes before it."
+        for side in ("starting", "ending")
+        for name in given[1:]
+    ]
+    assert list(batch.notes) == ignored
+    stream = parse_stream_read_options({**READ, **{name: raw[name] for name in raw if name.startswith("starting")}})
+    assert stream.starting == GIVEN[given[0]][1]
+
+
+def test_the_start_does_not_decide_about_the_end() -> None:
+    options = parse_batch_read_options({**READ, "startingTimestamp": "7", "endingOffsets": '{"t":{"0":9}}'})
+    assert (options.starting, options.ending) == (AtTimestamp(7), SpecificOffsets({A: 9}))
+    # What goes before a start of latest makes it a good one.
+    assert parse_batch_read_options({**READ, "startingTimestamp": "7", "startingOffsets": "latest"}).ending == Latest()
+
+
+def test_relative_times_are_all_counted_from_one_moment() -> None:
+    raw = {"startingOffsetsByTimestamp": '{"t":{"0":"2 hours ago","1":"now"}}', "endingTimestamp": "1 hour ago"}
+    options = parse_batch_read_options({**READ, **raw}, now_ms=NOW)
+    assert options.starting == SpecificTimestamps({A: NOW - 7_200_000, B: NOW})
+    assert options.ending == AtTimestamp(NOW - 3_600_000)
+
+
+def test_the_clock_is_read_where_no_time_is_given() -> None:
+    first, second = (parse_stream_read_options({**READ, "startingTimestamp": "now"}).starting for _ in range(2))
+    assert isinstance(first, AtTimestamp)
+    assert isinstance(second, AtTimestamp)
+    # After this line was written, and in order.
+    assert 1_700_000_000_000 < first.timestamp_ms <= second.timestamp_ms
+
+
+@pytest.mark.parametrize(("strategy", "expected"), [(None, False), ("Latest", True), ("error", False)])
+def test_what_is_done_without_a_record_of_the_time(strategy: str | None, expected: bool) -> None:
+    given = {"startingTimestamp": "1"} | ({"startingOffsetsByTimestampStrategy": strategy} if strategy else {})
+    for parse in (parse_batch_read_options, parse_stream_read_options):
+        assert parse({**READ, **given}).start_at_latest_without_match is expected
+
+
+def test_another_strategy_is_refused_even_without_times() -> None:
+    error = refused(parse_stream_read_options, startingOffsetsByTimestampStrategy="earliest")
+    assert str(error) == (
+        "[OPTION_INVALID] Option 'startingOffsetsByTimestampStrategy' must be one of error, latest; got 'earliest'."
+    )
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    assert str(refused(parse_stream_read_options, **{name: "latest"})) == (
+        f"[OPTION_NOT_APPLICABLE] Option '{name}' has no meaning in a streaming read; it is an option of batch read. "
+        "Hint: A stream has no end. Remove it, or read a batch with spark.read."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("5", "the outermost JSON value must be an object"),
+        ('{"t":5}', "topic 't' must have an object of partition numbers and times"),
+        ('{"t":{"x":5}}', "topic 't' has 'x' as a partition number"),
+        ('{"t":{"0":-1}}', "t-0 must be a time: epoch milliseconds, ISO 8601 (UTC where it names no zone) or "),
+        ('{"t":{"0":"soon"}}', "t-0 must be a time: "),
+        ("{}", "it names no partition"),
+        ('{"t":{"0":1,"0":2}}', "'0' stands in it twice"),
+        ("nonsense", "it is not JSON"),
+    ],
+)
+def test_malformed_times_by_partition_are_refused(text: str, reason: str) -> None:
+    error = refused(parse_batch_read_options, startingOffsetsByTimestamp=text)
+    assert error.condition == "OPTION_INVALID"
+    assert str(error).startswith(
+        "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must be JSON of times by partition: expected e.g. "
+        '{"topicA":{"0":1767225600000,"1":"2026-01-01T00:00:00Z"},"topicB":{"0":"2 hours ago"}}, got '
+    )
+    assert reason in str(error)
+
+
+def test_a_time_before_1970_names_its_partition() -> None:
+    error = refused(parse_batch_read_options, startingOffsetsByTimestamp='{"t":{"1":"100000 days ago"}}')
+    assert str(error) == "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must not lie before 1970 for t-1."
+
+
+def test_a_start_that_may_be_in_seconds_is_noted() -> None:
+    options = parse_stream_read_options({**READ, "startingTimestamp": "1767225600"})
+    assert options.starting == AtTimestamp(1_767_225_600)
+    assert options.notes == (
+        (
+            "Option 'startingTimestamp' is 1767225600: read as milliseconds it is 1970-01-21T10:53:45.600Z, as seconds "
+            "it would be 2026-01-01T00:00:00.000Z."
+        ),
+    )
+
+
+def test_times_must_cover_what_is_subscribed_to() -> None:
+    error = refused(parse_stream_read_options, startingOffsetsByTimestamp='{"u":{"0":1}}')
+    assert str(error) == (
+        "[OPTION_CONFLICT] Option 'startingOffsetsByTimestamp' names u, not read here and says nothing about t; it "
+        "must cover what 'subscribe' selects. Hint: One time for all partitions is 'startingTimestamp'."
+    )
+    assigned = {"kafka.bootstrap.servers": "b:9092", "assign": '{"t":[0,1]}'}
+    with pytest.raises(OptionError, match=r"'endingOffsetsByTimestamp' says nothing about t-1; .* 'endingTimestamp'"):
+        parse_batch_read_options({**assigned, "endingOffsetsByTimestamp": '{"t":{"0":1}}'})
+
+
+def test_start_and_end_by_time_must_name_the_same_partitions() -> None:
+    error = refused(
+        parse_batch_read_options,
+        startingOffsetsByTimestamp='{"t":{"0":1}}',
+        endingOffsetsByTimestamp='{"t":{"0":2,"1":2}}',
+    )
+    assert str(error) == (
+        "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] Options 'startingOffsetsByTimestamp' and "
+        "'endingOffsetsByTimestamp' must name the same partitions; 'startingOffsetsByTimestamp' names t-0, "
+        "'endingOffsetsByTimestamp' names t-0, t-1."
+    )
+
+
+def test_a_start_later_than_its_end_is_refused() -> None:
+    error = refused(
+        parse_batch_read_options,
+        startingOffsetsByTimestamp='{"t":{"0":1,"1":2000}}',
+        endingOffsetsByTimestamp='{"t":{"0":1,"1":1999}}',
+    )
+    assert str(error) == (
+        "[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] Option 'startingOffsetsByTimestamp' is "
+        "1970-01-01T00:00:02.000Z for t-1, later than its 'endingOffsetsByTimestamp', 1970-01-01T00:00:01.999Z. Hint: "
+        "A read ends before the first record at or after its end."
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"startingTimestamp": "5", "endingTimestamp": "4"},
+        {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingTimestamp": "4"},
+        {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingOffsets": '{"t":{"0":4,"1":4}}'},
+    ],
+)
+def test_what_cannot_be_compared_yet_is_left_to_the_brokers(raw: dict[str, str]) -> None:
+    assert parse_batch_read_options({**READ, **raw}).notes == ()
+
+
+def test_splitting_options_reach_their_fields() -> None:
+    raw = {**READ, "minpartitions": "7", "maxrecordsperpartition": str(2**63 - 1)}
+    for parse in (parse_batch_read_options, parse_stream_read_options):
+        options = parse(raw)
+        assert (options.min_partitions, options.max_records_per_partition) == (7, 2**63 - 1)
+        assert (parse(READ).min_partitions, parse(READ).max_records_per_partition) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["minPartitions", "maxRecordsPerPartition"])
+def test_a_split_into_nothing_is_refused(name: str) -> None:
+    for value in ("0", "-1", "1.0", str(2**63)):
+        assert f"Option '{name}' must be a whole number of " in str(refused(parse_batch_read_options, **{name: value}))
+
+
+def test_the_least_offsets_of_a_batch_and_its_delay_reach_their_fields() -> None:
+    options = parse_stream_read_options({**READ, "minOffsetsPerTrigger": "5", "maxTriggerDelay": "90s"})
+    assert (options.min_offsets_per_trigger, options.max_trigger_delay_ms, options.notes) == (5, 90_000, ())
+    default = parse_stream_read_options(READ)
+    assert (default.min_offsets_per_trigger, default.max_trigger_delay_ms) == (None, 900_000)
+
+
+def test_a_least_number_above_the_greatest_is_refused() -> None:
+    assert str(refused(parse_stream_read_options, minOffsetsPerTrigger="20", maxOffsetsPerTrigger="15")) == (
+        "[OPTION_CONFLICT] Option 'minOffsetsPerTrigger' is 20, more than the 15 of 'maxOffsetsPerTrigger'. Hint: "
+        "Lower the first or raise the second."
+    )
+    equal = parse_stream_read_options({**READ, "minOffsetsPerTrigger": "15", "maxOffsetsPerTrigger": "15"})
+    assert equal.min_offsets_per_trigger == equal.max_offsets_per_trigger == 15
+
+
+def test_a_delay_alone_is_noted() -> None:
+    notes = parse_stream_read_options({**READ, "maxTriggerDelay": "1m"}).notes
+    assert notes == ("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.",)
+
+
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"])
+def test_a_batch_read_notes_options_of_triggers(name: str) -> None:
+    notes = parse_batch_read_options({**READ, name: "5"}).notes
+    assert notes == (f"Option '{name}' has no effect: it is not an option of a batch read.",)
+
+
+def test_a_start_of_latest_stays_refused_in_a_batch() -> None:
+    assert "'startingOffsets' cannot be latest" in str(refused(parse_batch_read_options, startingOffsets="latest"))
+    assert parse_batch_read_options(READ).starting == Earliest()
+
+
+def test_a_timestamp_is_shown_in_utc() -> None:
+    assert timestamp_text(0) == "1970-01-01T00:00:00.000Z"
+    assert timestamp_text(2**63 - 1) == "9223372036854775807 ms since 1970"
