@@ -56,9 +56,3 @@ def test_the_number_of_tasks_is_near_what_was_asked_for(layout: list[tuple[int, 
     assert min(wanted, offsets) - filled <= parts <= max(wanted, filled) + filled
     if wanted <= filled:
         assert parts == filled
-
-
-@given(layouts, tasks, st.one_of(st.none(), st.integers(2**36, 2**41)))
-def test_splitting_again_gives_the_same(layout: list[tuple[int, int]], wanted: int | None, most: int | None) -> None:
-    first = split_ranges(build(layout), min_partitions=wanted, max_records=most)
-    assert split_ranges(build(layout), min_partitions=wanted, max_records=most) == first

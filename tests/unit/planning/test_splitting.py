@@ -68,6 +68,30 @@ def test_the_wish_for_tasks_is_a_hint() -> None:
     assert counts(2, min_partitions=10) == [2]
 
 
+# Measured on spark-sql-kafka-0-10 4.2.0: sizes of the partitions, minPartitions, maxRecordsPerPartition, sizes of the
+# tasks of each partition.
+MEASURED = [
+    ((300, 300, 100), 5, None, [[150] * 2, [150] * 2, [100]]),
+    ((300, 300, 100), 8, None, [[75] * 4, [75] * 4, [100]]),
+    ((300, 300, 100), 10, None, [[60] * 5, [60] * 5, [100]]),
+    ((101, 11, 1), 8, None, [[16, 17, 17, 17, 17, 17], [11], [1]]),
+    ((7, 7, 7, 50), 7, None, [[7], [7], [7], [12, 12, 13, 13]]),
+    ((101, 11, 1), None, 9, [[8, 8, 8, 8, 8, 8, 8, 9, 9, 9, 9, 9], [5, 6], [1]]),
+    ((101, 11, 1), 9, 30, [[12, 13, 12, 13, 12, 13, 13, 13], [11], [1]]),
+    ((7, 7, 7, 50), 11, 20, [[7], [7], [7], [5, 5, 6, 5, 6, 6, 5, 6, 6]]),
+    ((10, 4), None, 3, [[2, 2, 3, 3], [2, 2]]),
+]
+
+
+@pytest.mark.parametrize(("partitions", "wanted", "most", "expected"), MEASURED)
+def test_tasks_are_those_of_sparks_connector(
+    partitions: tuple[int, ...], wanted: int | None, most: int | None, expected: list[list[int]]
+) -> None:
+    parts = split(*partitions, min_partitions=wanted, max_records=most)
+    sizes = [[end - start for number, start, end in parts if number == wished] for wished in range(len(partitions))]
+    assert sizes == expected
+
+
 def test_a_most_of_records_is_kept() -> None:
     assert split(10, 4, 1, max_records=4) == [(0, 0, 3), (0, 3, 6), (0, 6, 10), (1, 0, 4), (2, 0, 1)]
     assert counts(10, max_records=10) == [1]
