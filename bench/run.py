@@ -130,6 +130,8 @@ def start_spark(directory: str, jars: list[Path]) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.local.dir", directory)
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+        # As the README advises. It concerns Python workers only; the JVM connector has none.
+        .config("spark.python.unix.domain.socket.enabled", "true")
     )
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
@@ -170,7 +172,8 @@ def main(
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
     """Run every case and print the figures."""
-    console = Console()
+    # Wide enough for the table where output is not a terminal.
+    console = Console(width=None if sys.stdout.isatty() else 120)
     jars = sorted(jvm_jars.glob("*.jar")) if jvm_jars else []
     if jvm_jars and not jars:
         raise typer.BadParameter(f"there are no jars in {jvm_jars}")
