@@ -51,6 +51,9 @@ test-pyspark42:  ## Run the tests with PySpark 4.2
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/kernel.py
+	.venv-bench/bin/python bench/fetch.py
+	.venv-bench/bin/python bench/first_record.py
 	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
@@ -66,6 +69,6 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel.*.so
+	rm -rf .venv .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +

@@ -16,9 +16,21 @@ if TYPE_CHECKING:
 _README = Path(__file__).parents[3] / "README.md"
 
 
-def test_the_example_runs_as_it_stands(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+def example_with(word: str) -> str:
+    """Give the README's Python block that holds a word."""
     blocks = re.findall(r"```python\n(.*?)```", _README.read_text(), re.DOTALL)
-    example = next(block for block in blocks if "readStream" in block)
+    return next(block for block in blocks if word in block)
+
+
+def test_the_broker_of_the_readme_starts_and_tells_its_address(tmp_path: Path) -> None:
+    script = tmp_path / "broker.py"
+    script.write_text(example_with("EmbeddedKafka"))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
+
+
+def test_the_example_runs_as_it_stands(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    example = example_with("readStream")
     # The one thing a reader changes is the address of the broker.
     assert "localhost:9092" in example
     script = tmp_path / "example.py"
