@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import prepared
 import typer
 from measure import python_worker_peaks_mib, time_in_turns
 from pyspark.sql import SparkSession
@@ -82,6 +83,19 @@ class Bench:
             rows = reader.load().select(*(column.split()[0] for column in columns.split(", ")))
         return lambda: rows.write.format("noop").mode("overwrite").save()
 
+    def floor(self, topic: str, records: int) -> dict[str, float]:
+        """Give the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
+        reader = self._spark.read.format(OURS).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+        prepared.register(self._spark, reader.option("subscribe", topic).load().schema, _PARTITIONS)
+        found = {}
+        for name, columns in (("all columns", None), ("key + value", _KEY_VALUE)):
+            source = self._spark.read.format(prepared.NAME).option("records", str(records))
+            rows = (source.schema(columns) if columns else source).load()
+            calls = {name: rows.write.format("noop").mode("overwrite").save}
+            timing = time_in_turns(calls, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)[name]
+            found[name] = records / timing.median
+        return found
+
     def write(self, side: str, rows: DataFrame, codec: str) -> Callable[[], None]:
         """Give a call that writes all rows to a topic of the side's own."""
         topic = f"written-by-{side.replace('_', '-')}"
@@ -144,7 +158,7 @@ def jvm_process(spark: SparkSession) -> int:
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
-def report(console: Console, cases: list[Case], memory: dict[str, float]) -> None:
+def report(console: Console, cases: list[Case], floor: dict[str, float], memory: dict[str, float]) -> None:
     """Print the figures."""
     table = Table(title="rows/s, median, same run, same broker")
     for heading in ("case", "pyspark-kafka", "JVM connector", "ratio", "goal", "broker µs/row", "JVM's", "ratio"):
@@ -160,6 +174,10 @@ def report(console: Console, cases: list[Case], memory: dict[str, float]) -> Non
         figures = (f"{case.rows / case.ours_seconds:,.0f}", jvm, ratio, f">= {case.goal:g}", f"{broker:.3f}", *brokers)
         table.add_row(case.name, *figures)
     console.print(table)
+    for name, rows in floor.items():
+        console.print(
+            f"a Python source with its batches ready, without Kafka, {name}: {rows:,.0f} rows/s", highlight=False
+        )
     for name, peak in memory.items():
         console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB (goal: <= 300)", highlight=False)
 
@@ -204,16 +222,18 @@ def main(
             bench.case("read, all columns, zstd", records, 2.5, lambda side: bench.read(side, zstd)),
             bench.case("read, all columns, 1 kB, lz4", records // 4, 2.5, lambda side: bench.read(side, kilobyte)),
         ]
+        floor = bench.floor(lz4, records)
         rows = rows_to_write(spark, records)
         cases.append(bench.case("write, lz4", records, 1, lambda side: bench.write(side, rows, "lz4")))
 
-        report(console, cases, memory)
+        report(console, cases, floor, memory)
         result = {
             "python": platform.python_version(),
             "pyspark": spark.version,
             "codec": str(codec_info()),
             "cores": os.cpu_count(),
             "cases": [asdict(case) | {"ratio": case.ratio} for case in cases],
+            "prepared_rows_per_s": floor,
             "worker_peak_mib": memory,
         }
     output = output or Path(__file__).parent / "results" / "bench.json"

@@ -1,0 +1,62 @@
+"""A Python data source that hands on one prepared batch again and again: what Spark itself allows, without Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+NAME = "prepared"
+_ROWS = 10_000
+
+
+def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
+    """Register the source with the columns of another one; option `records` says how many rows it gives."""
+
+    # Local classes, so that they are pickled whole: workers cannot import this folder.
+    class Reader(DataSourceReader):
+        def __init__(self, schema: StructType, records: int) -> None:
+            self._schema = schema
+            self._batches = records // partitions // _ROWS
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(number) for number in range(partitions)]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - all are alike
+            import pyarrow as pa  # noqa: PLC0415 - in the worker
+            from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+
+            schema = to_arrow_schema(self._schema, timezone="UTC")
+            values: dict[str, Any] = {
+                "key": b"k000000000",
+                "value": b"v" * 90,
+                "topic": "records-lz4",
+                "partition": 1,
+                "offset": 1_000_000,
+                "timestamp": 1_700_000_000_000_000,
+                "timestampType": 0,
+            }
+            columns = [pa.repeat(pa.scalar(values[field.name], field.type), _ROWS) for field in schema]
+            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            for _ in range(self._batches):
+                yield batch
+
+    class Prepared(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return NAME
+
+        def schema(self) -> StructType:
+            return columns
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            return Reader(schema, int(self.options["records"]))
+
+    spark.dataSource.register(Prepared)
