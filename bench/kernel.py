@@ -94,11 +94,11 @@ def measure(name: str, rows: RecordColumns, codec: str, batch_bytes: int) -> dic
     if codec == "none":
         view, target = memoryview(answer), memoryview(bytearray(len(answer)))
 
-        def floor() -> None:
-            crc32c.crc32c(view)
+        def copy() -> None:
             target[:] = view
 
-        seconds["floor: CRC + copy"] = best_seconds(floor)
+        seconds["floor: CRC"] = best_seconds(lambda: crc32c.crc32c(view))
+        seconds["floor: copy"] = best_seconds(copy)
     return {
         "records": name,
         "codec": codec,
@@ -131,11 +131,11 @@ def main() -> None:
     print(
         f"compiled: {codec_info().compiled}; batches of {chosen.batch_bytes} bytes; MB/s and M records/s, uncompressed"
     )
-    work = ("decode", "decode key+value", "encode", "floor: CRC + copy")
-    print(f"{'records':<9}{'codec':<8}{'ratio':>6}" + "".join(f"{name:>24}" for name in work))
+    work = ("decode", "decode key+value", "encode", "floor: CRC", "floor: copy")
+    print(f"{'records':<9}{'codec':<8}{'ratio':>6}" + "".join(f"{name:>20}" for name in work))
     for row in results:
         cells = "".join(
-            f"{row[name]['mb_s']:>13} {row[name]['m_records_s']:>10}" if name in row else "" for name in work
+            f"{row[name]['mb_s']:>12} {row[name]['m_records_s']:>7}" if name in row else "" for name in work
         )
         print(f"{row['records']:<9}{row['codec']:<8}{row['ratio']:>6}{cells}")
 
