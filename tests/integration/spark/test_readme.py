@@ -18,7 +18,7 @@ _README = Path(__file__).parents[3] / "README.md"
 
 def example_with(word: str) -> str:
     """Give the README's Python block that holds a word."""
-    blocks = re.findall(r"```python\n(.*?)```", _README.read_text(), re.DOTALL)
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", _README.read_text(), re.DOTALL)
     return next(block for block in blocks if word in block)
 
 

