@@ -80,7 +80,8 @@ def _load() -> Kernel:
         return load_pure_python()
     compiled = load_compiled()
     if compiled is None:
-        _LOG.warning("the slow pure-Python record codec is in use; for the fast one %s", _HINT)
+        # Said aloud where a query is built, not here: every worker process loads the codec.
+        _LOG.debug("the slow pure-Python record codec is in use; for the fast one %s", _HINT)
         return load_pure_python()
     return compiled
 

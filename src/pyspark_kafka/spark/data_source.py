@@ -15,6 +15,7 @@ from pyspark_kafka.options import (
     parse_stream_read_options,
     parse_write_options,
 )
+from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
 from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
 from pyspark_kafka.source.batch import KafkaBatch
@@ -108,8 +109,13 @@ class KafkaDataSource(DataSource):
 
 
 def _log_notes(notes: tuple[str, ...]) -> None:
-    """Log what was accepted and has no effect, once a process: a stream writer is built for every micro-batch."""
-    for note in notes:
+    """Log what was accepted and has no effect, and a slow codec, once a process.
+
+    A stream writer is built for every micro-batch.
+    """
+    codec = codec_info()
+    slow = () if codec.compiled else (f"The record codec runs as plain Python, which is slow. Instead: {codec.hint}",)
+    for note in (*notes, *slow):
         if note not in _LOGGED_NOTES:
             _LOGGED_NOTES.add(note)
             logger.warning(note)
