@@ -5,11 +5,13 @@ Layer: testing; imports nothing of this package.
 
 from __future__ import annotations
 
+import base64
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -114,6 +116,16 @@ def _escape(text: str, *, key: bool = False) -> str:
         else:
             written.append(character)
     return "".join(written)
+
+
+def new_cluster_id(new_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
+    """Give a random cluster id in Kafka's form: a UUID in URL-safe base64 without padding.
+
+    Never one that begins with "-": a command line takes that for an option (`org.apache.kafka.common.Uuid.randomUuid`).
+    """
+    while (text := base64.urlsafe_b64encode(new_uuid().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
 
 
 def parse_cluster_id(text: str) -> str | None:

@@ -6,13 +6,11 @@ Layer: testing; imports client, options, errors and its own package.
 
 from __future__ import annotations
 
-import base64
 import shutil
 import signal
 import socket
 import tempfile
 import time
-import uuid
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +27,7 @@ from pyspark_kafka.testing.broker_config import (
     build_logging_text,
     build_properties,
     explain_log,
+    new_cluster_id,
     parse_cluster_id,
     to_properties_text,
 )
@@ -325,8 +324,7 @@ class EmbeddedKafka:
         flags = (*self._jvm_flags, flag.format(file=logging_file))
         if not (data / "meta.properties").exists():
             data.mkdir(parents=True, exist_ok=True)
-            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            arguments = ("format", "--cluster-id", cluster_id, "--config", str(properties))
+            arguments = ("format", "--cluster-id", new_cluster_id(), "--config", str(properties))
             command = build_java_command(
                 java, classpath, "kafka.tools.StorageTool", arguments, heap="128m", flags=flags
             )

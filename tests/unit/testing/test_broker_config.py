@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,18 @@ from pyspark_kafka.testing.broker_config import (
     build_logging_text,
     build_properties,
     explain_log,
+    new_cluster_id,
     to_properties_text,
 )
 
 ADDRESS = BrokerAddress(port=9092, controller_port=9093)
+
+
+def test_a_cluster_id_never_looks_like_an_option_of_a_command_line() -> None:
+    as_option, plain = uuid.UUID(bytes=b"\xf8" + bytes(15)), uuid.UUID(bytes=b"\x04" + bytes(15))
+    drawn = iter([as_option, as_option, plain])
+    assert new_cluster_id(lambda: next(drawn)) == "BAAAAAAAAAAAAAAAAAAAAA"
+    assert len(new_cluster_id()) == 22
 
 
 def test_the_broker_listens_on_loopback_only() -> None:
