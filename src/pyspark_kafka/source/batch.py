@@ -47,14 +47,7 @@ class KafkaBatch(Batch):
                 starting time without a record.
         """
         options = self._options
-        reader = KafkaOffsetReader(
-            options.connection,
-            options.subscription,
-            options.fetch.isolation_level,
-            attempts=options.fetch_offset_attempts,
-            retry_interval_ms=options.fetch_offset_retry_interval_ms,
-        )
-        resolver = LimitResolver(reader)
+        resolver = LimitResolver(KafkaOffsetReader.from_options(options))
         # Ends first: what is produced between the look-ups must not end before its own start.
         latest = resolver.latest()
         ends = resolver.ends(options.ending)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.metadata import ClusterMetadata
     from pyspark_kafka.client.offset_lookup import OffsetSpec
     from pyspark_kafka.model import IsolationLevel, TopicPartition
-    from pyspark_kafka.options import ConnectionOptions, Subscription
+    from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,17 @@ class KafkaOffsetReader:
         self._isolation_level = isolation_level
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
+
+    @classmethod
+    def from_options(cls, options: BatchReadOptions | StreamReadOptions) -> KafkaOffsetReader:
+        """Build the reader that a query's options ask for."""
+        return cls(
+            options.connection,
+            options.subscription,
+            options.fetch.isolation_level,
+            attempts=options.fetch_offset_attempts,
+            retry_interval_ms=options.fetch_offset_retry_interval_ms,
+        )
 
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         """Give the partitions that the subscription means now, sorted.

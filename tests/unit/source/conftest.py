@@ -73,6 +73,7 @@ def offsets(monkeypatch: pytest.MonkeyPatch) -> ScriptedOffsets:
     def instead(*_: Any, **__: Any) -> ScriptedOffsets:
         return scripted
 
+    instead.from_options = instead  # type: ignore[attr-defined]
     monkeypatch.setattr(micro_batch, "KafkaOffsetReader", instead)
     monkeypatch.setattr(batch, "KafkaOffsetReader", instead)
     return scripted
