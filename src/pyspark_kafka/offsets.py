@@ -23,6 +23,8 @@ INT64_MAX = 2**63 - 1
 
 _LATEST_NUMBER = -1
 _EARLIEST_NUMBER = -2
+# Before a partition's number: where the first batch starts there.
+_START_MARK = "0"
 # Longest piece of user text that an error repeats.
 _SHOWN = 200
 _EXAMPLE = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2},"topicC":"earliest"}'
@@ -110,26 +112,44 @@ class KafkaSourceOffset:
     Two offsets are equal when they name the same partitions and positions. The JSON is the one of Spark's own
     connector, so a checkpoint of either can be continued by the other.
 
+    The end of a query's first batch may carry where that batch starts, as Spark keeps it nowhere: under the
+    partition's number with a zero before it, ahead of the end. Spark's connector reads both keys as the same number and
+    keeps the last one, the end.
+
+    Attributes:
+        partitions: the next offset to read of each partition.
+        starts: where the first batch starts; None in all other offsets.
+
     Example:
         >>> KafkaSourceOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5}).json()
         '{"t":{"2":5,"10":3}}'
+        >>> KafkaSourceOffset({TopicPartition("t", 2): 5}, starts={TopicPartition("t", 2): 4}).json()
+        '{"t":{"02":4,"2":5}}'
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceOffset`, `JsonUtils`.
     """
 
     partitions: Mapping[TopicPartition, int]
+    starts: Mapping[TopicPartition, int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
+        if self.starts is not None:
+            object.__setattr__(self, "starts", dict(sorted(self.starts.items())))
 
     def __hash__(self) -> int:
         return hash(tuple(self.partitions.items()))
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """Give `{"topic": {"0": 100}}`, topics by name, partitions by number."""
+        """Give `{"topic": {"0": 100}}`, topics by name, partitions by number, a start ahead of its end."""
+        starts = self.starts or {}
         nested: dict[str, dict[str, int]] = {}
-        for topic_partition, offset in self.partitions.items():
-            nested.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = offset
+        for topic_partition in sorted({*self.partitions, *starts}):
+            offsets = nested.setdefault(topic_partition.topic, {})
+            if topic_partition in starts:
+                offsets[f"{_START_MARK}{topic_partition.partition}"] = starts[topic_partition]
+            if topic_partition in self.partitions:
+                offsets[str(topic_partition.partition)] = self.partitions[topic_partition]
         return nested
 
     def json(self) -> str:
@@ -160,10 +180,14 @@ class KafkaSourceOffset:
 
 def _read_checkpoint(shown: object, load: Callable[[], object]) -> KafkaSourceOffset:
     try:
-        partitions = {
-            topic_partition: _checkpoint_offset(topic_partition, value)
-            for topic_partition, value in _walk_partitions(load())
-        }
+        ends, starts = _without_starts(load())
+        partitions, carried = (
+            {
+                topic_partition: _checkpoint_offset(topic_partition, value)
+                for topic_partition, value in _walk_partitions(nested)
+            }
+            for nested in (ends, starts)
+        )
     except ValueError as error:
         raise CheckpointError(
             f"The source offset {_shorten(shown)} of the checkpoint cannot be read: {error}. Nothing was read.",
@@ -172,7 +196,26 @@ def _read_checkpoint(shown: object, load: Callable[[], object]) -> KafkaSourceOf
             "from a copy, or start the query with a new checkpointLocation.",
             facts={"offset": _shorten(shown), "reason": error},
         ) from error
-    return KafkaSourceOffset(partitions)
+    return KafkaSourceOffset(partitions, carried or None)
+
+
+def _without_starts(nested: object) -> tuple[object, object]:
+    """Take the starts that the end of a first batch carries out of it, both in the usual form then."""
+    if not isinstance(nested, dict):
+        return nested, {}
+    ends: dict[Any, Any] = {}
+    starts: dict[Any, dict[str, Any]] = {}
+    for topic, by_partition in nested.items():
+        ends[topic] = by_partition
+        marked = [key for key in by_partition if _is_marked(key)] if isinstance(by_partition, dict) else []
+        if marked:
+            starts[topic] = {key.removeprefix(_START_MARK): by_partition[key] for key in marked}
+            ends[topic] = {key: value for key, value in by_partition.items() if not _is_marked(key)}
+    return ends, starts
+
+
+def _is_marked(key: object) -> bool:
+    return isinstance(key, str) and len(key) > 1 and key.startswith(_START_MARK)
 
 
 def _checkpoint_offset(topic_partition: TopicPartition, value: object) -> int:

@@ -51,6 +51,29 @@ def test_an_offset_does_not_change_with_the_mapping_it_was_made_from() -> None:
     assert offset.partitions == {A0: 1}
 
 
+def test_the_end_of_a_first_batch_carries_its_start_under_zero_padded_numbers() -> None:
+    text = '{"a":{"00":90,"0":100,"01":7,"1":7},"b":{"0":3}}'
+    offset = KafkaSourceOffset({A0: 100, A1: 7, B0: 3}, starts={A0: 90, A1: 7})
+    assert offset.json() == text
+    read = KafkaSourceOffset.from_json(text)
+    assert read == offset
+    assert (read.partitions, read.starts) == ({A0: 100, A1: 7, B0: 3}, {A0: 90, A1: 7})
+    assert KafkaSourceOffset.from_json('{"a":{"0":1}}').starts is None
+
+
+def test_a_carried_start_may_be_of_a_partition_that_has_no_end_any_more() -> None:
+    text = '{"a":{"0":5},"t":{"012":4}}'
+    offset = KafkaSourceOffset.from_json(text)
+    assert (offset.partitions, offset.starts) == ({A0: 5}, {TopicPartition("t", 12): 4})
+    assert offset.json() == text
+
+
+@pytest.mark.parametrize("text", ['{"a":{"000":1,"0":1}}', '{"a":{"0x":1}}', '{"a":{"00":-1,"0":1}}'])
+def test_a_carried_start_is_read_as_strictly_as_an_end(text: str) -> None:
+    with pytest.raises(CheckpointError, match="CHECKPOINT_OFFSET_INVALID"):
+        KafkaSourceOffset.from_json(text)
+
+
 def test_dict_and_pickle_round_trips() -> None:
     offset = KafkaSourceOffset({A0: 1, B0: 2})
     assert offset.to_dict() == {"a": {"0": 1}, "b": {"0": 2}}
@@ -76,7 +99,7 @@ def test_dict_and_pickle_round_trips() -> None:
         ('{"a":{"0":9223372036854775808}}', "a-0 has '9223372036854775808' where an offset"),
         ('{"a":{"0":NaN}}', "NaN is not a number of JSON"),
         ('{"a":{"0":1' + "0" * 30 + "}}", "does not fit in 64 bits"),
-        ('{"a":{"01":1}}', "topic 'a' has '01' as a partition number"),
+        ('{"a":{"001":1}}', "topic 'a' has '01' as a partition number"),
         ('{"a":{"-1":1}}', "topic 'a' has '-1' as a partition number"),
         ('{"a":{"٣":1}}', "as a partition number"),
         ('{"a":{"2147483648":1}}', "topic 'a' has '2147483648' as a partition number"),

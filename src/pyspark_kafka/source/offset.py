@@ -17,18 +17,29 @@ if TYPE_CHECKING:
 class KafkaOffset(Offset):
     """The next offset to read of each partition.
 
+    Args:
+        partitions: the offsets.
+        starts: where the batch starts that ends here, if it is a query's first one and carries that.
+
     Source: Spark `KafkaSourceOffset`.
     """
 
     __slots__ = ("value",)
 
-    def __init__(self, partitions: Mapping[TopicPartition, int]) -> None:
-        self.value = KafkaSourceOffset(partitions)
+    def __init__(
+        self, partitions: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        self.value = KafkaSourceOffset(partitions, starts)
 
     @property
     def partitions(self) -> Mapping[TopicPartition, int]:
         """Give the offsets by partition, sorted."""
         return self.value.partitions
+
+    @property
+    def starts(self) -> Mapping[TopicPartition, int] | None:
+        """Give where the query's first batch starts, if this is its end and carries that."""
+        return self.value.starts
 
     def json(self) -> str:
         """Give the JSON of Spark's own connector."""
@@ -41,7 +52,8 @@ class KafkaOffset(Offset):
         Raises:
             CheckpointError: the text is no offset of a Kafka source.
         """
-        return cls(KafkaSourceOffset.from_json(text).partitions)
+        read = KafkaSourceOffset.from_json(text)
+        return cls(read.partitions, read.starts)
 
     @classmethod
     def of(cls, offset: Offset) -> KafkaOffset:
