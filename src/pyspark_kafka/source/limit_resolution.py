@@ -21,13 +21,16 @@ class LimitResolver:
 
     Attributes:
         assigned: the partitions that the subscription means, sorted.
+        topic_ids: the ids of their topics, by name, where brokers tell them.
     """
 
     def __init__(self, reader: KafkaOffsetReader) -> None:
         self._reader = reader
         self._earliest: Mapping[TopicPartition, int] | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
-        self.assigned = reader.assigned_partitions()
+        assignment = reader.assignment()
+        self.assigned = assignment.partitions
+        self.topic_ids = assignment.topic_ids
 
     def earliest(self) -> Mapping[TopicPartition, int]:
         """Give the first offset of each partition."""

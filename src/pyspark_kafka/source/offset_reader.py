@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.pool import borrow_client
@@ -25,6 +26,19 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a subscription means at one moment.
+
+    Attributes:
+        partitions: sorted.
+        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not tell them.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    topic_ids: Mapping[str, str]
 
 
 class KafkaOffsetReader:
@@ -68,8 +82,8 @@ class KafkaOffsetReader:
             retry_interval_ms=options.fetch_offset_retry_interval_ms,
         )
 
-    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
-        """Give the partitions that the subscription means now, sorted.
+    def assignment(self) -> Assignment:
+        """Give what the subscription means now.
 
         Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
         left out too; with `subscribePattern`, no match is no error.
@@ -77,7 +91,11 @@ class KafkaOffsetReader:
         Raises:
             BrokerError: a topic named by `subscribe` or `assign` does not exist or may not be seen.
         """
-        return self._retrying("listing partitions", self._list_partitions)
+        return self._retrying("listing partitions", self._assign)
+
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+        """Give the partitions that the subscription means now, sorted; see `assignment`."""
+        return self.assignment().partitions
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the first offset that each partition still holds."""
@@ -141,20 +159,23 @@ class KafkaOffsetReader:
             return {}
         return self._retrying(step, lambda client: client.list_offsets(asked, self._isolation_level))
 
-    def _list_partitions(self, client: KafkaClient) -> tuple[TopicPartition, ...]:
+    def _assign(self, client: KafkaClient) -> Assignment:
         kind = self._subscription.kind
         if kind == "subscribePattern":
             # Searched, not matched whole: "orders" takes "orders-eu" too.
             pattern = re.compile(self._subscription.pattern or "")
-            return _partitions_of(client.metadata(None), lambda topic: pattern.search(topic) is not None)
+            return _assignment_of(client.metadata(None), lambda topic: pattern.search(topic) is not None)
         if kind == "subscribe":
-            return _partitions_of(client.metadata(self._subscription.topics), lambda _: True)
+            return _assignment_of(client.metadata(self._subscription.topics), lambda _: True)
         listed = frozenset(self._subscription.topic_partitions)
-        existing = _partitions_of(client.metadata(sorted({tp.topic for tp in listed})), lambda _: True)
-        missing = sorted(listed.difference(existing))
+        existing = _assignment_of(client.metadata(sorted({tp.topic for tp in listed})), lambda _: True)
+        missing = sorted(listed.difference(existing.partitions))
         if missing:
             logger.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", missing)
-        return tuple(topic_partition for topic_partition in existing if topic_partition in listed)
+        return replace(
+            existing,
+            partitions=tuple(topic_partition for topic_partition in existing.partitions if topic_partition in listed),
+        )
 
     def _retrying(self, step: str, call: Callable[[KafkaClient], T]) -> T:
         attempt = 1
@@ -176,12 +197,15 @@ class KafkaOffsetReader:
                 time.sleep(self._retry_interval_ms / 1000)
 
 
-def _partitions_of(metadata: ClusterMetadata, wanted: Callable[[str], bool]) -> tuple[TopicPartition, ...]:
+def _assignment_of(metadata: ClusterMetadata, wanted: Callable[[str], bool]) -> Assignment:
     found: list[TopicPartition] = []
+    topic_ids: dict[str, str] = {}
     for name, topic in metadata.topics.items():
         if topic.is_internal or not wanted(name):
             continue
         if topic.error is not None:
             raise topic.error
         found.extend(partition.topic_partition for partition in topic.partitions)
-    return tuple(sorted(found))
+        if topic.topic_id is not None:
+            topic_ids[name] = str(topic.topic_id)
+    return Assignment(tuple(sorted(found)), topic_ids)

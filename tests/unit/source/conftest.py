@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.source import batch, micro_batch
+from pyspark_kafka.source.offset_reader import Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,18 +20,32 @@ class ScriptedOffsets:
 
     Attributes:
         logs: the partitions there are.
+        topic_ids: the ids of topics that have another than their name.
+        bytes_of: how many bytes each log takes; 100 for each offset where it is not said.
         asked: the look-ups so far, in order.
         known: the offsets that the last look-up of ends was told.
     """
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
+        self.topic_ids: dict[str, str] = {}
+        self.bytes_of: dict[TopicPartition, int] = {}
         self.asked: list[str] = []
         self.known: Mapping[TopicPartition, int] | None = None
 
-    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+    def assignment(self) -> Assignment:
         self.asked.append("partitions")
-        return tuple(sorted(self.logs))
+        topics = {topic_partition.topic for topic_partition in self.logs}
+        return Assignment(tuple(sorted(self.logs)), {topic: self.topic_ids.get(topic, topic) for topic in topics})
+
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+        return self.assignment().partitions
+
+    def log_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked.append("bytes")
+        return {
+            where: self.bytes_of.get(where, 100 * (self.logs[where][1] - self.logs[where][0])) for where in partitions
+        }
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = tuple(partitions)
