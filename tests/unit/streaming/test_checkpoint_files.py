@@ -95,7 +95,7 @@ def test_no_temporary_file_stays_after_a_failed_write(tmp_path: Path, monkeypatc
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoint_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
         CheckpointFiles(str(tmp_path)).create("offsets/0", b"a")
     assert everything(tmp_path) == []
@@ -127,7 +127,7 @@ def test_a_file_system_without_hard_links_is_written_to_as_well(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    monkeypatch.setattr(checkpoint_files.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     files = CheckpointFiles(str(tmp_path))
     assert files.create("offsets/0", b"a")
     assert not files.create("offsets/0", b"b")
@@ -242,7 +242,7 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: p
             done.append(name)
             return real(*args)
 
-        monkeypatch.setattr(checkpoint_files.os, name, call)
+        monkeypatch.setattr(os, name, call)
 
     for name in ("fsync", "link", "replace"):
         note(name)
