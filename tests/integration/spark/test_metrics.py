@@ -1,0 +1,243 @@
+"""How far queries are behind, out of Spark's own events: classic Spark here, Spark Connect in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka import metrics
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from conftest import TopicMaker
+
+_PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
+
+
+class Lines(logging.Handler):
+    """Collects the lines of the log, and tells when there are enough."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with self._changed:
+            self.lines.append(record.getMessage())
+            self._changed.notify_all()
+
+    def of(self, query: StreamingQuery, count: int) -> list[str]:
+        """Wait for so many lines of a query: Spark's listener bus is a thread of its own."""
+
+        def found() -> list[str]:
+            return [line for line in self.lines if str(query.id) in line]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(found()) >= count, timeout=60), self.lines
+            return found()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    handler, log = Lines(), logging.getLogger("pyspark_kafka.metrics")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield handler
+    log.removeHandler(handler)
+    log.setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def listener(spark: SparkSession) -> Iterator[metrics.MetricsListener]:
+    listener = metrics.listen(spark)
+    yield listener
+    listener.stop()
+
+
+def blocks() -> list[str]:
+    found: list[str] = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    return found
+
+
+def stream(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
+    reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    return reader.options(subscribe=topic, startingOffsets="earliest", **options).load().select("value")
+
+
+def run(rows: DataFrame, place: Path) -> StreamingQuery:
+    """Read all there is, into nothing."""
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(place / "checkpoint"))
+    query = writer.queryName("orders").trigger(availableNow=True).start()
+    query.awaitTermination()
+    return query
+
+
+@pytest.mark.usefixtures("listener")
+def test_each_micro_batch_says_how_far_it_is_behind_what_its_trigger_saw(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
+) -> None:
+    topic = make_topic(partitions=2)
+    produce(bootstrap_servers, topic, [Record(None, b"v", number % 2) for number in range(60)])
+    query = run(stream(spark, bootstrap_servers, topic, maxOffsetsPerTrigger="20"), tmp_path)
+    expected = [
+        f"query 'orders' id={query.id} runId={query.runId} batchId={batch} numInputRows=20: source 0 ({topic}) "
+        f"minOffsetsBehindLatest={behind} maxOffsetsBehindLatest={behind} avgOffsetsBehindLatest={behind}.0 "
+        "numInputRows=20"
+        for batch, behind in enumerate((20, 10, 0))
+    ]
+    assert lines.of(query, 3) == expected
+    found = metrics.latest(query)
+    assert found is not None
+    assert found.sources == (metrics.SourceMetrics(0, (topic,), 20, 0, 0, 0.0),)
+    assert found in metrics.snapshot()
+
+
+@pytest.mark.usefixtures("listener")
+def test_several_sources_of_one_query_are_counted_apart(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
+) -> None:
+    one, other = make_topic(partitions=2), make_topic()
+    produce(bootstrap_servers, one, [Record(None, b"v", number % 2) for number in range(10)])
+    produce(bootstrap_servers, other, [Record(None, b"v", 0)] * 4)
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
+    rows = (
+        stream(spark, bootstrap_servers, one)
+        .union(rate.selectExpr("CAST(CAST(value AS STRING) AS BINARY) AS value"))
+        .union(stream(spark, bootstrap_servers, other))
+    )
+    query = run(rows, tmp_path)
+    (line, *_) = lines.of(query, 1)
+    assert f"source 0 ({one}) minOffsetsBehindLatest=0" in line
+    assert f"source 2 ({other}) minOffsetsBehindLatest=0" in line
+    assert "source 1" not in line
+
+
+def test_a_session_is_listened_to_once_whichever_python_object_stands_for_it(
+    spark: SparkSession, listener: metrics.MetricsListener
+) -> None:
+    assert metrics.listen(spark) is listener
+    active = type(spark).getActiveSession()
+    assert active is not None
+    assert metrics.listen(active) is listener
+    other = spark.newSession()
+    second = metrics.listen(other)
+    assert second is not listener
+    second.stop()
+
+
+def test_no_more_is_logged_after_a_stop(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)])
+    metrics.listen(spark).stop()
+    silent = run(stream(spark, bootstrap_servers, topic), tmp_path / "silent")
+    # The bus gives events in order: when this one is heard of, the one before would have been.
+    listener = metrics.listen(spark)
+    heard = run(stream(spark, bootstrap_servers, topic), tmp_path / "heard")
+    lines.of(heard, 1)
+    listener.stop()
+    assert not [line for line in lines.lines if str(silent.id) in line]
+
+
+def test_spark_counts_the_rows_of_the_sink(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 7)
+    writer = stream(spark, bootstrap_servers, source).writeStream.format("pyspark_kafka")
+    query = (
+        writer.option("kafka.bootstrap.servers", bootstrap_servers)
+        .options(topic=target, checkpointLocation=str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    last = query.lastProgress
+    assert last is not None
+    assert last.sink.numOutputRows == 7
+    # The reason for all this.
+    assert last.sources[0].metrics == {}
+
+
+def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_already(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
+) -> None:
+    topic = make_topic()
+    rows = stream(spark, bootstrap_servers, topic, maxOffsetsPerTrigger="20")
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.queryName("exposed").trigger(processingTime="100 milliseconds").start()
+    try:
+        query.processAllAvailable()
+        listening, exposing = blocks()
+        names: dict[str, Any] = {"spark": spark}
+        exec(listening, names)  # noqa: S102 - the page's own example
+        exec(exposing, names)  # noqa: S102 - the same
+        # Nobody but Spark holds the listener.
+        gc.collect()
+        produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 30)
+        lines.of(query, 2)
+        assert 'kafka_max_offsets_behind_latest{query="exposed",source="0"} 0\n' in names["exposition"]()
+    finally:
+        query.stop()
+        metrics.listen(spark).stop()
+
+
+_CONNECT = """
+import logging, sys
+from pyspark.sql import SparkSession
+from pyspark_kafka import metrics
+
+servers, topic, place = sys.argv[1:]
+logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
+logging.getLogger("pyspark_kafka.metrics").setLevel(logging.INFO)
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+listener = metrics.listen(spark)
+assert metrics.listen(spark) is listener
+rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "20").load())
+query = (rows.select("value").writeStream.format("noop").option("checkpointLocation", place + "/checkpoint")
+         .queryName("orders").trigger(availableNow=True).start())
+query.awaitTermination()
+# Gives back when all events of the query have been handled.
+listener.stop()
+found = metrics.latest(query)
+print("latest", found.batch_id, found.terminated, found.sources[0].metrics)
+spark.stop()
+"""
+
+
+def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 50)
+    script = tmp_path / "job.py"
+    script.write_text(_CONNECT)
+    done = subprocess.run(
+        [sys.executable, "-W", "error:Failed to", str(script), bootstrap_servers, topic, str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("query 'orders' id=")]
+    assert [re.findall(r"(?:batchId|maxOffsetsBehindLatest)=(\d+)", line) for line in lines] == [
+        ["0", "30"],
+        ["1", "10"],
+        ["2", "0"],
+    ]
+    assert (
+        "latest 2 True {'minOffsetsBehindLatest': '0', 'maxOffsetsBehindLatest': '0', 'avgOffsetsBehindLatest': '0.0'}"
+        in done.stdout
+    )

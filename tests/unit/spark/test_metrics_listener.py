@@ -1,0 +1,274 @@
+"""Figures from progress events, as Spark Connect's client builds them from Spark's JSON; no JVM."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from dataclasses import FrozenInstanceError
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryTerminatedEvent
+
+from pyspark_kafka import metrics
+from pyspark_kafka.spark.metrics_listener import MetricsListener, MetricsStore, QueryMetrics, SourceMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow@1f"
+QUERY, RUN = "8c0e2b1e-0000-4000-8000-000000000001", "51f20000-0000-4000-8000-000000000002"
+
+
+def source(
+    end: object, latest: object, *, rows: int = 0, description: str = PYTHON_STREAM, start: object = None
+) -> dict[str, Any]:
+    return {
+        "description": description,
+        "startOffset": start,
+        "endOffset": end,
+        "latestOffset": latest,
+        "numInputRows": rows,
+        "inputRowsPerSecond": 0.0,
+        "processedRowsPerSecond": 0.0,
+    }
+
+
+def progress(*sources: Mapping[str, Any], query: str = QUERY, run: str = RUN, batch: int = 7) -> QueryProgressEvent:
+    return QueryProgressEvent.fromJson(
+        {
+            "progress": {
+                "id": query,
+                "runId": run,
+                "name": "orders",
+                "timestamp": "2026-01-01T00:00:00.000Z",
+                "batchId": batch,
+                "batchDuration": 5,
+                "numInputRows": sum(one["numInputRows"] for one in sources),
+                "inputRowsPerSecond": 0.0,
+                "processedRowsPerSecond": 0.0,
+                "durationMs": {},
+                "stateOperators": [],
+                "sources": list(sources),
+                "sink": {"description": "sink", "numOutputRows": 0},
+            }
+        }
+    )
+
+
+def terminated(query: str = QUERY, run: str = RUN) -> QueryTerminatedEvent:
+    return QueryTerminatedEvent(uuid.UUID(query), uuid.UUID(run), None, None)
+
+
+@pytest.fixture
+def store() -> MetricsStore:
+    return MetricsStore()
+
+
+@pytest.fixture
+def listener(store: MetricsStore) -> MetricsListener:
+    return MetricsListener(store)
+
+
+def test_a_micro_batch_gives_the_figures_of_sparks_connector_and_one_line(
+    listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
+    listener.onQueryProgress(
+        progress(source({"a": {"0": 3, "10": 5}}, {"a": {"0": 9, "10": 5}, "b": {"0": 3}}, rows=8))
+    )
+    found = store.get(QUERY)
+    assert found == QueryMetrics(
+        query_id=QUERY,
+        run_id=RUN,
+        name="orders",
+        batch_id=7,
+        timestamp="2026-01-01T00:00:00.000Z",
+        num_input_rows=8,
+        # A partition that is not in the end offset has read nothing.
+        sources=(SourceMetrics(0, ("a", "b"), 8, 0, 6, 3.0),),
+    )
+    assert found.sources[0].metrics == {
+        "minOffsetsBehindLatest": "0",
+        "maxOffsetsBehindLatest": "6",
+        "avgOffsetsBehindLatest": "3.0",
+    }
+    (line,) = caplog.messages
+    assert line == (
+        f"query 'orders' id={QUERY} runId={RUN} batchId=7 numInputRows=8: source 0 (a, b) minOffsetsBehindLatest=0 "
+        "maxOffsetsBehindLatest=6 avgOffsetsBehindLatest=3.0 numInputRows=8"
+    )
+
+
+def test_several_sources_are_told_apart_by_their_place_in_the_query(
+    listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
+    event = progress(
+        source({"a": {"0": 1}}, {"a": {"0": 2}}, rows=1),
+        source(0, 0, description="RateStreamV2[rowsPerSecond=1]", rows=4),
+        source({"a": {"0": 2}}, {"a": {"0": 2}}, rows=2),
+    )
+    listener.onQueryProgress(event)
+    found = store.get(QUERY)
+    assert found is not None
+    assert [(one.index, one.max_offsets_behind_latest, one.num_input_rows) for one in found.sources] == [
+        (0, 1, 1),
+        (2, 0, 2),
+    ]
+    assert found.num_input_rows == 7
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        source(5, 9),
+        source({"offset": 5}, {"offset": 9}),
+        source({"shard": {"x": 5}}, {"shard": {"x": 5}}),
+        source({}, {}),
+        source({"a": {"0": 1}}, None),
+        source({"a": {"0": 1}}, {"a": {"0": 1}}, description="KafkaV2[Subscribe[a]]"),
+        source("text", "text"),
+    ],
+    ids=["number", "nested", "no partition", "no partitions", "no latest", "Spark's connector", "text"],
+)
+def test_what_is_no_source_of_ours_is_left_out_silently(
+    listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture, other: Mapping[str, Any]
+) -> None:
+    listener.onQueryProgress(progress(other))
+    assert store.all() == ()
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("missing", ["None", "null"])
+def test_offsets_that_are_not_known_are_left_out(listener: MetricsListener, store: MetricsStore, missing: str) -> None:
+    listener.onQueryProgress(progress(source('{"a": {"0": 1}}', missing)))
+    assert store.all() == ()
+
+
+def test_a_log_line_names_few_of_many_topics(listener: MetricsListener, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
+    offsets = {f"t{number}": {"0": 1} for number in range(8)}
+    listener.onQueryProgress(progress(source(offsets, offsets)))
+    assert "source 0 (t0, t1, t2, t3, t4 and 3 more) min" in caplog.text
+
+
+def test_an_event_that_cannot_be_read_is_logged_and_nothing_is_raised(
+    listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    event = progress(source({"a": {"0": 1}}, {"a": {"0": 1}}))
+    event.progress["sources"] = None
+    listener.onQueryProgress(event)
+    unreadable: Any = None
+    listener.onQueryTerminated(unreadable)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert caplog.records[0].exc_info is not None
+    assert store.all() == ()
+
+
+def test_a_query_that_ends_keeps_its_last_figures_and_is_marked(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}})))
+    listener.onQueryTerminated(terminated())
+    assert [(one.query_id, one.terminated) for one in store.all()] == [(QUERY, True)]
+
+
+def test_the_end_of_a_former_run_does_not_end_the_one_that_runs(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}})))
+    listener.onQueryTerminated(terminated(run=str(uuid.uuid4())))
+    listener.onQueryTerminated(terminated(query=str(uuid.uuid4())))
+    assert [one.terminated for one in store.all()] == [False]
+
+
+def test_a_bounded_number_of_queries_is_kept_and_what_ended_goes_first() -> None:
+    store = MetricsStore(capacity=3)
+    listener = MetricsListener(store)
+    queries = [str(uuid.uuid4()) for _ in range(5)]
+    for number, query in enumerate(queries[:3]):
+        listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=query))
+        if number == 1:
+            listener.onQueryTerminated(terminated(query))
+    # Heard of again: the next that goes is the first of the others.
+    listener.onQueryProgress(progress(source({"a": {"0": 2}}, {"a": {"0": 2}}), query=queries[0]))
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=queries[3]))
+    assert [one.query_id for one in store.all()] == [queries[2], queries[0], queries[3]]
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=queries[4]))
+    assert [one.query_id for one in store.all()] == [queries[0], queries[3], queries[4]]
+
+
+def test_figures_are_immutable(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}})))
+    (found,) = store.all()
+    with pytest.raises(FrozenInstanceError):
+        found.batch_id = 8  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        found.sources[0].max_offsets_behind_latest = 8  # type: ignore[misc]
+
+
+class StandInStreams:
+    """What a session gives as `streams`; notes what is added and removed."""
+
+    def __init__(self) -> None:
+        self.listeners: list[object] = []
+        self.removed = 0
+
+    def addListener(self, listener: object) -> None:  # noqa: N802 - Spark's contract
+        self.listeners.append(listener)
+
+    def removeListener(self, listener: object) -> None:  # noqa: N802 - Spark's contract
+        self.listeners.remove(listener)
+        self.removed += 1
+
+
+class StandInSession:
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.streams = StandInStreams()
+
+
+def test_one_session_is_listened_to_once_until_it_is_stopped() -> None:
+    session: Any = StandInSession("one")
+    listener = metrics.listen(session)
+    assert metrics.listen(session) is listener
+    assert session.streams.listeners == [listener]
+    other: Any = StandInSession("two")
+    assert metrics.listen(other) is not listener
+    listener.stop()
+    listener.stop()
+    assert (session.streams.listeners, session.streams.removed) == ([], 1)
+    again = metrics.listen(session)
+    assert again is not listener
+    assert session.streams.listeners == [again]
+
+
+def test_figures_are_found_by_query_and_by_id() -> None:
+    session: Any = StandInSession("three")
+    listener = metrics.listen(session)
+    query = uuid.uuid4()
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 4}}), query=str(query)))
+
+    class Query:
+        id = str(query)
+
+    found = metrics.latest(str(query))
+    assert found is not None
+    assert found.sources[0].avg_offsets_behind_latest == 3.0
+    assert metrics.latest(query) is found
+    stand_in: Any = Query()
+    assert metrics.latest(stand_in) is found
+    assert found in metrics.snapshot()
+    assert metrics.latest(str(uuid.uuid4())) is None
+
+
+def test_offsets_come_as_text_with_blanks_from_classic_spark(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryProgress(progress(source('{"a": {"0": 5}}', json.dumps({"a": {"0": 7}}))))
+    assert [one.max_offsets_behind_latest for one in store.all()[0].sources] == [2]
+
+
+def test_the_end_of_a_first_batch_counts_and_not_the_start_that_stands_beside_it(
+    listener: MetricsListener, store: MetricsStore
+) -> None:
+    # Such an end carries where the query started, under the partition's number with a zero before it.
+    listener.onQueryProgress(progress(source({"a": {"00": 2, "0": 5}}, {"a": {"0": 9}})))
+    assert [one.max_offsets_behind_latest for one in store.all()[0].sources] == [4]
