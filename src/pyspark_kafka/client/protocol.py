@@ -14,6 +14,7 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
 )
 from kafka.protocol.consumer import (
@@ -53,6 +54,7 @@ __all__ = [
     "CreateTopicsRequest",
     "DeleteRecordsRequest",
     "DeleteTopicsRequest",
+    "DescribeLogDirsRequest",
     "EndTxnRequest",
     "ErrorCode",
     "FetchRequest",
@@ -94,6 +96,7 @@ class ErrorCode:
     NOT_COORDINATOR = 16
     INVALID_TOPIC_EXCEPTION = 17
     TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35

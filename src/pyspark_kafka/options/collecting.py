@@ -86,10 +86,13 @@ class Collector:
 
     def _read(self, name: str, value: Any) -> None:
         option = OPTIONS.get(name)
-        if option is None:
-            if not _is_host_key(name):
+        if option is None or self.scope not in option.scopes | option.no_effect_in:
+            # Before options of other scopes: some keys are the host's there, and ours elsewhere.
+            if _is_host_key(name):
+                return
+            if option is None:
                 self._report_unknown(name)
-            return
+                return
         self._failed.add(option.name)
         if self._usable(option):
             raw = _to_text(value)

@@ -63,6 +63,8 @@ def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = No
             "Lower the first or raise the second.",
             "minOffsetsPerTrigger",
         )
+    if options.given("sourceIndex") and not options.attempted("checkpointLocation"):
+        options.notes.append("Option 'sourceIndex' has no effect: 'checkpointLocation' is not given.")
     if options.given("maxTriggerDelay") and not options.attempted("minOffsetsPerTrigger"):
         options.notes.append("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.")
     options.raise_problems()
@@ -71,6 +73,9 @@ def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = No
         max_offsets_per_trigger=maximum,
         min_offsets_per_trigger=minimum,
         max_trigger_delay_ms=options["maxTriggerDelay"],
+        max_bytes_per_trigger=options["maxBytesPerTrigger"],
+        checkpoint_location=options["checkpointLocation"],
+        source_index=options["sourceIndex"],
         group_id_prefix=options["groupIdPrefix"] or "spark-kafka-source",
         notes=tuple(options.notes),
         **parts,

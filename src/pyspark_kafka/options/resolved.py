@@ -89,6 +89,9 @@ class StreamReadOptions:
         max_offsets_per_trigger: about how many offsets a micro-batch takes at most, over all partitions; None: all.
         min_offsets_per_trigger: how many offsets must be waiting before there is a micro-batch; None: any.
         max_trigger_delay_ms: how long they are waited for.
+        max_bytes_per_trigger: about how many bytes a micro-batch takes at most, as brokers store them; None: all.
+        checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
+        source_index: which of the query's sources this is, counted from 0.
     """
 
     connection: ConnectionOptions
@@ -102,6 +105,9 @@ class StreamReadOptions:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
+    max_bytes_per_trigger: int | None = None
+    checkpoint_location: str | None = None
+    source_index: int = 0
     fetch: FetchOptions = field(default_factory=FetchOptions)
     fetch_offset_attempts: int = 3
     fetch_offset_retry_interval_ms: int = 1_000

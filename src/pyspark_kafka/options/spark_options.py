@@ -161,6 +161,19 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         no_effect_in=_BATCH_READ,
     ),
     Option(
+        "maxBytesPerTrigger",
+        "About how many bytes a micro-batch takes at most, as brokers store them (mostly compressed). An estimate: a "
+        "partition's share goes by the average that an offset of its log takes, which brokers are asked for at each "
+        "trigger; the user needs the right to DESCRIBE the cluster. With `maxOffsetsPerTrigger` both hold. Not an "
+        "option of Spark's connector.",
+        parse=parsers.whole_number(1, parsers.INT64_MAX, "bytes"),
+        kind="whole number",
+        default_doc="no limit",
+        unit="bytes",
+        scopes=_STREAM_READ,
+        no_effect_in=_BATCH_READ,
+    ),
+    Option(
         "minOffsetsPerTrigger",
         "How many offsets must be waiting, over all partitions, before there is a micro-batch. The first one of a run "
         "does not wait. An available-now run leaves what is fewer to the next run, and a once trigger reads all, as "
@@ -236,6 +249,26 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         parse=parsers.text,
         default_doc="`spark-kafka-source` in a streaming read, `spark-kafka-relation` in a batch read",
         scopes=READS,
+    ),
+    Option(
+        "checkpointLocation",
+        "The query's own `checkpointLocation` once more, for the source, which Spark does not tell it: a local path, "
+        "or a URI that pyarrow opens (`s3://`, `gs://`, `abfs://`, `hdfs://`). With it the source keeps where the "
+        "query started, and its topics' ids, in `sources/<sourceIndex>` of the checkpoint, where Spark's own connector "
+        "keeps the first of them. See [checkpoints](checkpoints.md). Not an option of Spark's connector.",
+        kind="path or URI",
+        parse=parsers.text,
+        default_doc="not known to the source",
+        scopes=_STREAM_READ,
+    ),
+    Option(
+        "sourceIndex",
+        "Which of the query's sources this is, counted from 0, where a query has several; for `checkpointLocation`. "
+        "Not an option of Spark's connector.",
+        parse=parsers.whole_number(0, parsers.INT32_MAX, "sources"),
+        kind="whole number",
+        default=0,
+        scopes=_STREAM_READ,
     ),
     Option(
         "topic",

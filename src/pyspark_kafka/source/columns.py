@@ -37,6 +37,11 @@ Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
 _SAME_FOR_A_PARTITION = ("topic", "partition")
 
 
+def source_schema(*, include_headers: bool) -> pa.Schema:
+    """Give the schema of a read that asks for all columns."""
+    return pa.schema([field for field in SOURCE_SCHEMA if include_headers or field.name != "headers"])
+
+
 def check_asked_columns(asked: Sequence[tuple[str, pa.DataType]], *, include_headers: bool) -> None:
     """Check a schema that the user gave: a subset of the source's columns, in any order, with their types.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import (
+    byte_limit,
     check_available_now,
     data_loss_error,
     offsets_behind_latest,
@@ -15,10 +18,13 @@ from pyspark_kafka.planning import (
     split_ranges,
     waiting_offsets,
 )
+from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.starting_position import StartingPosition
+from pyspark_kafka.source.topic_watch import TopicWatch
 from pyspark_kafka.streaming import (
     CompositeReadLimit,
     InputPartition,
@@ -27,19 +33,23 @@ from pyspark_kafka.streaming import (
     PartitionReaderFactory,
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     ReadMinRows,
     ReportsSourceMetrics,
     SupportsTriggerAvailableNow,
 )
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
+    from pyspark_kafka.errors import DataLossError
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.source.offset_reader import Assignment
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +57,11 @@ logger = logging.getLogger(__name__)
 class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
     """A Kafka subscription as a sequence of bounded batches.
 
-    The driver plans and the executors obey: offsets, new partitions and data loss are decided here.
+    The driver plans and the executors obey: offsets, new partitions and data loss are decided here. Spark drives one
+    through `format("pyspark_kafka")`; it can as well be held and driven by hand, see `from_options`.
 
-    Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline.
+    Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline. Does not pickle; its
+    reader factory does.
 
     Args:
         options: the parsed options of the stream.
@@ -67,45 +79,73 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         # When a batch was last let through; the first one of a run does not wait.
         self._last_fired_s: float | None = None
         self._schema = schema
-        self._offset_reader = KafkaOffsetReader(
-            options.connection,
-            options.subscription,
-            options.fetch.isolation_level,
-            attempts=options.fetch_offset_attempts,
-            retry_interval_ms=options.fetch_offset_retry_interval_ms,
-        )
+        self._offset_reader = KafkaOffsetReader.from_options(options)
+        files = None if options.checkpoint_location is None else CheckpointFiles(options.checkpoint_location)
+        directory = f"sources/{options.source_index}"
+        self._starting = StartingPosition(options.starting, files, directory)
+        self._topics = TopicWatch(files, directory)
+        # What the last look-up found, and the end that was given after it; a plan of that end need not look again.
+        self._assignment: Assignment | None = None
+        self._given_end: KafkaOffset | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
         self._stop_at_snapshot = False
         self._snapshot: Mapping[TopicPartition, int] | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> KafkaMicroBatchStream:
+        """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
+
+        Raises:
+            OptionError: options are missing, unknown, malformed or in conflict.
+
+        Example:
+            A batch by hand, without Spark::
+
+                stream = KafkaMicroBatchStream.from_options(
+                    {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders", "startingOffsets": "earliest"}
+                )
+                start = stream.initialOffset()
+                end = stream.latestOffset(start, stream.getDefaultReadLimit())
+                factory = stream.createReaderFactory()
+                for partition in stream.planInputPartitions(start, end):
+                    reader = factory.createReader(partition)
+                    while reader.next():
+                        print(reader.get().num_rows)
+                    reader.close()
+                stream.commit(end)
+                stream.stop()
+        """
+        parsed = parse_stream_read_options(options)
+        return cls(parsed, source_schema(include_headers=parsed.include_headers))
 
     def __repr__(self) -> str:
         return f"KafkaV2[{self._options.subscription.describe()}]"
 
     def initialOffset(self) -> Offset:
-        """Resolve the starting option for the partitions there are now.
+        """Give where a new query starts: the starting option, resolved for the partitions there are the first time.
+
+        Asked again, also by a later run with `checkpointLocation`, it gives the same.
 
         Raises:
-            OptionError: it names other partitions than the subscription means, or a time without a record.
+            OptionError: the option names other partitions than the subscription means, or a time without a record.
+            CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
         """
-        options = self._options
-        return KafkaOffset(
-            LimitResolver(self._offset_reader).starts(
-                options.starting, latest_without_match=options.start_at_latest_without_match
-            )
-        )
+        return KafkaOffset(self._starting.get(self._resolve_start))
 
     def deserializeOffset(self, json: str) -> Offset:
         """Read an offset of a checkpoint, this connector's or Spark's own."""
         return KafkaOffset.from_json(json)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Give `minOffsetsPerTrigger` and `maxOffsetsPerTrigger` as limits, or none."""
+        """Give `minOffsetsPerTrigger`, `maxOffsetsPerTrigger` and `maxBytesPerTrigger` as limits, or none."""
         options = self._options
         limits: list[ReadLimit] = []
         if options.min_offsets_per_trigger is not None:
             limits.append(ReadMinRows(options.min_offsets_per_trigger, options.max_trigger_delay_ms))
         if options.max_offsets_per_trigger is not None:
             limits.append(ReadMaxRows(options.max_offsets_per_trigger))
+        if options.max_bytes_per_trigger is not None:
+            limits.append(ReadMaxBytes(options.max_bytes_per_trigger))
         if not limits:
             return ReadAllAvailable()
         return limits[0] if len(limits) == 1 else CompositeReadLimit(tuple(limits))
@@ -123,20 +163,23 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
 
         New partitions are taken up here, from their earliest offset; partitions that are gone are missing in the
         result and reported when the batch is planned.
+
+        Raises:
+            DataLossError: a topic was deleted and created again, and `failOnDataLoss` is true.
         """
-        minimum, maximum = _bounds(limit)
+        bounds = _Bounds.of(limit)
         started = KafkaOffset.of(start).partitions
         self._latest = latest = self._newest_offsets(started)
-        if not latest:
-            # Never `{}`: an offset log entry without partitions could not be continued.
-            return start
-        if minimum is not None and not self._fires(minimum, started, latest):
-            return start
-        if maximum is None:
-            return KafkaOffset(latest)
-        new = [topic_partition for topic_partition in latest if topic_partition not in started]
-        earliest = self._offset_reader.earliest_offsets_of_new(new)
-        return KafkaOffset(rate_limit(started, earliest, latest, maximum.max_rows))
+        # What a first batch carries goes with every end that is given for it, also where it reads nothing.
+        carried = self._starting.carried(started) if KafkaOffset.of(start).starts is None else None
+        remaining = self._without_recreated(started)
+        ends = self._ends(bounds, remaining, latest)
+        if ends is not None and ends != started:
+            self._given_end = KafkaOffset(ends, carried)
+        else:
+            # As it came where nothing is carried: an end in another form would be taken for news.
+            self._given_end = KafkaOffset.of(start) if carried is None else KafkaOffset(started, carried)
+        return self._given_end
 
     def reportLatestOffset(self) -> Offset | None:
         """Give the ends of the partitions as the last `latestOffset` saw them."""
@@ -157,16 +200,19 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
             PlanningError: the batch does not fit the snapshot of an available-now run.
         """
-        started, ended = KafkaOffset.of(start).partitions, KafkaOffset.of(end).partitions
+        first, last = KafkaOffset.of(start), KafkaOffset.of(end)
+        if first == last:
+            # Also how Spark tells a restarted query's source where it stands.
+            return []
+        ended = last.partitions
         if self._snapshot:
-            check_available_now(ended, self._snapshot, self._offset_reader.assigned_latest_offsets(ended))
+            check_available_now(ended, self._snapshot, self._look_up_latest(ended))
+        # A first batch that is planned again, in another run, starts where it did: not where the option says now.
+        started = self._anew(first.partitions if last.starts is None else last.starts, last)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
         plan = plan_ranges(started, ended, self._offset_reader.earliest_offsets_of_new(new))
         if plan.findings:
-            error = data_loss_error(plan.findings)
-            if self._options.fail_on_data_loss:
-                raise error
-            logger.warning("%s The query goes on, because 'failOnDataLoss' is false.", error)
+            self._report(data_loss_error(plan.findings))
         split = split_ranges(
             plan.ranges,
             min_partitions=self._options.min_partitions,
@@ -186,12 +232,70 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     def stop(self) -> None:
         """Do nothing: connections belong to the process's pool."""
 
+    def _resolve_start(self) -> Mapping[TopicPartition, int]:
+        resolver = LimitResolver(self._offset_reader)
+        self._topics.meet(resolver.topic_ids)
+        return resolver.starts(self._options.starting, latest_without_match=self._options.start_at_latest_without_match)
+
     def _newest_offsets(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        if not self._stop_at_snapshot:
-            return self._offset_reader.assigned_latest_offsets(known)
-        if self._snapshot is None:
-            self._snapshot = self._offset_reader.assigned_latest_offsets(known)
-        return self._snapshot
+        if self._snapshot is not None:
+            return self._snapshot
+        latest = self._look_up_latest(known)
+        if self._stop_at_snapshot:
+            self._snapshot = latest
+        return latest
+
+    def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        self._assignment = self._offset_reader.assignment()
+        self._topics.meet(self._assignment.topic_ids)
+        return self._offset_reader.latest_offsets(self._assignment.partitions, known)
+
+    def _ends(
+        self, bounds: _Bounds, position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int] | None:
+        """Give where the batch from `position` ends; None where there is to be no batch now."""
+        # Never `{}`: an offset log entry without partitions could not be continued.
+        if not latest or (bounds.minimum is not None and not self._fires(bounds.minimum, position, latest)):
+            return None
+        if bounds.maximum is None and bounds.maximum_bytes is None:
+            return latest
+        new = [topic_partition for topic_partition in latest if topic_partition not in position]
+        ends = dict(latest)
+        if bounds.maximum is not None:
+            earliest = self._offset_reader.earliest_offsets_of_new(new)
+            ends = rate_limit(position, earliest, latest, bounds.maximum.max_rows)
+        if bounds.maximum_bytes is not None:
+            # Of all partitions: what an offset takes is an average of the whole log.
+            earliest = self._offset_reader.earliest_offsets_of_new(latest)
+            sizes = self._offset_reader.log_bytes(earliest)
+            limited = byte_limit(position, earliest, latest, sizes, bounds.maximum_bytes.max_bytes)
+            ends = {where: min(end, limited[where]) for where, end in ends.items()}
+        return ends
+
+    def _without_recreated(self, position: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Take the topics out of a position that are others now; they are to be read as new ones."""
+        if self._assignment is None:
+            return position
+        topic_ids = self._assignment.topic_ids
+        recreated = self._topics.recreated(topic_ids, _topics(position))
+        if recreated:
+            self._report(self._topics.error(recreated, topic_ids))
+        return _without(position, recreated)
+
+    def _anew(self, position: Mapping[TopicPartition, int], end: KafkaOffset) -> Mapping[TopicPartition, int]:
+        """Take the topics out of a batch's start that begin anew in it."""
+        known = self._assignment if end == self._given_end else None
+        topic_ids = (known or self._offset_reader.assignment()).topic_ids
+        recreated = self._topics.recreated(topic_ids, _topics(position))
+        if recreated:
+            self._report(self._topics.error(recreated, topic_ids))
+            self._topics.restart(recreated, topic_ids, end.json())
+        return _without(position, self._topics.restarting(end.json()))
+
+    def _report(self, error: DataLossError) -> None:
+        if self._options.fail_on_data_loss:
+            raise error
+        logger.warning("%s The query goes on, because 'failOnDataLoss' is false.", error)
 
     def _fires(
         self, minimum: ReadMinRows, position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
@@ -206,17 +310,38 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         return True
 
 
-def _bounds(limit: ReadLimit) -> tuple[ReadMinRows | None, ReadMaxRows | None]:
-    """Give the lower and the upper bound of a batch; `ReadAllAvailable` goes before both."""
-    limits = limit.limits if isinstance(limit, CompositeReadLimit) else (limit,)
-    if any(isinstance(part, ReadAllAvailable) for part in limits):
-        return None, None
-    minimum = maximum = None
-    for part in limits:
-        if isinstance(part, ReadMinRows):
-            minimum = part
-        elif isinstance(part, ReadMaxRows):
-            maximum = part
-        else:
-            raise NotImplementedError(f"read limit {part!r}")
-    return minimum, maximum
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The bounds of a batch that a limit sets."""
+
+    minimum: ReadMinRows | None = None
+    maximum: ReadMaxRows | None = None
+    maximum_bytes: ReadMaxBytes | None = None
+
+    @classmethod
+    def of(cls, limit: ReadLimit) -> _Bounds:
+        """Take a limit apart; `ReadAllAvailable` goes before all others."""
+        bounds = cls()
+        limits = limit.limits if isinstance(limit, CompositeReadLimit) else (limit,)
+        if any(isinstance(part, ReadAllAvailable) for part in limits):
+            return bounds
+        for part in limits:
+            if isinstance(part, ReadMinRows):
+                bounds = replace(bounds, minimum=part)
+            elif isinstance(part, ReadMaxRows):
+                bounds = replace(bounds, maximum=part)
+            elif isinstance(part, ReadMaxBytes):
+                bounds = replace(bounds, maximum_bytes=part)
+            else:
+                raise NotImplementedError(f"read limit {part!r}")
+        return bounds
+
+
+def _topics(position: Iterable[TopicPartition]) -> set[str]:
+    return {topic_partition.topic for topic_partition in position}
+
+
+def _without(position: Mapping[TopicPartition, int], topics: tuple[str, ...]) -> Mapping[TopicPartition, int]:
+    if not topics:
+        return position
+    return {where: offset for where, offset in position.items() if where.topic not in topics}

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from pyspark_kafka.client.log_sizes import log_bytes
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -149,6 +150,17 @@ class KafkaOffsetReader:
                 return latest
             attempt += 1
             time.sleep(self._retry_interval_ms / 1000)
+
+    def log_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Give how many bytes each partition's log takes; those that their leaders say nothing of are left out.
+
+        Raises:
+            AccessError: the user may not describe the cluster.
+        """
+        asked = tuple(partitions)
+        if not asked:
+            return {}
+        return self._retrying("looking up the sizes of logs", lambda client: log_bytes(client, asked))
 
     def assigned_latest_offsets(self, known: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
         """Give the end of every partition that the subscription means now; see `latest_offsets`."""

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming import datasource as spark_limits
 
-from pyspark_kafka.streaming import CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
+from pyspark_kafka.streaming import (
+    CompositeReadLimit,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +48,8 @@ def from_spark_limit(limit: spark_limits.ReadLimit, default: ReadLimit | None = 
         return ReadMaxRows(limit.max_rows)
     if isinstance(limit, spark_limits.ReadMinRows):
         return ReadMinRows(limit.min_rows)
+    if isinstance(limit, spark_limits.ReadMaxBytes):
+        return ReadMaxBytes(limit.max_bytes)
     raise NotImplementedError(f"Spark's read limit {limit!r} is unknown to this source")
 
 
@@ -52,6 +61,8 @@ def to_spark_limit(limit: ReadLimit) -> spark_limits.ReadLimit:
         return spark_limits.ReadMaxRows(limit.max_rows)
     if isinstance(limit, ReadMinRows):
         return spark_limits.ReadMinRows(limit.min_rows)
+    if isinstance(limit, ReadMaxBytes):
+        return spark_limits.ReadMaxBytes(limit.max_bytes)
     if isinstance(limit, ReadAllAvailable):
         return spark_limits.ReadAllAvailable()
     raise NotImplementedError(f"read limit {limit!r} has no counterpart in Spark's Python API")

@@ -19,7 +19,7 @@ from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
 from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
 from pyspark_kafka.source.batch import KafkaBatch
-from pyspark_kafka.source.columns import SOURCE_SCHEMA, check_asked_columns
+from pyspark_kafka.source.columns import check_asked_columns, source_schema
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 from pyspark_kafka.spark.readers import BatchReaderAdapter, StreamReaderAdapter
@@ -61,8 +61,7 @@ class KafkaDataSource(DataSource):
     def schema(self) -> StructType:
         """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
         options = self._any_read_options()
-        names = [name for name in SOURCE_SCHEMA.names if name != "headers" or options.include_headers]
-        return spark_schema(pa.schema([SOURCE_SCHEMA.field(name) for name in names]))
+        return spark_schema(source_schema(include_headers=options.include_headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Build the reader of a batch query."""

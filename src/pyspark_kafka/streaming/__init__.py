@@ -4,7 +4,14 @@ A source or a sink is written against these classes; `pyspark_kafka.spark` adapt
 Kafka, and nothing here imports PySpark. Data crosses as Arrow record batches.
 """
 
-from pyspark_kafka.streaming.limits import CompositeReadLimit, ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
+from pyspark_kafka.streaming.limits import (
+    CompositeReadLimit,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+)
 from pyspark_kafka.streaming.metrics import ReportsSourceMetrics
 from pyspark_kafka.streaming.offsets import Offset
 from pyspark_kafka.streaming.read import (
@@ -38,6 +45,7 @@ __all__ = [
     "PartitionReaderFactory",
     "ReadAllAvailable",
     "ReadLimit",
+    "ReadMaxBytes",
     "ReadMaxRows",
     "ReadMinRows",
     "ReportsSourceMetrics",

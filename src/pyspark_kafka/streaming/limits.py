@@ -27,6 +27,16 @@ class ReadMaxRows(ReadLimit):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadMaxBytes(ReadLimit):
+    """Take about `max_bytes` bytes at the most, as the source counts them.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.ReadMaxBytes`.
+    """
+
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadMinRows(ReadLimit):
     """Take nothing as long as fewer than `min_rows` rows wait, and the last batch is not too long ago.
 

@@ -159,7 +159,18 @@ def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets:
     stream = stream_of()
     planned = stream.planInputPartitions(KafkaOffset({A: 1, B: 4, C: 0}), KafkaOffset({A: 9, B: 4, C: 2}))
     assert ranges(planned) == ["t-0 [1, 9)", "t-2 [0, 2)"]
-    # A batch without new partitions is planned without asking anyone.
+    # Asked for the ids of topics, as this run has not given that end; never for offsets.
+    assert offsets.asked == ["partitions"]
+
+
+def test_a_batch_that_this_run_has_given_the_end_of_is_planned_without_asking_anyone(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 9), B: (0, 4)}
+    stream = stream_of()
+    start = KafkaOffset({A: 1, B: 4})
+    end = stream.latestOffset(start, ReadAllAvailable())
+    offsets.asked.clear()
+    # Spark hands the end back as text.
+    assert ranges(stream.planInputPartitions(start, stream.deserializeOffset(end.json()))) == ["t-0 [1, 9)"]
     assert offsets.asked == []
 
 

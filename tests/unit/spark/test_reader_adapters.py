@@ -265,7 +265,7 @@ def test_limits_that_are_unknown_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="is unknown to this source"):
         from_spark_limit(Foreign())
     with pytest.raises(NotImplementedError, match="is unknown to this source"):
-        from_spark_limit(spark_limits.ReadMaxBytes(5), ReadMaxRows(5))
+        from_spark_limit(spark_limits.ReadMaxFiles(5), ReadMaxRows(5))
     for limit in (ReadLimit(), CompositeReadLimit(())):
         with pytest.raises(NotImplementedError, match="no counterpart"):
             to_spark_limit(limit)

@@ -1,0 +1,187 @@
+"""The first batch's start is kept from the first time it is asked for: in memory, in its end, or in the checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.streaming import Offset, ReadAllAvailable, ReadMinRows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unit.source.conftest import ScriptedOffsets
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+ALL = ReadAllAvailable()
+
+
+def stream_of(**options: Any) -> KafkaMicroBatchStream:
+    connection = ConnectionOptions((("not-asked", 9092),))
+    return KafkaMicroBatchStream(
+        StreamReadOptions(connection, Subscription("subscribe", ("t",)), **options), SOURCE_SCHEMA
+    )
+
+
+def planned(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[str]:
+    found = []
+    for partition in stream.planInputPartitions(start, end):
+        assert isinstance(partition, KafkaInputPartition)
+        found.append(str(partition.offset_range))
+    return found
+
+
+def logged(stream: KafkaMicroBatchStream, offset: Offset) -> Offset:
+    """Hand an offset through a checkpoint."""
+    return stream.deserializeOffset(offset.json())
+
+
+def test_a_run_asks_once_where_to_start(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of()
+    first = stream.initialOffset()
+    offsets.logs = {A: (0, 25)}
+    assert stream.initialOffset() == first == KafkaOffset({A: 10})
+
+
+def test_a_first_batch_left_uncommitted_is_planned_again_from_where_it_started(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 5)}
+    first_run = stream_of(starting=Latest())
+    start = first_run.initialOffset()
+    offsets.logs = {A: (0, 14), B: (0, 5)}
+    end = first_run.latestOffset(start, ALL)
+    assert end.json() == '{"t":{"00":10,"0":14,"01":5,"1":5}}'
+    assert planned(first_run, start, end) == ["t-0 [10, 14)"]
+
+    offsets.logs = {A: (0, 30), B: (0, 9)}
+    second_run = stream_of(starting=Latest())
+    again = second_run.initialOffset()
+    assert again == KafkaOffset({A: 30, B: 9})
+    assert planned(second_run, again, logged(second_run, end)) == ["t-0 [10, 14)"]
+    # What came while no run was there is read next.
+    next_end = second_run.latestOffset(logged(second_run, end), ALL)
+    assert next_end.json() == '{"t":{"0":30,"1":9}}'
+    assert planned(second_run, logged(second_run, end), next_end) == ["t-0 [14, 30)", "t-1 [5, 9)"]
+
+
+def test_an_empty_first_batch_carries_its_start_as_well(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    first_run = stream_of(starting=Latest())
+    end = first_run.latestOffset(first_run.initialOffset(), ALL)
+    assert end.json() == '{"t":{"00":10,"0":10}}'
+    offsets.logs = {A: (0, 12)}
+    second_run = stream_of(starting=Latest())
+    # Without the start, an end below the start would look like lost data.
+    assert planned(second_run, second_run.initialOffset(), logged(second_run, end)) == []
+    assert planned(second_run, end, second_run.latestOffset(logged(second_run, end), ALL)) == ["t-0 [10, 12)"]
+
+
+def test_nothing_new_after_the_first_batch_is_its_end_as_it_was_logged(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of(starting=Latest())
+    end = stream.latestOffset(stream.initialOffset(), ALL)
+    assert stream.latestOffset(logged(stream, end), ALL) == end
+    assert stream.latestOffset(logged(stream, end), ReadMinRows(1)) == end
+
+
+def test_only_the_first_end_carries_a_start(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of(starting=Latest())
+    stream.initialOffset()
+    stream.latestOffset(KafkaOffset({A: 7}), ALL)
+    # A batch of a query that goes on may begin by chance where this run would have started a new query.
+    offsets.logs = {A: (0, 20)}
+    assert stream.latestOffset(KafkaOffset({A: 10}), ALL).json() == '{"t":{"0":20}}'
+
+
+@pytest.mark.parametrize(
+    ("starting", "carried"),
+    [
+        (Earliest(), False),
+        (SpecificOffsets({A: 3}), False),
+        (SpecificOffsets({A: Earliest()}), False),
+        (SpecificOffsets(topics={"t": Earliest()}), False),
+        (SpecificOffsets({A: Latest()}), True),
+        (SpecificOffsets(topics={"t": Latest()}), True),
+        (Latest(), True),
+        # It may have been "2 hours ago".
+        (AtTimestamp(4), True),
+    ],
+)
+def test_a_start_is_carried_where_asking_again_could_give_another(
+    offsets: ScriptedOffsets, starting: OffsetRangeLimit, carried: bool
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    stream = stream_of(starting=starting)
+    end = stream.latestOffset(stream.initialOffset(), ALL)
+    assert isinstance(end, KafkaOffset)
+    assert (end.starts is not None) is carried
+
+
+def test_a_pattern_without_a_match_carries_nothing(offsets: ScriptedOffsets) -> None:
+    stream = stream_of(starting=Latest())
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, ALL).json() == "{}"
+    # A topic that comes later is new to the query: from its beginning.
+    offsets.logs = {A: (0, 3)}
+    end = stream.latestOffset(start, ALL)
+    assert planned(stream, start, end) == ["t-0 [0, 3)"]
+
+
+def test_with_a_checkpoint_the_start_is_kept_there_and_offsets_stay_plain(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    where = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
+    first_run = stream_of(**where)
+    assert first_run.initialOffset() == KafkaOffset({A: 10})
+    assert (tmp_path / "sources" / "1" / "0").read_bytes() == b'\0v1\n{"t":{"0":10}}'
+    # Stopped before any batch; records come meanwhile.
+    offsets.logs = {A: (0, 14)}
+    second_run = stream_of(**where)
+    start = second_run.initialOffset()
+    assert start == KafkaOffset({A: 10})
+    end = second_run.latestOffset(start, ALL)
+    assert end.json() == '{"t":{"0":14}}'
+    assert planned(second_run, start, end) == ["t-0 [10, 14)"]
+
+
+def test_what_is_kept_goes_before_changed_options(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+    offsets.logs = {A: (2, 10)}
+    stream_of(starting=Latest(), checkpoint_location=str(tmp_path)).initialOffset()
+    again = stream_of(starting=Earliest(), checkpoint_location=str(tmp_path))
+    assert again.initialOffset() == KafkaOffset({A: 10})
+
+
+def test_the_checkpoint_of_a_query_that_has_run_is_refused_for_a_new_one(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    (tmp_path / "offsets").mkdir()
+    for batch in ("0", "1", "12"):
+        (tmp_path / "offsets" / batch).write_text("v1\n{}\n")
+    with pytest.raises(CheckpointError) as caught:
+        stream_of(checkpoint_location=str(tmp_path)).initialOffset()
+    text = str(caught.value)
+    assert text.startswith("[CHECKPOINT_OF_ANOTHER_QUERY] Option 'checkpointLocation' of the source names ")
+    assert f"{tmp_path}, which belongs to a query that has come to batch 12, but this query is new" in text
+    assert "Hint: give the source the checkpointLocation that the query's writer has." in text
+    assert not (tmp_path / "sources").exists()
+
+
+def test_a_first_batch_that_was_only_planned_does_not_make_a_checkpoint_anothers(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text("v1\n{}\n")
+    assert stream_of(checkpoint_location=str(tmp_path)).initialOffset() == KafkaOffset({A: 10})

@@ -1,0 +1,180 @@
+"""A topic that was deleted and created again is noticed by its id, whatever its offsets are."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.errors import CheckpointError, DataLossError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.source.topic_watch import TopicIdentities
+from pyspark_kafka.streaming import Offset, ReadAllAvailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unit.source.conftest import ScriptedOffsets
+
+T, U = TopicPartition("t", 0), TopicPartition("u", 0)
+ALL = ReadAllAvailable()
+
+
+def stream_of(**options: Any) -> KafkaMicroBatchStream:
+    connection = ConnectionOptions((("not-asked", 9092),))
+    subscription = Subscription("subscribe", ("t", "u"))
+    return KafkaMicroBatchStream(
+        StreamReadOptions(connection, subscription, starting=Earliest(), **options), SOURCE_SCHEMA
+    )
+
+
+def planned(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[str]:
+    found = []
+    for partition in stream.planInputPartitions(start, end):
+        assert isinstance(partition, KafkaInputPartition)
+        found.append(str(partition.offset_range))
+    return found
+
+
+def begin(offsets: ScriptedOffsets, stream: KafkaMicroBatchStream) -> Offset:
+    """Run a first batch over two topics of 10 records."""
+    offsets.logs = {T: (0, 10), U: (0, 10)}
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ALL)
+    assert planned(stream, start, end) == ["t-0 [0, 10)", "u-0 [0, 10)"]
+    return end
+
+
+def recreate(offsets: ScriptedOffsets, end: int) -> None:
+    offsets.topic_ids["t"] = "another"
+    offsets.logs[T] = (0, end)
+
+
+@pytest.mark.parametrize("end", [3, 10, 40])
+def test_a_recreated_topic_is_data_loss_whatever_its_end_is(offsets: ScriptedOffsets, end: int) -> None:
+    stream = stream_of()
+    first = begin(offsets, stream)
+    recreate(offsets, end)
+    with pytest.raises(DataLossError) as caught:
+        stream.latestOffset(first, ALL)
+    text = str(caught.value)
+    assert text.startswith(
+        "[KAFKA_DATA_LOSS.TOPIC_RECREATED] Topics were deleted and created again under the same name"
+    )
+    assert "'t' (id t before, another now)" in text
+    assert "Hint: Set failOnDataLoss to false for one run" in text
+
+
+@pytest.mark.parametrize("end", [3, 10, 40])
+def test_where_loss_is_tolerated_the_new_topic_is_read_from_its_beginning(
+    offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture, end: int
+) -> None:
+    stream = stream_of(fail_on_data_loss=False)
+    first = begin(offsets, stream)
+    recreate(offsets, end)
+    offsets.logs[U] = (0, 12)
+    with caplog.at_level(logging.WARNING):
+        second = stream.latestOffset(first, ALL)
+        assert planned(stream, first, second) == [f"t-0 [0, {end})", "u-0 [10, 12)"]
+    assert "KAFKA_DATA_LOSS.TOPIC_RECREATED" in caplog.text
+    assert "The query goes on, because 'failOnDataLoss' is false." in caplog.text
+    # Once: from then on it is the query's topic.
+    offsets.logs[T] = (0, end + 5)
+    third = stream.latestOffset(second, ALL)
+    assert planned(stream, second, third) == [f"t-0 [{end}, {end + 5})"]
+
+
+def test_between_the_end_and_the_plan_of_a_batch_it_is_noticed_too(offsets: ScriptedOffsets) -> None:
+    first_run = stream_of()
+    first = begin(offsets, first_run)
+    offsets.logs = {T: (0, 15), U: (0, 10)}
+    second = first_run.latestOffset(first, ALL)
+    recreate(offsets, 15)
+    # Planned again, as after a failure: the end is not one that the last look-up gave.
+    with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
+        planned(first_run, first, KafkaOffset({T: 14, U: 10}))
+    assert second == KafkaOffset({T: 15, U: 10})
+
+
+def test_beside_the_checkpoint_the_ids_outlive_the_run(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+    first = begin(offsets, stream_of(checkpoint_location=str(tmp_path)))
+    recreate(offsets, 40)
+    with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
+        stream_of(checkpoint_location=str(tmp_path)).latestOffset(first, ALL)
+    # Without the checkpoint nobody can know.
+    assert stream_of().latestOffset(first, ALL) == KafkaOffset({T: 40, U: 10})
+    assert TopicIdentities.from_bytes((tmp_path / "sources/0/topic-ids").read_bytes(), "it").ids == {"t": "t", "u": "u"}
+
+
+def test_a_batch_that_begins_a_topic_anew_does_so_again_when_it_is_planned_again(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    where = {"checkpoint_location": str(tmp_path), "fail_on_data_loss": False}
+    stream = stream_of(**where)
+    first = begin(offsets, stream)
+    # The new topic stands just where the former one stood.
+    recreate(offsets, 10)
+    offsets.logs[U] = (0, 12)
+    second = stream.latestOffset(first, ALL)
+    expected = ["t-0 [0, 10)", "u-0 [10, 12)"]
+    assert planned(stream, first, second) == expected
+    # The run dies after planning; the next one is given the logged batch, also one that fails on data loss.
+    for fail in (False, True):
+        again = stream_of(checkpoint_location=str(tmp_path), fail_on_data_loss=fail)
+        assert planned(again, first, again.deserializeOffset(second.json())) == expected
+    # The batch after it goes on.
+    offsets.logs = {T: (0, 13), U: (0, 12)}
+    last = stream_of(checkpoint_location=str(tmp_path))
+    third = last.latestOffset(second, ALL)
+    assert planned(last, second, third) == ["t-0 [10, 13)"]
+
+
+def test_a_topic_that_comes_later_is_the_querys_from_then_on(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+    offsets.logs = {U: (0, 1)}
+    stream = stream_of(checkpoint_location=str(tmp_path))
+    first = stream.latestOffset(stream.initialOffset(), ALL)
+    offsets.logs[T] = (0, 5)
+    second = stream.latestOffset(first, ALL)
+    recreate(offsets, 50)
+    with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
+        stream_of(checkpoint_location=str(tmp_path)).latestOffset(second, ALL)
+
+
+def test_brokers_without_ids_are_as_before(offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = stream_of()
+    first = begin(offsets, stream)
+    recreate(offsets, 40)
+    monkeypatch.setattr(offsets, "topic_ids", {})
+    assert stream.latestOffset(first, ALL) == KafkaOffset({T: 40, U: 10})
+
+
+def test_the_file_round_trips() -> None:
+    identities = TopicIdentities({"t": "1", "ü": "2"}, '{"t":{"0":1}}', ("t",))
+    assert TopicIdentities.from_bytes(identities.to_bytes(), "it") == identities
+    assert TopicIdentities.from_bytes(TopicIdentities().to_bytes(), "it") == TopicIdentities()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"v2\n{}", "it begins with 'v2', and v1 can be read by this version"),
+        (b"", "it begins with ''"),
+        (b"v1\n", "it is damaged"),
+        (b'v1\n{"topics": []}', "it is damaged"),
+        (b'v1\n{"topics": {}, "restart": 5}', "it is damaged"),
+        (b"v1\n\xff\xfe", "it is damaged"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(data: bytes, reason: str) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        TopicIdentities.from_bytes(data, "file sources/0/topic-ids of checkpoint /c")
+    text = str(caught.value)
+    assert "[CHECKPOINT_TOPIC_IDS_INVALID]" in text
+    assert f"cannot be read from file sources/0/topic-ids of checkpoint /c: {reason}" in text
