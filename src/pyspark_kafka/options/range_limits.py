@@ -89,8 +89,11 @@ def check_names(options: Collector, edge: Edge, subscription: Subscription) -> N
     if subscription.kind == "subscribe":
         extra, missing = _differences({where.topic for where in partitions} | topics, subscription.topics)
     elif subscription.kind == "assign":
-        partitions.update(where for where in subscription.topic_partitions if where.topic in topics)
-        extra, missing = _differences(partitions, subscription.topic_partitions)
+        listed = subscription.topic_partitions
+        extra, _ = _differences(partitions, listed)
+        more, _ = _differences(topics, {where.topic for where in listed})
+        # Partitions that are listed need not exist, and those that do not must not be named: brokers must be asked.
+        extra, missing = ", ".join(filter(None, (extra, more))), ""
     else:
         return
     if extra or missing:

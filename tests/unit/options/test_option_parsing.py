@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
+from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets, parse_specific_offsets
 from pyspark_kafka.options import (
     ConnectionOptions,
     FetchOptions,
@@ -442,11 +442,16 @@ def test_a_stream_may_start_at_latest_by_partition() -> None:
     assert options.starting == SpecificOffsets({TopicPartition("t", 0): Latest()})
 
 
-def test_offsets_must_cover_what_is_assigned() -> None:
-    raw = {**SERVERS, "assign": '{"t":[0,1]}', "startingOffsets": '{"t":{"0":1,"2":1}}'}
-    assert "names t-2, not read here and says nothing about t-1" in str(refused(parse_stream_read_options, raw))
-    covered = {**raw, "startingOffsets": '{"t":"earliest"}'}
-    assert parse_stream_read_options(covered).starting == SpecificOffsets({}, {"t": Earliest()})
+def test_offsets_must_not_name_what_is_not_assigned() -> None:
+    raw = {**SERVERS, "assign": '{"t":[0,1]}', "startingOffsets": '{"t":{"0":1,"2":1},"u":"earliest"}'}
+    assert "'startingOffsets' names t-2, u, not read here; " in str(refused(parse_stream_read_options, raw))
+
+
+@pytest.mark.parametrize("offsets", ['{"t":{"0":1}}', '{"t":"earliest"}'])
+def test_offsets_may_leave_out_assigned_partitions_that_need_not_exist(offsets: str) -> None:
+    # With offsets for partitions, those that do not exist must be left out: only brokers know which.
+    raw = {**SERVERS, "assign": '{"t":[0,1]}', "startingOffsets": offsets}
+    assert parse_batch_read_options(raw).starting == parse_specific_offsets(offsets)
 
 
 def test_a_pattern_leaves_the_check_of_names_to_planning() -> None:

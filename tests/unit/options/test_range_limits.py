@@ -146,8 +146,8 @@ def test_times_must_cover_what_is_subscribed_to() -> None:
         "must cover what 'subscribe' selects. Hint: One time for all partitions is 'startingTimestamp'."
     )
     assigned = {"kafka.bootstrap.servers": "b:9092", "assign": '{"t":[0,1]}'}
-    with pytest.raises(OptionError, match=r"'endingOffsetsByTimestamp' says nothing about t-1; .* 'endingTimestamp'"):
-        parse_batch_read_options({**assigned, "endingOffsetsByTimestamp": '{"t":{"0":1}}'})
+    with pytest.raises(OptionError, match=r"'endingOffsetsByTimestamp' names t-2, .* 'endingTimestamp'"):
+        parse_batch_read_options({**assigned, "endingOffsetsByTimestamp": '{"t":{"2":1}}'})
 
 
 def test_start_and_end_by_time_must_name_the_same_partitions() -> None:
