@@ -9,7 +9,12 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
-from pyspark_kafka.client.fetch_state import FetchedRecords, LogTruncatedError, OffsetOutOfRangeError
+from pyspark_kafka.client.fetch_state import (
+    FetchedRecords,
+    LogTruncatedError,
+    OffsetOutOfRangeError,
+    TopicRecreatedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options.connection import FetchOptions
 
-__all__ = ["FetchedRecords", "LogTruncatedError", "OffsetOutOfRangeError", "PartitionFetcher"]
+__all__ = ["FetchedRecords", "LogTruncatedError", "OffsetOutOfRangeError", "PartitionFetcher", "TopicRecreatedError"]
 
 _Fetcher = TypeVar("_Fetcher", bound="PartitionFetcher")
 

@@ -68,7 +68,7 @@ class MultiPartitionFetcher:
     Raises (from `next`):
         OffsetOutOfRangeError: a position is not in the log (any more). `resume` goes on behind the gap.
         LogTruncatedError: the log was cut below a position. `resume` goes on.
-        DataLossError: a topic was deleted and made again (condition KAFKA_DATA_LOSS.TOPIC_RECREATED).
+        TopicRecreatedError: a topic was deleted and made again. `resume` goes on in the one that there is now.
         AccessError: a topic may not be read.
         BrokerError: a topic does not exist, or a broker refused for good.
         DeadlineError: no progress for `poll_timeout_ms`; names topic-partition, position, broker.
@@ -210,6 +210,11 @@ class MultiPartitionFetcher:
         if unknown:
             self._look_up(unknown, progress)
             leaders = self._known_leaders(waiting)
+        # Raised from here, not recovered from: the caller may go on in the topic that there is now.
+        for read in waiting:
+            if read.topic_partition in leaders:
+                leader_id = leaders[read.topic_partition].leader_id
+                read.check_topic(self._client.topic_id(read.topic_partition.topic), leader_id)
         self._confirm_epochs(waiting, leaders, progress)
         for lane, reads in self._route(waiting, leaders):
             try:
@@ -227,6 +232,7 @@ class MultiPartitionFetcher:
             read
             for read in waiting
             if read.topic_partition in leaders
+            and read.is_same_topic(self._client.topic_id(read.topic_partition.topic))
             and read.unconfirmed_epoch(leaders[read.topic_partition].leader_epoch) is None
         ]
         for lane, reads in self._route(waiting, leaders):
@@ -316,9 +322,6 @@ class MultiPartitionFetcher:
         leaders: dict[TopicPartition, PartitionMetadata],
         progress: Deadline,
     ) -> None:
-        for read in reads:
-            leader_id = leaders[read.topic_partition].leader_id
-            read.check_topic(self._client.topic_id(read.topic_partition.topic), leader_id)
         connection = lane.connect(self._client, progress.within(self._client.options.api_timeout_ms))
         budget = max(1, self._fetch.buffer_bytes // 2)
         share = None if len(reads) == 1 else max(_SMALLEST_SHARE, budget // len(reads))

@@ -66,6 +66,10 @@ class LogTruncatedError(DataLossError):
     truncated_to: int
 
 
+class TopicRecreatedError(LogTruncatedError):
+    """The topic was deleted and made again: the position is one of another log, of which nothing was read yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class FetchedRecords:
     """The record batches of one answer.
@@ -122,6 +126,7 @@ class PartitionRead:
         "_leader_epoch",
         "_log",
         "_options",
+        "_other_topic_id",
         "_position_epoch",
         "_replica_empty_answers",
         "_replica_id",
@@ -162,6 +167,8 @@ class PartitionRead:
         self._options = options
         self._clock = clock
         self._topic_id: UUID | None = None
+        # The one that was found where another was read so far; `resume` accepts it.
+        self._other_topic_id: UUID | None = None
         self._leader_epoch = -1
         self._position_epoch = -1
         self._replica_id = -1
@@ -189,24 +196,34 @@ class PartitionRead:
         self.broker_id = self._replica_id if self._replica_id >= 0 else leader.leader_id
         return self.broker_id
 
+    def is_same_topic(self, topic_id: UUID | None) -> bool:
+        """Whether the topic is still the one that was read so far, as far as brokers tell."""
+        return topic_id is None or self._topic_id is None or topic_id == self._topic_id
+
     def check_topic(self, topic_id: UUID | None, leader_id: int) -> None:
         """Check that the topic is still the one that was read so far.
 
         Raises:
-            DataLossError: it was deleted and made again.
+            TopicRecreatedError: it was deleted and made again.
         """
-        if topic_id is None:
+        if self.is_same_topic(topic_id):
+            self._topic_id = topic_id or self._topic_id
             return
-        if self._topic_id is not None and topic_id != self._topic_id:
-            raise DataLossError(
-                f"Topic '{self.topic_partition.topic}' was deleted and made again while {self.offset_range} was read: "
-                f"its id was {self._topic_id}, and is {topic_id} (leader {leader_id}). Records before {self.position} "
-                "were handed out; the offsets from there on belong to another log.",
-                condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-                hint="restart the query with a new checkpoint.",
-                facts={"range": self.offset_range, "expected": self._topic_id, "found": topic_id},
-            )
-        self._topic_id = topic_id
+        lost = self.offset_range.end_offset - self.position
+        error = TopicRecreatedError(
+            f"Topic '{self.topic_partition.topic}' was deleted and made again while {self.offset_range} was read: "
+            f"its id was {self._topic_id}, and is {topic_id} (leader {leader_id}). Records before {self.position} were "
+            f"handed out; the {lost} offsets [{self.position}, {self.offset_range.end_offset}) of the former topic are "
+            "gone, and those of now belong to another log.",
+            condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
+            hint="restart the query with a new checkpoint.",
+            facts={"range": self.offset_range, "expected": self._topic_id, "found": topic_id, "lost": lost},
+        )
+        error.offset_range = self.offset_range
+        error.requested_offset = self.position
+        error.truncated_to = self.offset_range.start_offset
+        self._other_topic_id = topic_id
+        raise error
 
     def unconfirmed_epoch(self, leader_epoch: int) -> int | None:
         """Give the epoch of the batch before the position if another leader has taken over since it was read.
@@ -317,8 +334,12 @@ class PartitionRead:
         self.avoids_replicas = True
 
     def resume(self, offset: int) -> None:
-        """Go on from another offset, after a loss that is tolerated."""
+        """Go on from another offset, after a loss that is tolerated; in the topic that there is now."""
         self.position = offset
+        if self._other_topic_id is not None:
+            self._topic_id, self._other_topic_id = self._other_topic_id, None
+            # Epochs of the former topic's leaders say nothing of the new one's.
+            self._leader_epoch = -1
         # Of the records before it nothing is known.
         self._position_epoch = -1
         self._contradicted = 0

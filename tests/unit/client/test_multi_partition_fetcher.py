@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from fake_broker import BrokerLog, Close, FakeCluster, FetchScript, Silence, batches_of, record_batch
 from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.fetch import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch import OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.fetch_request import RecordSize, RecordSizes
 from pyspark_kafka.client.fetch_state import PartitionRead, order_next
@@ -302,6 +303,32 @@ def test_a_lost_range_is_reported_after_what_came_with_it_and_can_be_resumed(clu
         log.errors.clear()
         fetcher.resume(ranges[1].topic_partition, 20)
         assert drain(fetcher, ranges) == {ranges[1].topic_partition: [*range(20, 30)]}
+
+
+def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster: FakeCluster) -> None:
+    cluster.add_topic("u")
+    ranges = [OffsetRange(TopicPartition("t", 0), 3, 30), OffsetRange(TopicPartition("u", 0), 0, 20)]
+    log = BrokerLog({("t", 0): batches_of(3), ("u", 0): batches_of(2)}, cluster.topic_ids)
+
+    def recreated(request: Any) -> Any:
+        log.errors = {("t", 0): (100, -1, -1), ("u", 0): (100, -1, -1)}
+        refused = log(request)
+        log.errors = {}
+        cluster.topic_ids.update(t=uuid.uuid4(), u=uuid.uuid4())
+        return refused
+
+    cluster.script(FetchRequest, recreated, log)
+    with client_of(cluster) as client, MultiPartitionFetcher(client, ranges, fetch_options()) as fetcher:
+        lost: list[OffsetRange] = []
+        for _ in ranges:
+            with pytest.raises(TopicRecreatedError) as caught:
+                next(fetcher)
+            assert caught.value.requested_offset == caught.value.offset_range.start_offset
+            lost.append(caught.value.offset_range)
+            fetcher.resume(lost[-1].topic_partition, lost[-1].start_offset)
+        # Which is noticed first depends on whose answer came last.
+        assert sorted(lost, key=str) == sorted(ranges, key=str)
+        assert drain(fetcher, ranges) == whole(ranges)
 
 
 def test_a_range_resumed_at_its_end_is_done(cluster: FakeCluster) -> None:

@@ -292,6 +292,9 @@ def test_a_topic_made_again_is_noticed_and_names_both_ids(cluster: FakeCluster, 
     assert caught.value.condition == "KAFKA_DATA_LOSS.TOPIC_RECREATED"
     assert str(before) in str(caught.value)
     assert str(after) in str(caught.value)
+    assert "Records before 10 were handed out; the 20 offsets [10, 30) of the former topic are gone" in str(
+        caught.value
+    )
 
 
 def test_a_topic_deleted_while_reading_is_named(cluster: FakeCluster) -> None:
