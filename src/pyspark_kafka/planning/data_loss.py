@@ -26,6 +26,7 @@ class DataLossKind(str, Enum):
     INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS = "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS"
     ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO = "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
     PARTITIONS_DELETED = "PARTITIONS_DELETED"
+    PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT = "PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT"
     PARTITION_OFFSET_CHANGED = "PARTITION_OFFSET_CHANGED"
 
     @property
@@ -41,12 +42,14 @@ class DataLoss:
     Attributes:
         expected_offset: where reading was to go on; 0 for a new partition; None where it is not known.
         found_offset: what the partition has instead: its first offset, or its end; None where it is gone.
+        group_id: the `kafka.group.id` of the query, where that is part of the condition.
     """
 
     kind: DataLossKind
     topic_partition: TopicPartition
     expected_offset: int | None = None
     found_offset: int | None = None
+    group_id: str | None = None
 
     def describe(self) -> str:
         """Give a sentence without its full stop: what happened, and what is done where it is tolerated."""
@@ -54,13 +57,25 @@ class DataLoss:
         if self.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
             return f"{where}: the first offset of the new partition cannot be found, it may have been deleted"
         if self.kind is DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
-            return f"{where}: the new partition starts from {found} instead of {expected}"
+            return f"{where}: the new partition starts from {found} instead of {expected}, {_count(expected, found)}"
         if self.kind is DataLossKind.PARTITIONS_DELETED:
             return f"{where}: the partition was read up to {expected} and has been deleted"
+        if self.kind is DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT:
+            return (
+                f"{where}: the partition was read up to {expected} and has been deleted; option 'kafka.group.id' is "
+                f"'{self.group_id}', but no consumer group is joined, so no other query of the group can have taken it"
+            )
         return (
-            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}; the topic may have "
-            "been deleted and created again, or the start offset of the first batch is too high"
+            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}, "
+            f"{_count(found, expected)}; the topic may have been deleted and created again, or the start offset of the "
+            "first batch is too high"
         )
+
+
+def _count(start: int | None, end: int | None) -> str:
+    """Say how many offsets lie between two, which both are known where this is used."""
+    lost = (end or 0) - (start or 0)
+    return f"{lost} {'offset' if lost == 1 else 'offsets'} [{start}, {end}) missing"
 
 
 def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:

@@ -31,6 +31,8 @@ def plan_ranges(
     start: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
     earliest_of_new: Mapping[TopicPartition, int],
+    *,
+    group_id: str | None = None,
 ) -> Plan:
     """Plan the batch `[start, end)`.
 
@@ -41,12 +43,16 @@ def plan_ranges(
         start: next offset to read of each known partition.
         end: exclusive end of each partition there is; those not in `start` are new.
         earliest_of_new: first offset of each new partition; one that is missing is taken for deleted.
+        group_id: the query's `kafka.group.id`; Spark has a condition of its own for partitions deleted with one.
 
     Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.
     """
     ranges: list[OffsetRange] = []
+    deleted = DataLossKind.PARTITIONS_DELETED
+    if group_id is not None:
+        deleted = DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT
     findings = [
-        DataLoss(DataLossKind.PARTITIONS_DELETED, topic_partition, expected_offset=start[topic_partition])
+        DataLoss(deleted, topic_partition, expected_offset=start[topic_partition], group_id=group_id)
         for topic_partition in sorted(start.keys() - end.keys())
     ]
     for topic_partition in sorted(end):

@@ -110,6 +110,12 @@ def test_a_deleted_partition_is_reported() -> None:
     assert plan == Plan((OffsetRange(P[0], 1, 2),), (DataLoss(DataLossKind.PARTITIONS_DELETED, P[1], 5),))
 
 
+def test_a_partition_deleted_under_a_group_id_is_reported_with_it() -> None:
+    plan = plan_ranges({P[0]: 1, P[1]: 5}, {P[0]: 2}, {}, group_id="g")
+    kind = DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT
+    assert plan == Plan((OffsetRange(P[0], 1, 2),), (DataLoss(kind, P[1], 5, group_id="g"),))
+
+
 def test_a_partition_that_went_back_is_reported_and_not_read() -> None:
     plan = plan_ranges({P[0]: 10}, {P[0]: 4}, {})
     assert plan == Plan((), (DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[0], 10, 4),))
@@ -131,19 +137,27 @@ def test_a_plan_can_be_pickled() -> None:
             ),
         ),
         (
+            DataLoss(DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT, P[3], 120, group_id="g"),
+            (
+                f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT] {LOST}orders-3: the partition was "
+                "read up to 120 and has been deleted; option 'kafka.group.id' is 'g', but no consumer group is joined, "
+                f"so no other query of the group can have taken it. This batch has read nothing yet.{HINT}"
+            ),
+        ),
+        (
             DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[3], 120, 20),
             (
                 f"[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] {LOST}"
                 f"orders-3: the offset to go on from was 120, but the log "
-                "now ends at 20; the topic may have been deleted and created again, or the start offset of the first "
-                f"batch is too high. This batch has read nothing yet.{HINT}"
+                "now ends at 20, 100 offsets [20, 120) missing; the topic may have been deleted and created again, or "
+                f"the start offset of the first batch is too high. This batch has read nothing yet.{HINT}"
             ),
         ),
         (
             DataLoss(DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO, P[3], 0, 20),
             (
                 f"[KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO] {LOST}orders-3: the new partition "
-                f"starts from 20 instead of 0. This batch has read nothing yet.{HINT}"
+                f"starts from 20 instead of 0, 20 offsets [0, 20) missing. This batch has read nothing yet.{HINT}"
             ),
         ),
         (
