@@ -86,7 +86,7 @@ def position_after_loss(
         f"Offsets [{lost_from}, {resume}) of {offset_range} cannot be read: the log of "
         f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). The records may "
         "have been removed by retention, or the topic was deleted and made again. "
-        f"Records of the range before {lost_from} were emitted."
+        f"Records of the range before {lost_from} were emitted; {resume - lost_from} offsets are lost."
     )
     if fail_on_data_loss:
         raise DataLossError(
