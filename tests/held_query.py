@@ -1,0 +1,100 @@
+"""A streaming query as a program, for tests that kill it: `held_query.py SERVERS TOPIC PLACE HOLDS [option=value …]`.
+
+It reads a topic into Parquet files below PLACE, from the latest offsets, with the checkpoint there. HOLDS names the
+steps at which it stands still: `latest` (before the first end is looked up, until a file `go` is there) and `read` (in
+every task, for good). At each it leaves a file of that name with the id of the process that waits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_kafka import DefaultSource
+from pyspark_kafka.testing import ensure_java_for_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+    from pyspark.sql.types import StructType
+
+# A test that fails to kill it does not leave it behind for ever.
+_LONGEST_S = 120.0
+
+
+def hold(place: str, step: str, until: str = "") -> None:
+    """Say who waits, and wait."""
+    beside = Path(place, f"{step}.{os.getpid()}")
+    beside.write_text(str(os.getpid()))
+    beside.replace(Path(place, step))
+    end = time.monotonic() + _LONGEST_S
+    while time.monotonic() < end and not (until and Path(place, until).exists()):
+        time.sleep(0.02)
+
+
+class HeldSource(DefaultSource):
+    """The package's source, which stands still where it is told to."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Take what is not for the package's source out of the options."""
+        own = dict(options)
+        self.place, self.holds = own.pop("place"), own.pop("holds").split(",")
+        super().__init__(own)
+
+    @classmethod
+    def name(cls) -> str:
+        """Another name than the package's own."""
+        return "held_kafka"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's contract
+        """Give the package's reader, wrapped."""
+        place, holds = self.place, self.holds
+        plain = super().streamReader(schema)
+
+        class Held(type(plain)):  # type: ignore[misc]
+            def latestOffset(self, start: dict[str, Any], limit: Any) -> Any:  # noqa: N802 - Spark's contract
+                if "latest" in holds and not Path(place, "latest").exists():
+                    hold(place, "latest", until="go")
+                return super().latestOffset(start, limit)
+
+            def read(self, partition: InputPartition) -> Iterator[Any]:
+                if "read" in holds:
+                    hold(place, "read")
+                return super().read(partition)  # type: ignore[no-any-return]
+
+        plain.__class__ = Held
+        return plain
+
+
+def main(servers: str, topic: str, place: str, holds: str, *options: str) -> None:
+    """Run the query until it is killed."""
+    ensure_java_for_spark()
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.local.dir", f"{place}/local")
+        .getOrCreate()
+    )
+    spark.dataSource.register(HeldSource)
+    reader = spark.readStream.format("held_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    reader = reader.options(place=place, holds=holds, **dict(option.split("=", 1) for option in options))
+    rows = reader.load().selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
+    query = (
+        rows.writeStream.format("parquet")
+        .option("path", f"{place}/out")
+        .option("checkpointLocation", f"{place}/checkpoint")
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
