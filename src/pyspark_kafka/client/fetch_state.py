@@ -244,9 +244,9 @@ class PartitionRead:
             truncated_to = max(end_offset, self.offset_range.start_offset)
             error = LogTruncatedError(
                 f"The log of {self.topic_partition} was truncated while {self.offset_range} was read: records in "
-                f"[{truncated_to}, {self.position}), {self.position - truncated_to} offsets, appended under leader epoch "
-                f"{self._position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch up to "
-                f"{end_offset} only.",
+                f"[{truncated_to}, {self.position}), {self.position - truncated_to} offsets, appended under leader "
+                f"epoch {self._position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch "
+                f"up to {end_offset} only.",
                 condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
                 hint="a replica that lacked records became the leader (unclean.leader.election.enable, or records "
                 "written with acks below all); run the batch again to read what the log has now.",

@@ -114,7 +114,8 @@ def test_a_log_that_was_cut_below_the_position_is_data_loss_that_names_what_is_g
     assert (error.truncated_to, error.requested_offset) == (6, 10)
     assert str(error).startswith(
         "[KAFKA_DATA_LOSS.LOG_TRUNCATED] The log of t-0 was truncated while t-0 [0, 40) was read: records in [6, 10), "
-        "4 offsets, appended under leader epoch 3, were handed out, but the leader of epoch 4 has that epoch up to 6 only."
+        "4 offsets, appended under leader epoch 3, were handed out, but the leader of epoch 4 has that epoch up to 6 "
+        "only."
     )
     assert not [seen for seen in change.cluster.requests(FetchRequest) if seen.broker_id == 1]
 
