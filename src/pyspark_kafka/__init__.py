@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
+    from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
+    from pyspark_kafka.spark.kafka_source import KafkaSource
 
-__all__ = ["DefaultSource", "__version__"]
+__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__"]
+
+_PLACES = {
+    "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
+    "KafkaMicroBatchStream": ("pyspark_kafka.source.micro_batch", "KafkaMicroBatchStream"),
+    "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DefaultSource":
-        return import_module("pyspark_kafka.spark.data_source").KafkaDataSource
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    return getattr(import_module(module), attribute)

@@ -1,0 +1,264 @@
+"""Spark's first streaming source interface, for jobs that drive their own batches. Layer: spark.
+
+What a batch reads is planned by `KafkaMicroBatchStream`; here is only how a program holds it: offsets in any form, the
+initial ones kept beside a checkpoint, a batch as a DataFrame.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
+
+from pyspark_kafka.errors import CheckpointError, OptionError
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.options import parse_stream_read_options
+from pyspark_kafka.options.catalogue import OPTIONS
+from pyspark_kafka.options.table import Scope
+from pyspark_kafka.source.columns import source_schema
+from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.streaming import ReadLimit
+
+logger = logging.getLogger(__name__)
+
+OffsetLike: TypeAlias = KafkaOffset | KafkaSourceOffset | Mapping[str, Any] | str
+"""An offset as a program may have it: ours, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
+
+# What a planned batch says itself.
+_PLANNED = ("subscribe", "subscribePattern", "assign")
+_PLANNED_PREFIXES = ("starting", "ending")
+
+
+class KafkaSource:
+    """A Kafka subscription whose batches a program asks for itself.
+
+    For jobs with a loop or a schedule of their own (Airflow, notebooks), and to read a past batch again. The program
+    keeps the offsets; a batch is an ordinary DataFrame, and reads the same records however often it is used.
+
+    ```python
+    source = KafkaSource(spark, {"kafka.bootstrap.servers": "…", "subscribe": "events"}, "/checkpoints/job/sources/0")
+    end = source.latestOffset(start)  # start: the end of the batch before, None at first
+    source.getBatch(start, end).write.mode("append").parquet("…")
+    ```
+
+    Runs on: driver, in one thread. Offsets are looked up by this process, which must reach the brokers, also where it
+    is a Spark Connect client.
+
+    Args:
+        spark: the session, classic or Spark Connect.
+        options: those of `spark.readStream.format("pyspark_kafka")`.
+        metadata_path: the source's own directory, `<checkpoint>/sources/<index>`, where the initial offsets are kept.
+            They are resolved once: in a later run, they go before the starting options. None: the place that option
+            `checkpointLocation` names; without that, they are kept in memory only.
+
+    Raises:
+        OptionError: options are missing, unknown, malformed or in conflict.
+
+    Source: Spark `KafkaSource`.
+    """
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, Any], metadata_path: str | None = None) -> None:
+        parsed = parse_stream_read_options(options)
+        for note in parsed.notes:
+            logger.warning(note)
+        self._spark = spark
+        self._raw = dict(options)
+        self._initial_log = _initial_log(parsed, metadata_path)
+        # Where the batch is read, its options split it; and its initial offsets are kept here.
+        self._options = replace(parsed, min_partitions=None, max_records_per_partition=None, checkpoint_location=None)
+        self._arrow_schema = source_schema(include_headers=parsed.include_headers)
+        self._stream = KafkaMicroBatchStream(self._options, self._arrow_schema)
+        self._initial: KafkaOffset | None = None
+        self._position: KafkaOffset | None = None
+
+    def __repr__(self) -> str:
+        return f"KafkaSourceV1[{self._options.subscription.describe()}]"
+
+    def schema(self) -> StructType:
+        """Give the columns of every batch."""
+        return spark_schema(self._arrow_schema)
+
+    def initialOffset(self) -> KafkaOffset:
+        """Give where the first batch begins; resolve the starting option, and keep what it gives, the first time.
+
+        Raises:
+            OptionError: the option names other partitions than the subscription means, or a time without a record.
+            CheckpointError: the kept offsets cannot be read or written.
+        """
+        if self._initial is None:
+            log = self._initial_log
+            value = self._resolve_initial() if log is None else log.get_or_create(self._resolve_initial)
+            self._initial = KafkaOffset(value.partitions)
+        return self._initial
+
+    def getOffset(self) -> KafkaOffset | None:
+        """Give the end of the batch that follows the last one asked for here, or the first one.
+
+        As `latestOffset` with the options' own limit. Spark's connector has only that one left.
+        """
+        return self.latestOffset(self._position)
+
+    def latestOffset(
+        self, start: OffsetLike | None = None, limit: ReadLimit | SparkReadLimit | None = None
+    ) -> KafkaOffset | None:
+        """Give the end of the batch that begins at `start`; `start` itself when there is nothing to read.
+
+        Args:
+            start: the end of the batch before; None: the initial offsets.
+            limit: how much to take; None: what the options say.
+
+        Returns:
+            None where there are no partitions at all.
+
+        Raises:
+            CheckpointError: `start` is no offset of a Kafka source.
+        """
+        begin = self.initialOffset() if start is None else _offset(start)
+        if limit is None:
+            limit = self.getDefaultReadLimit()
+        elif isinstance(limit, SparkReadLimit):
+            limit = from_spark_limit(limit)
+        end = KafkaOffset.of(self._stream.latestOffset(begin, limit))
+        return end if end.partitions else None
+
+    def reportLatestOffset(self) -> KafkaOffset | None:
+        """Give the ends of the partitions as the last `latestOffset` saw them; None before that."""
+        latest = self._stream.reportLatestOffset()
+        return None if latest is None else KafkaOffset.of(latest)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Give the limit that the options ask for."""
+        return self._stream.getDefaultReadLimit()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """End at what is available at the next `latestOffset` call: later ones give nothing newer."""
+        self._stream.prepareForTriggerAvailableNow()
+
+    def getBatch(self, start: OffsetLike | None, end: OffsetLike) -> DataFrame:
+        """Give the records of `[start, end)`.
+
+        It is planned as a micro-batch is: partitions that are only in `end` are read from their earliest offset,
+        deleted ones and those that went back are data loss. Records are read when the DataFrame is used.
+
+        Args:
+            start: inclusive; None: where the first batch begins, by `end` itself if it carries that, else the
+                initial offsets. A start that is given touches no kept offsets.
+            end: exclusive.
+
+        Raises:
+            CheckpointError: an offset is none of a Kafka source.
+            DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
+            PlanningError: the batch does not fit the snapshot of an available-now run.
+
+        Shape: the columns of `schema()`; without rows where there is nothing in the range.
+        """
+        last = _offset(end)
+        if start is not None:
+            first = _offset(start)
+        else:
+            first = self.initialOffset() if last.starts is None else KafkaOffset(last.starts)
+        planned = self._stream.planInputPartitions(first, last)
+        ranges = [
+            offset_range
+            for partition in planned
+            if isinstance(partition, KafkaInputPartition)
+            for offset_range in (partition.offset_range, *partition.further_ranges)
+        ]
+        self._position = KafkaOffset(last.partitions)
+        if not ranges:
+            return self._spark.createDataFrame([], self.schema())
+        options = _batch_options(self._raw, ranges)
+        return self._spark.read.format("pyspark_kafka").options(**options).load()
+
+    def deserializeOffset(self, text: str) -> KafkaOffset:
+        """Read an offset of a checkpoint, this connector's or Spark's own.
+
+        Raises:
+            CheckpointError: the text is no offset of a Kafka source.
+        """
+        return KafkaOffset.from_json(text)
+
+    def commit(self, end: OffsetLike) -> None:
+        """Learn that everything below `end` is processed. Nothing is committed to Kafka.
+
+        Raises:
+            CheckpointError: `end` is no offset of a Kafka source.
+        """
+        self._stream.commit(_offset(end))
+
+    def stop(self) -> None:
+        """Give back what the source holds. Batches that it gave can still be read."""
+        self._stream.stop()
+
+    def _resolve_initial(self) -> KafkaSourceOffset:
+        # By another stream: one that has resolved a start puts it into the end of its first batch.
+        return KafkaOffset.of(KafkaMicroBatchStream(self._options, self._arrow_schema).initialOffset()).value
+
+
+def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> InitialOffsetLog | None:
+    if metadata_path is None:
+        if options.checkpoint_location is None:
+            return None
+        return InitialOffsetLog(CheckpointFiles(options.checkpoint_location), f"sources/{options.source_index}")
+    if options.checkpoint_location is not None:
+        raise OptionError(
+            "Option 'checkpointLocation' and argument metadata_path are both given; one of them names the place of the "
+            "initial offsets. Nothing was done.",
+            condition="OPTION_CONFLICT",
+            hint="remove 'checkpointLocation'.",
+            facts={"options": "checkpointLocation"},
+        )
+    return InitialOffsetLog(CheckpointFiles(metadata_path), "")
+
+
+def _offset(given: OffsetLike) -> KafkaOffset:
+    if isinstance(given, KafkaOffset):
+        return given
+    if isinstance(given, str):
+        return KafkaOffset.from_json(given)
+    if isinstance(given, Mapping):
+        given = KafkaSourceOffset.from_dict(given)
+    if isinstance(given, KafkaSourceOffset):
+        return KafkaOffset(given.partitions, given.starts)
+    raise CheckpointError(
+        f"Expected an offset of a Kafka source, got {given!r}.",
+        condition="CHECKPOINT_OFFSET_INVALID",
+        hint='give a KafkaOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
+    )
+
+
+def _batch_options(raw: Mapping[str, Any], ranges: list[OffsetRange]) -> dict[str, Any]:
+    """Give the options of a batch read of exactly these ranges: those of the stream that mean something there."""
+    options = {}
+    for name, value in raw.items():
+        option = OPTIONS.get(name.strip().lower())
+        if option is None or Scope.BATCH_READ not in option.scopes:
+            continue
+        if option.name not in _PLANNED and not option.name.startswith(_PLANNED_PREFIXES):
+            options[option.name] = value
+    # The partitions as `KafkaSourceOffset` writes them, but lists.
+    starts = KafkaSourceOffset({each.topic_partition: each.start_offset for each in ranges})
+    ends = KafkaSourceOffset({each.topic_partition: each.end_offset for each in ranges})
+    assigned = {topic: [int(number) for number in offsets] for topic, offsets in starts.to_dict().items()}
+    return {
+        **options,
+        "assign": json.dumps(assigned),
+        "startingOffsets": starts.json(),
+        "endingOffsets": ends.json(),
+    }
