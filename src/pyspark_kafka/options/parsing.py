@@ -44,6 +44,7 @@ def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = Non
     return BatchReadOptions(
         starting=starting.limit,
         ending=ending.limit,
+        push_down_predicate=options["pushDownPredicate"],
         group_id_prefix=options["groupIdPrefix"] or "spark-kafka-relation",
         notes=tuple(options.notes),
         **parts,

@@ -217,6 +217,17 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         scopes=READS,
     ),
     Option(
+        "pushDownPredicate",
+        "Whether filters on `topic`, `partition`, `offset` and `timestamp` decide what is read at all; needs Spark's "
+        "`spark.sql.python.filterPushdown.enabled`. Only for a DataFrame that is filtered once: Spark mixes up the "
+        "filters of several queries of one `load()`, see [batch reads](batch-reads.md#filters). Not an option of "
+        "Spark's Kafka connector.",
+        parse=parsers.boolean,
+        kind="true, false",
+        default=False,
+        scopes=_BATCH_READ,
+    ),
+    Option(
         "fetchOffset.numRetries",
         "How often an offset look-up is tried in all, the first time included.",
         parse=parsers.whole_number(1, parsers.INT32_MAX, "attempts"),

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import DataLossError, OptionError
+from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.planning import split_ranges
+from pyspark_kafka.planning.filtering import RecordFilter
+from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, split_planned, start_behind_end
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
+    from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions
 
 logger = logging.getLogger(__name__)
 
 
 class KafkaBatch(Batch):
-    """One read from a starting to an ending limit, both resolved when the query is planned.
+    """One read from a starting to an ending limit.
+
+    Numbers and times are resolved when the query is planned. `earliest` and `latest` stay open: they are looked up
+    again when a task starts, so a plan that is run again reads what there is then.
 
     Runs on: driver, one per planned query; blocks on look-ups, with a deadline.
 
@@ -38,36 +44,66 @@ class KafkaBatch(Batch):
     def __init__(self, options: BatchReadOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
+        self._filter = RecordFilter()
+
+    def narrow(self, record_filter: RecordFilter) -> None:
+        """Leave out what a filter does not let through, as far as it can be left unread; before planning.
+
+        Of places (topic, partition, offset) nothing else is read; of times, records before the first one that is late
+        enough are not.
+        """
+        self._filter &= record_filter
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Give one task for each partition that has something to read, or several where the options split it.
+        """Give one task for each partition that may have something to read, or several where the options split it.
+
+        A partition that is empty now has a task where its end is open.
 
         Raises:
             OptionError: an option names other partitions than there are, a start that lies behind its end, or a
                 starting time without a record.
+            DataLossError: an end lies behind the log's.
         """
         options = self._options
-        resolver = LimitResolver(KafkaOffsetReader.from_options(options))
+        offset_reader = KafkaOffsetReader.from_options(options)
+        resolver = LimitResolver(offset_reader)
         # Ends first: what is produced between the look-ups must not end before its own start.
         latest = resolver.latest()
         ends = resolver.ends(options.ending)
         starts = resolver.starts(options.starting, latest_without_match=options.start_at_latest_without_match)
-        ranges = [OffsetRange(partition, starts[partition], ends[partition]) for partition in resolver.assigned]
-        behind = [offset_range for offset_range in ranges if offset_range.size < 0]
-        if behind:
-            raise OptionError(
-                f"The start lies behind the end of {', '.join(map(str, behind))}. Nothing was read.",
-                condition="RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-                hint="check the starting and ending options; was the topic deleted and made again?",
+        planned = [
+            PlannedRange(
+                OffsetRange(where, starts[where], ends[where]), late_binding(options.starting, options.ending, where)
             )
-        within = [self._within_log(offset_range, latest[offset_range.topic_partition]) for offset_range in ranges]
-        split = split_ranges(
-            within, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
+            for where in resolver.assigned
+        ]
+        behind = [part.offset_range for part in planned if part.crossed]
+        if behind:
+            raise start_behind_end(behind)
+        within = [replace(part, offset_range=self._within_log(part.offset_range, latest)) for part in planned]
+        split = split_planned(
+            self._narrowed(within, offset_reader, latest),
+            min_partitions=options.min_partitions,
+            max_records=options.max_records_per_partition,
         )
-        return [KafkaInputPartition(offset_range) for offset_range in split]
+        return [KafkaInputPartition(part.offset_range, late=part.late) for part in split]
 
-    def _within_log(self, offset_range: OffsetRange, log_end_offset: int) -> OffsetRange:
+    def _narrowed(
+        self, planned: Sequence[PlannedRange], offset_reader: KafkaOffsetReader, latest: Mapping[TopicPartition, int]
+    ) -> list[PlannedRange]:
+        where = self._filter
+        taken = [part for part in planned if where.takes(part.offset_range.topic_partition)]
+        first = dict.fromkeys((part.offset_range.topic_partition for part in taken), where.offset_from)
+        if where.seek_ms is not None:
+            by_time = offset_reader.offsets_at(dict.fromkeys(first, where.seek_ms))
+            # The ends were looked up before: below them, no record was late enough.
+            first = {place: max(offset, by_time.get(place, latest[place])) for place, offset in first.items()}
+        narrowed = (part.narrow(first[part.offset_range.topic_partition], where.offset_by) for part in taken)
+        return [part for part in narrowed if part is not None]
+
+    def _within_log(self, offset_range: OffsetRange, latest: Mapping[TopicPartition, int]) -> OffsetRange:
         """Cut off what lies behind the log's end: a task would wait for it in vain."""
+        log_end_offset = latest[offset_range.topic_partition]
         if offset_range.end_offset <= log_end_offset:
             return offset_range
         lost_from = max(offset_range.start_offset, log_end_offset)

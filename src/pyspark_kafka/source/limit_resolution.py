@@ -10,7 +10,9 @@ from pyspark_kafka.planning import resolve_offsets, resolve_timestamps, timestam
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+    from pyspark_kafka.planning.late_binding import LateBinding
     from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 
 
@@ -78,3 +80,24 @@ class LimitResolver:
         earliest = {} if isinstance(limit, Latest) else self.earliest()
         latest = {} if isinstance(limit, Earliest) else self.latest()
         return resolve_offsets(limit, self.assigned, earliest, latest, option=f"{side}Offsets")
+
+
+def close_range(
+    client: KafkaClient, planned: OffsetRange, late: LateBinding, isolation_level: IsolationLevel
+) -> OffsetRange:
+    """Look up the open ends of a range as they are now.
+
+    Runs on: executor, when a task starts; one request for each end that must be known, mostly one in all.
+
+    Raises:
+        OptionError: an end was found on the wrong side of the one that an option names.
+        ConnectorError: the look-up failed.
+    """
+    where = planned.topic_partition
+    first_offset = log_end = None
+    # The start first: a log never ends before a start that it had earlier.
+    if late.asks_first_offset(planned):
+        first_offset = client.list_offsets({where: Earliest()}, isolation_level)[where]
+    if late.end_by is not None:
+        log_end = client.list_offsets({where: Latest()}, isolation_level)[where]
+    return late.close(planned, first_offset, log_end)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher, TopicRecreatedError
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.source.columns import BatchAssembler
+from pyspark_kafka.source.limit_resolution import close_range
 from pyspark_kafka.source.range_decoding import decode_range, position_after_loss
 from pyspark_kafka.streaming import InputPartition, PartitionReader, PartitionReaderFactory
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.fetch import FetchedRecords
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
+    from pyspark_kafka.planning.late_binding import LateBinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,17 @@ class KafkaInputPartition(InputPartition):
     Attributes:
         offset_range: the range; mostly the only one.
         further_ranges: more of them.
+        late: which ends of the range are looked up when the task starts, in a batch read; then it is the only one.
+            None: the range is read as it is.
     """
 
     offset_range: OffsetRange
     further_ranges: tuple[OffsetRange, ...] = ()
+    late: LateBinding | None = None
+
+    def __post_init__(self) -> None:
+        if self.late is not None and self.further_ranges:
+            raise ValueError("a task of several ranges cannot have open ends")
 
     @property
     def offset_ranges(self) -> tuple[OffsetRange, ...]:
@@ -60,7 +69,7 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
         """Build the reader of one input partition; it connects at the first `next()`."""
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        return KafkaPartitionReader(self, *partition.offset_ranges)
+        return KafkaPartitionReader(self, *partition.offset_ranges, late=partition.late)
 
 
 class KafkaPartitionReader(PartitionReader):
@@ -69,7 +78,7 @@ class KafkaPartitionReader(PartitionReader):
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
     come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range
     is done when its *position* reaches the end: markers, aborted records and compaction holes take offsets and give
-    no rows.
+    no rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 
@@ -77,17 +86,25 @@ class KafkaPartitionReader(PartitionReader):
 
     Raises:
         DataLossError: records of the range are gone and `failOnDataLoss` is true.
+        OptionError: an open end was found on the wrong side of the other one.
         CorruptRecordsError: a record batch fails its checksum or is malformed.
         DeadlineError, TransportError, BrokerError: the brokers could not be read from.
 
     Source: Spark `KafkaDataConsumer`, whose row counts and skips it equals.
     """
 
-    def __init__(self, factory: KafkaPartitionReaderFactory, *offset_ranges: OffsetRange) -> None:
+    def __init__(
+        self, factory: KafkaPartitionReaderFactory, *offset_ranges: OffsetRange, late: LateBinding | None = None
+    ) -> None:
         self._factory = factory
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
         self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
-        self._batches = self._read_one(offset_ranges[0]) if len(offset_ranges) == 1 else self._read_many(offset_ranges)
+        if late is not None:
+            self._batches = self._read_late(offset_ranges[0], late)
+        elif len(offset_ranges) == 1:
+            self._batches = self._read_one(offset_ranges[0])
+        else:
+            self._batches = self._read_many(offset_ranges)
         self._current: pa.RecordBatch | None = None
 
     def next(self) -> bool:
@@ -105,7 +122,25 @@ class KafkaPartitionReader(PartitionReader):
         """Give the connection back."""
         self._batches.close()
 
-    def _read_one(self, offset_range: OffsetRange) -> Generator[pa.RecordBatch, None, None]:
+    def _read_late(self, planned: OffsetRange, late: LateBinding) -> Generator[pa.RecordBatch, None, None]:
+        looked_again = False
+        while True:
+            with borrow_client(self._factory.connection) as client:
+                offset_range = close_range(client, planned, late, self._factory.fetch.isolation_level)
+            try:
+                yield from self._read_one(offset_range, open_start=late.start_from is not None)
+            except TopicRecreatedError as error:
+                # This worker knew the topic's former id, or it was made anew after the look-up. A start at the log's
+                # first offset is as good there, as long as nothing was read.
+                if looked_again or late.start_from is None or error.requested_offset != offset_range.start_offset:
+                    raise
+                looked_again = True
+            else:
+                return
+
+    def _read_one(
+        self, offset_range: OffsetRange, *, open_start: bool = False
+    ) -> Generator[pa.RecordBatch, None, None]:
         position = offset_range.start_offset
         with borrow_client(self._factory.connection) as client:
             while position < offset_range.end_offset:
@@ -116,7 +151,7 @@ class KafkaPartitionReader(PartitionReader):
                             position = yield from self._emit(fetched, offset_range, position)
                             fetcher.advance(position)
                     except (OffsetOutOfRangeError, LogTruncatedError) as error:
-                        position = self._after_loss(error, offset_range)
+                        position = self._after_loss(error, offset_range, open_start=open_start)
 
     def _read_many(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
@@ -153,5 +188,8 @@ class KafkaPartitionReader(PartitionReader):
                 yield self._assembler.assemble(decoded)
         return position
 
-    def _after_loss(self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange) -> int:
-        return position_after_loss(error, offset_range, fail_on_data_loss=self._factory.fail_on_data_loss)
+    def _after_loss(
+        self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, open_start: bool = False
+    ) -> int:
+        fail = self._factory.fail_on_data_loss
+        return position_after_loss(error, offset_range, fail_on_data_loss=fail, open_start=open_start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError
+from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.records import iter_decode
 
@@ -67,13 +67,27 @@ def _pieces(
 
 
 def position_after_loss(
-    error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, fail_on_data_loss: bool
+    error: OffsetOutOfRangeError | LogTruncatedError,
+    offset_range: OffsetRange,
+    *,
+    fail_on_data_loss: bool,
+    open_start: bool = False,
 ) -> int:
     """Give the position to go on from where the loss is tolerated; it is logged.
 
+    Args:
+        error: what the brokers answered.
+        offset_range: what is read.
+        fail_on_data_loss: whether the loss is not tolerated.
+        open_start: whether the range starts wherever the log does: that it starts later by now is no loss.
+
     Raises:
-        DataLossError: it is not.
+        DataLossError: it is not, or the topic was made anew before anything was read from its open start.
     """
+    at_open_start = open_start and error.requested_offset == offset_range.start_offset
+    if isinstance(error, TopicRecreatedError) and at_open_start:
+        # The ends that were looked up may be the former topic's.
+        raise error
     if isinstance(error, LogTruncatedError):
         if fail_on_data_loss:
             raise error
@@ -81,6 +95,8 @@ def position_after_loss(
         logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", error, error.requested_offset)
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
+    if at_open_start and error.log_start_offset > lost_from:
+        return min(error.log_start_offset, end)
     resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
     message = (
         f"Offsets [{lost_from}, {resume}) of {offset_range} cannot be read: the log of "

@@ -22,7 +22,7 @@ from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import check_asked_columns, source_schema
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.spark.readers import BatchReaderAdapter, StreamReaderAdapter
+from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter, StreamReaderAdapter
 from pyspark_kafka.spark.writers import BatchWriterAdapter, StreamWriterAdapter
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ class KafkaDataSource(DataSource):
         """Build the reader of a batch query."""
         options = parse_batch_read_options(self.options)
         _log_notes(options.notes)
-        return BatchReaderAdapter(KafkaBatch(options, _checked(schema, options)))
+        batch = KafkaBatch(options, _checked(schema, options))
+        return FilteringBatchReaderAdapter(batch) if options.push_down_predicate else BatchReaderAdapter(batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Build the reader of a streaming query."""

@@ -11,13 +11,16 @@ from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SparkSupportsTriggerAvailableNow
 
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
+from pyspark_kafka.spark.filters import translate_filters
 from pyspark_kafka.streaming import SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
+    from pyspark_kafka.source.batch import KafkaBatch
     from pyspark_kafka.streaming import Batch, MicroBatchStream, Offset, PartitionReaderFactory
 
 
@@ -65,6 +68,28 @@ class BatchReaderAdapter(DataSourceReader):
     def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
         """Read one planned partition."""
         return read_partition(self._factory, partition)
+
+
+class FilteringBatchReaderAdapter(BatchReaderAdapter):
+    """Runs a `KafkaBatch` with Spark's filters pushed down to it.
+
+    A class of its own: Spark refuses any reader with a `pushFilters` where `spark.sql.python.filterPushdown.enabled`
+    is off, as it is by default. So a reader has one only where the user asked for it by option `pushDownPredicate`,
+    and Spark's refusal then names the setting that is missing.
+    """
+
+    def __init__(self, batch: KafkaBatch) -> None:
+        super().__init__(batch)
+        self._narrow = batch.narrow
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_narrow": None}
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Narrow the read; gives the filters that Spark must evaluate as well."""
+        record_filter, left = translate_filters(filters)
+        self._narrow(record_filter)
+        return left
 
 
 class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):

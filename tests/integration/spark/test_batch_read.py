@@ -140,19 +140,6 @@ def test_several_topics_with_a_hyphen_and_a_dot_in_their_names(
     assert sorted(r.topic for r in rows.collect()) == sorted(topics * 5)
 
 
-def test_new_records_are_seen_by_a_dataframe_that_is_loaded_anew(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
-) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, [Record(b"k", b"v")])
-    rows = read(spark, bootstrap_servers, subscribe=topic)
-    assert rows.count() == 1
-    produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 2)
-    # Spark plans the partitions of a Python source once for a loaded DataFrame and keeps them.
-    assert rows.count() == 1
-    assert read(spark, bootstrap_servers, subscribe=topic).count() == 3
-
-
 def test_null_and_empty_are_kept_apart_in_headers(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.errors import DataLossError, OptionError
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, Subscription
+from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
+from pyspark_kafka.planning.late_binding import NO_END, LateBinding
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.partition_reader import KafkaInputPartition
@@ -21,19 +23,113 @@ if TYPE_CHECKING:
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def planned(**options: Any) -> list[str]:
+def tasks(record_filter: RecordFilter | None = None, **options: Any) -> list[KafkaInputPartition]:
     connection = ConnectionOptions((("not-asked", 9092),))
     batch = KafkaBatch(BatchReadOptions(connection, Subscription("subscribe", ("t",)), **options), SOURCE_SCHEMA)
-    found = []
-    for partition in batch.planInputPartitions():
-        assert isinstance(partition, KafkaInputPartition)
-        found.append(str(partition.offset_range))
-    return found
+    if record_filter is not None:
+        batch.narrow(record_filter)
+    return [partition for partition in batch.planInputPartitions() if isinstance(partition, KafkaInputPartition)]
 
 
-def test_everything_there_is_by_default_without_partitions_that_are_empty(offsets: ScriptedOffsets) -> None:
+def planned(record_filter: RecordFilter | None = None, **options: Any) -> list[str]:
+    return [str(task.offset_range) for task in tasks(record_filter, **options)]
+
+
+def test_everything_there_is_by_default_and_partitions_that_are_empty_so_far(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (3, 10), B: (5, 5)}
-    assert planned() == ["t-0 [3, 10)"]
+    assert tasks() == [
+        KafkaInputPartition(OffsetRange(A, 3, 10), late=LateBinding(0, NO_END)),
+        KafkaInputPartition(OffsetRange(B, 5, 5), late=LateBinding(0, NO_END)),
+    ]
+
+
+def test_ends_that_options_leave_open_stay_open_and_numbers_and_times_do_not(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (3, 10), B: (5, 9)}
+
+    def late(**options: Any) -> list[LateBinding | None]:
+        return [task.late for task in tasks(**options)]
+
+    mixed: dict[str, Any] = {
+        "starting": SpecificOffsets({A: 4}, {"t": Earliest()}),
+        "ending": SpecificOffsets({A: Latest(), B: 8}),
+    }
+    # What is said of a partition goes before what is said of its topic.
+    assert late(**mixed) == [LateBinding(None, NO_END), LateBinding(0, None)]
+    assert late(starting=AtTimestamp(6), ending=AtTimestamp(99)) == [None, None]
+    assert late(starting=AtTimestamp(6)) == [LateBinding(None, NO_END)] * 2
+    assert late(ending=AtTimestamp(8)) == [LateBinding(0, None)] * 2
+
+
+def test_a_split_leaves_open_ends_with_the_first_and_the_last_part(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (3, 13), B: (5, 5)}
+    assert tasks(max_records_per_partition=4) == [
+        KafkaInputPartition(OffsetRange(A, 3, 6), late=LateBinding(start_from=0, strict=False)),
+        KafkaInputPartition(OffsetRange(A, 6, 9)),
+        KafkaInputPartition(OffsetRange(A, 9, 13), late=LateBinding(end_by=NO_END, strict=False)),
+        KafkaInputPartition(OffsetRange(B, 5, 5), late=LateBinding(0, NO_END)),
+    ]
+
+
+def test_a_log_that_ages_out_while_it_is_looked_up_is_no_start_behind_an_end(
+    offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets.logs = {A: (3, 10)}
+    monkeypatch.setattr(offsets, "earliest_offsets", lambda _: {A: 12})
+    (task,) = tasks()
+    assert task.late == LateBinding(0, NO_END)
+    with pytest.raises(OptionError, match=r"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].* t-0 \[12, 10\)"):
+        tasks(ending=SpecificOffsets({A: 10}))
+
+
+@pytest.mark.parametrize(
+    ("record_filter", "expected"),
+    [
+        (RecordFilter(partitions=frozenset({1})), ["t-1 [5, 20)"]),
+        (RecordFilter(offset_from=8, offset_by=15), ["t-0 [8, 10)", "t-1 [8, 15)"]),
+        # Records may come to where the filter looks until a task runs.
+        (RecordFilter(offset_from=15), ["t-0 [15, 15)", "t-1 [15, 20)"]),
+        (RecordFilter(offset_by=5), ["t-0 [0, 5)", "t-1 [5, 5)"]),
+        (RecordFilter(offset_from=8, offset_by=8), list[str]()),
+        (NOTHING, list[str]()),
+        # The record at an offset has the offset for its timestamp; the first partition has none as late as 12.
+        (RecordFilter(not_before_ms=12), ["t-0 [10, 10)", "t-1 [12, 20)"]),
+        (RecordFilter(not_before_ms=12, offset_from=14), ["t-0 [14, 14)", "t-1 [14, 20)"]),
+        (RecordFilter(not_before_ms=-1), ["t-0 [0, 10)", "t-1 [5, 20)"]),
+    ],
+)
+def test_what_a_filter_does_not_let_through_is_not_read(
+    offsets: ScriptedOffsets, record_filter: RecordFilter, expected: list[str]
+) -> None:
+    offsets.logs = {A: (0, 10), B: (5, 20)}
+    assert planned(record_filter) == expected
+
+
+def test_a_filter_bounds_what_an_open_end_can_become(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10)}
+    (task,) = tasks(RecordFilter(offset_from=2, offset_by=12))
+    assert task == KafkaInputPartition(OffsetRange(A, 2, 10), late=LateBinding(2, 12))
+    # An end that an option fixed stays an end to check against, one that a filter made does not.
+    ending = SpecificOffsets({A: 8})
+    assert tasks(RecordFilter(offset_by=9), ending=ending)[0].late == LateBinding(0, None, strict=True)
+    assert tasks(RecordFilter(offset_by=7), ending=ending)[0].late == LateBinding(0, None, strict=False)
+    assert tasks(RecordFilter(offset_from=8), ending=ending) == []
+
+
+def test_a_time_is_looked_up_after_the_ends_and_only_where_the_filter_looks(
+    offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets.logs = {A: (0, 10), B: (5, 20)}
+    asked: list[TopicPartition] = []
+    monkeypatch.setattr(offsets, "by_time", lambda where, _: asked.append(where))
+    assert planned(RecordFilter(not_before_ms=12, partitions=frozenset({1}))) == ["t-1 [20, 20)"]
+    assert asked == [B]
+    assert offsets.asked == ["partitions", "latest", "earliest", "timestamps"]
+
+
+def test_what_is_wrong_with_the_options_is_wrong_under_any_filter(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 20)}
+    with pytest.raises(OptionError, match="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"):
+        planned(RecordFilter(partitions=frozenset({0})), starting=SpecificOffsets({A: 1}))
 
 
 def test_ends_are_looked_up_before_starts(offsets: ScriptedOffsets) -> None:
@@ -45,7 +141,7 @@ def test_ends_are_looked_up_before_starts(offsets: ScriptedOffsets) -> None:
 def test_offsets_by_partition_are_taken_as_they_are(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10), B: (0, 20)}
     starting, ending = SpecificOffsets({A: 4, B: 20}), SpecificOffsets({A: 6, B: Latest()})
-    assert planned(starting=starting, ending=ending) == ["t-0 [4, 6)"]
+    assert planned(starting=starting, ending=ending) == ["t-0 [4, 6)", "t-1 [20, 20)"]
 
 
 def test_a_start_behind_its_end_names_every_such_range(offsets: ScriptedOffsets) -> None:
@@ -84,7 +180,7 @@ def test_what_is_there_is_read_where_loss_is_tolerated(
 def test_offsets_of_other_partitions_name_the_option(offsets: ScriptedOffsets, option: str) -> None:
     offsets.logs = {A: (0, 10)}
     with pytest.raises(OptionError, match=rf"option '{option}Offsets'.*names t-1"):
-        planned(**{option: SpecificOffsets({A: 1, B: 1})})
+        planned(None, **{option: SpecificOffsets({A: 1, B: 1})})
 
 
 def test_a_subscription_without_partitions_reads_nothing(offsets: ScriptedOffsets) -> None:
@@ -115,7 +211,10 @@ def test_a_start_without_a_record_of_the_time_is_an_error_or_the_end(offsets: Sc
     offsets.logs = {A: (0, 10), B: (5, 20)}
     with pytest.raises(OptionError, match=r"NO_OFFSET_FOR_TIMESTAMP\].*'startingTimestamp' .* 1 of 2 .*: t-0 since"):
         planned(starting=AtTimestamp(12))
-    assert planned(starting=AtTimestamp(12), start_at_latest_without_match=True) == ["t-1 [12, 20)"]
+    assert planned(starting=AtTimestamp(12), start_at_latest_without_match=True) == [
+        "t-0 [10, 10)",
+        "t-1 [12, 20)",
+    ]
 
 
 def test_records_that_come_between_the_look_ups_are_not_a_start_behind_an_end(
@@ -123,7 +222,7 @@ def test_records_that_come_between_the_look_ups_are_not_a_start_behind_an_end(
 ) -> None:
     offsets.logs = {A: (0, 10)}
     monkeypatch.setattr(offsets, "by_time", lambda *_: 12)
-    assert planned(starting=AtTimestamp(1)) == []
+    assert planned(starting=AtTimestamp(1)) == ["t-0 [10, 10)"]
 
 
 def test_a_start_later_than_its_end_is_refused(offsets: ScriptedOffsets) -> None:
@@ -148,7 +247,7 @@ def test_times_of_other_partitions_than_there_are_are_refused(
 
 
 def test_a_read_from_earliest_to_latest_is_split_by_what_there_is(offsets: ScriptedOffsets) -> None:
-    offsets.logs = {A: (3, 13), B: (5, 5)}
+    offsets.logs = {A: (3, 13)}
     assert planned(max_records_per_partition=4) == ["t-0 [3, 6)", "t-0 [6, 9)", "t-0 [9, 13)"]
     assert planned(min_partitions=2) == ["t-0 [3, 8)", "t-0 [8, 13)"]
     assert planned(min_partitions=1, max_records_per_partition=10) == ["t-0 [3, 13)"]

@@ -1,0 +1,148 @@
+"""A loaded DataFrame that is used again while its topic changes, through Spark and a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from pyspark_kafka.client.admin import delete_records
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import parse_batch_read_options
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import TopicMaker
+    from pyspark_kafka.testing import EmbeddedKafka
+
+
+def read(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    return reader.options(subscribe=topic, **options).load()
+
+
+def offsets(rows: DataFrame) -> list[tuple[int, int]]:
+    return sorted((row.partition, row.offset) for row in rows.select("partition", "offset").collect())
+
+
+def span(first: range, second: range = range(0)) -> list[tuple[int, int]]:
+    return [(0, offset) for offset in first] + [(1, offset) for offset in second]
+
+
+def add(bootstrap_servers: str, topic: str, count: int, partition: int = 0) -> None:
+    produce(bootstrap_servers, topic, [Record(None, b"%d" % i, partition=partition) for i in range(count)])
+
+
+def trim(bootstrap_servers: str, topic: str, before: int) -> None:
+    """Remove the first partition's records below an offset, as retention does."""
+    raw = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
+    with borrow_client(parse_batch_read_options(raw).connection) as client:
+        delete_records(client, {TopicPartition(topic, 0): before})
+
+
+@pytest.fixture
+def topic(bootstrap_servers: str, make_topic: TopicMaker) -> str:
+    """Two partitions: ten records in the first one, none in the second."""
+    name = make_topic(partitions=2)
+    add(bootstrap_servers, name, 10)
+    return name
+
+
+@pytest.mark.parametrize("options", [{}, {"minPartitions": "5"}, {"maxRecordsPerPartition": "3"}], ids=repr)
+def test_a_dataframe_that_is_used_again_sees_new_records(
+    spark: SparkSession, bootstrap_servers: str, topic: str, options: dict[str, str]
+) -> None:
+    rows = read(spark, bootstrap_servers, topic, **options)
+    assert offsets(rows) == span(range(10))
+    add(bootstrap_servers, topic, 5)
+    add(bootstrap_servers, topic, 2, partition=1)
+    assert offsets(rows) == span(range(15), range(2))
+
+
+@pytest.mark.parametrize("options", [{}, {"minPartitions": "2"}], ids=repr)
+def test_a_dataframe_that_is_used_again_begins_where_the_log_does_by_then(
+    spark: SparkSession, bootstrap_servers: str, topic: str, options: dict[str, str]
+) -> None:
+    rows = read(spark, bootstrap_servers, topic, **options)
+    assert offsets(rows) == span(range(10))
+    trim(bootstrap_servers, topic, 4)
+    assert offsets(rows) == span(range(4, 10))
+
+
+def test_numbers_and_times_stay_where_they_were_when_planned(
+    spark: SparkSession, bootstrap_servers: str, topic: str
+) -> None:
+    starting, ending = {topic: {"0": 2, "1": -2}}, {topic: {"0": 8, "1": -1}}
+    numbers = read(
+        spark, bootstrap_servers, topic, startingOffsets=json.dumps(starting), endingOffsets=json.dumps(ending)
+    )
+    # No record is so late, so the read ends where the log did when it was planned.
+    late = str(int(time.time() * 1000) + 3_600_000)
+    times = read(spark, bootstrap_servers, topic, endingTimestamp=late)
+    assert offsets(numbers) == span(range(2, 8))
+    assert offsets(times) == span(range(10))
+    add(bootstrap_servers, topic, 5)
+    add(bootstrap_servers, topic, 5, partition=1)
+    assert offsets(numbers) == span(range(2, 8), range(5))
+    assert offsets(times) == span(range(10))
+
+
+def test_a_number_that_the_log_has_passed_by_the_time_of_a_task_is_an_error(
+    spark: SparkSession, bootstrap_servers: str, topic: str
+) -> None:
+    rows = read(spark, bootstrap_servers, topic, endingOffsets=json.dumps({topic: {"0": 5, "1": -1}}))
+    assert offsets(rows) == span(range(5))
+    trim(bootstrap_servers, topic, 7)
+    with pytest.raises(PySparkException, match=rf"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].*{topic}-0 \[7, 5\)"):
+        rows.collect()
+
+
+def test_records_that_are_gone_behind_a_fixed_start_are_data_loss(
+    spark: SparkSession, bootstrap_servers: str, topic: str
+) -> None:
+    starting = json.dumps({topic: {"0": 2, "1": -2}})
+    strict = read(spark, bootstrap_servers, topic, startingOffsets=starting)
+    tolerant = read(spark, bootstrap_servers, topic, startingOffsets=starting, failOnDataLoss="false")
+    assert offsets(strict) == offsets(tolerant) == span(range(2, 10))
+    trim(bootstrap_servers, topic, 4)
+    with pytest.raises(PySparkException, match=r"COULD_NOT_READ_OFFSET_RANGE\] Offsets \[2, 4\)"):
+        strict.collect()
+    assert offsets(tolerant) == span(range(4, 10))
+
+
+def test_an_end_behind_the_log_is_data_loss(spark: SparkSession, bootstrap_servers: str, topic: str) -> None:
+    ending = json.dumps({topic: {"0": 25, "1": -1}})
+    with pytest.raises(PySparkException, match=r"COULD_NOT_READ_OFFSET_RANGE\] Offsets \[10, 25\)"):
+        read(spark, bootstrap_servers, topic, endingOffsets=ending).collect()
+    rows = read(spark, bootstrap_servers, topic, endingOffsets=ending, failOnDataLoss="false")
+    assert offsets(rows) == span(range(10))
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_own_beginning(
+    spark: SparkSession, kafka: EmbeddedKafka, bootstrap_servers: str, topic: str
+) -> None:
+    trim(bootstrap_servers, topic, 4)
+    rows = read(spark, bootstrap_servers, topic)
+    assert offsets(rows) == span(range(4, 10))
+    kafka.delete_topic(topic)
+    kafka.create_topic(topic, 2)
+    add(bootstrap_servers, topic, 3)
+    assert offsets(rows) == span(range(3))
+
+
+def test_assign_leaves_out_partitions_that_do_not_exist_and_takes_limits_for_the_others(
+    spark: SparkSession, bootstrap_servers: str, topic: str
+) -> None:
+    add(bootstrap_servers, topic, 4, partition=1)
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    reader = reader.option("assign", json.dumps({topic: [0, 9]}))
+    assert offsets(reader.option("startingOffsets", json.dumps({topic: {"0": 7}})).load()) == span(range(7, 10))
+    assert offsets(reader.option("startingOffsets", json.dumps({topic: "earliest"})).load()) == span(range(10))
+    with pytest.raises(PySparkException, match=rf"DOES_NOT_MATCH_ASSIGNED\].*names {topic}-9, which do not exist"):
+        reader.option("startingOffsets", json.dumps({topic: {"0": 7, "9": -2}})).load().collect()
