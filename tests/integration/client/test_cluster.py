@@ -17,6 +17,7 @@ from pyspark_kafka.client.admin import (
     delete_topics,
 )
 from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.log_sizes import log_bytes
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -85,6 +86,18 @@ def test_the_end_under_read_committed_is_before_an_open_transaction(
         producer.commit_transaction()
     finally:
         producer.close()
+
+
+def test_the_sizes_of_logs_are_what_brokers_store(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    topic = make_topic(partitions=3)
+    large, small, empty = (TopicPartition(topic, number) for number in range(3))
+    produce(bootstrap_servers, topic, [Record(None, b"." * 1000, 0)] * 100 + [Record(None, b"x", 1)])
+    found = log_bytes(client, [large, small, empty])
+    assert 100_000 < found[large] < 120_000
+    assert 0 < found[small] < 200
+    assert found[empty] == 0
 
 
 def test_a_topic_or_partition_that_is_not_there_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
