@@ -1,0 +1,399 @@
+"""What is done where records are gone, condition by condition, with `failOnDataLoss` true and false; what is no loss.
+
+Real brokers, real logs. Elsewhere: a partition that vanishes before its first offset is known
+(test_micro_batch_stream.py), a log that a new leader cuts (tests/unit/client/test_leader_changes.py, scripted).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from kafka import KafkaProducer
+
+from pyspark_kafka.client.admin import create_partitions, create_topic, delete_records, delete_topics
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.streaming import ReadAllAvailable
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from conftest import TopicMaker
+
+KIB = 1 << 10
+ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.micro_batch", "pyspark_kafka.source.range_decoding"
+EITHER = pytest.mark.parametrize("fail_on_data_loss", [True, False])
+
+
+def connection(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
+    host, _, port = bootstrap_servers.rpartition(":")
+    return ConnectionOptions(((host, int(port)),), **changes)
+
+
+def stream_of(servers: str | ConnectionOptions, *topics: str, fail_on_data_loss: bool = True) -> KafkaMicroBatchStream:
+    """Build a stream that reads the topics there are of these names."""
+    options = StreamReadOptions(
+        connection(servers) if isinstance(servers, str) else servers,
+        Subscription("subscribePattern", pattern=f"^({'|'.join(topics)})$"),
+        starting=Earliest(),
+        fail_on_data_loss=fail_on_data_loss,
+        fetch_offset_attempts=1,
+    )
+    return KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+
+
+def read(
+    servers: str | ConnectionOptions, *ranges: OffsetRange, fail_on_data_loss: bool, **fetch: Any
+) -> Iterator[tuple[str, int, bytes]]:
+    """Read ranges as one task does; gives topic, offset and value."""
+    schema = pa.schema([SOURCE_SCHEMA.field(name) for name in ("topic", "offset", "value")])
+    options = connection(servers) if isinstance(servers, str) else servers
+    factory = KafkaPartitionReaderFactory(options, FetchOptions(**fetch), schema, fail_on_data_loss)
+    reader = factory.createReader(KafkaInputPartition(ranges[0], ranges[1:]))
+    try:
+        while reader.next():
+            for row in reader.get().to_pylist():
+                yield row["topic"], row["offset"], row["value"]
+    finally:
+        reader.close()
+
+
+def numbered(count: int, value: bytes = b"v", partition: int = 0) -> list[Record]:
+    return [Record(None, value, partition)] * count
+
+
+def trim(bootstrap_servers: str, topic_partition: TopicPartition, before: int) -> None:
+    """Remove the records below an offset, as retention does."""
+    with borrow_client(connection(bootstrap_servers)) as client:
+        delete_records(client, {topic_partition: before})
+
+
+def delete(bootstrap_servers: str, topic: str) -> None:
+    with borrow_client(connection(bootstrap_servers)) as client:
+        delete_topics(client, [topic])
+
+
+def make_again(bootstrap_servers: str, topic: str, records: list[Record], **config: Any) -> None:
+    with borrow_client(connection(bootstrap_servers)) as client:
+        delete_topics(client, [topic])
+        create_topic(client, topic)
+    produce(bootstrap_servers, topic, records, **config)
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture, name: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == name]
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING)
+    return caplog
+
+
+@pytest.fixture
+def nobody() -> Iterator[ConnectionOptions]:
+    """An address at which no broker is: the port is taken, and nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        host, port = taken.getsockname()
+        yield ConnectionOptions(((host, port),), api_timeout_ms=500, connect_timeout_ms=500)
+
+
+# -- on the driver
+
+
+@EITHER
+def test_added_partition_does_not_start_from_offset_zero(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    topic = make_topic()
+    known, added = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with borrow_client(connection(bootstrap_servers)) as client:
+        create_partitions(client, {topic: 2})
+    produce(bootstrap_servers, topic, numbered(5, partition=1))
+    trim(bootstrap_servers, added, 3)
+    stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
+    start = KafkaOffset({known: 0})
+    end = stream.latestOffset(start, ReadAllAvailable())
+    text = f"{added}: the new partition starts from 3 instead of 0, 3 offsets [0, 3) missing. "
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            stream.planInputPartitions(start, end)
+        assert caught.value.condition == "KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
+        assert text in str(caught.value)
+    else:
+        assert stream.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(added, 3, 5))]
+        (warning,) = warnings_of(warnings, ON_DRIVER)
+        assert warning.startswith("[KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO] ")
+        assert text in warning
+        assert warning.endswith("The query goes on, because 'failOnDataLoss' is false.")
+
+
+@EITHER
+def test_partitions_deleted(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    kept, deleted = make_topic(), make_topic()
+    for topic in (kept, deleted):
+        produce(bootstrap_servers, topic, numbered(4))
+    stream = stream_of(bootstrap_servers, kept, deleted, fail_on_data_loss=fail_on_data_loss)
+    start = KafkaOffset({TopicPartition(kept, 0): 1, TopicPartition(deleted, 0): 2})
+    delete(bootstrap_servers, deleted)
+    end = stream.latestOffset(start, ReadAllAvailable())
+    assert end == KafkaOffset({TopicPartition(kept, 0): 4})
+    text = f"{deleted}-0: the partition was read up to 2 and has been deleted. "
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            stream.planInputPartitions(start, end)
+        assert caught.value.condition == "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
+        assert text in str(caught.value)
+    else:
+        left = OffsetRange(TopicPartition(kept, 0), 1, 4)
+        assert stream.planInputPartitions(start, end) == [KafkaInputPartition(left)]
+        (warning,) = warnings_of(warnings, ON_DRIVER)
+        assert text in warning
+
+
+@EITHER
+def test_partition_offset_changed(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    topic = make_topic()
+    topic_partition = TopicPartition(topic, 0)
+    produce(bootstrap_servers, topic, numbered(5))
+    # A stream that has just begun, and does not know which topic its checkpoint is of.
+    stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
+    start = KafkaOffset({topic_partition: 50})
+    end = stream.latestOffset(start, ReadAllAvailable())
+    text = f"{topic}-0: the offset to go on from was 50, but the log now ends at 5, 45 offsets [5, 50) missing; "
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            stream.planInputPartitions(start, end)
+        assert caught.value.condition == "KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED"
+        assert text in str(caught.value)
+    else:
+        assert stream.planInputPartitions(start, end) == []
+        assert any(text in warning for warning in warnings_of(warnings, ON_DRIVER))
+        # The next batch goes on from the lower end: what lies before it is never read.
+        produce(bootstrap_servers, topic, numbered(2))
+        after = stream.latestOffset(end, ReadAllAvailable())
+        assert stream.planInputPartitions(end, after) == [KafkaInputPartition(OffsetRange(topic_partition, 5, 7))]
+
+
+# -- on executors
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("trimmed_to", "lost", "left"), [(40, "30 offsets", [*range(40, 90)]), (95, "80 offsets", list[int]())]
+)
+def test_could_not_read_offset_range(
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    warnings: pytest.LogCaptureFixture,
+    *,
+    fail_on_data_loss: bool,
+    trimmed_to: int,
+    lost: str,
+    left: list[int],
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(100))
+    trim(bootstrap_servers, TopicPartition(topic, 0), trimmed_to)
+    reading = read(
+        bootstrap_servers, OffsetRange(TopicPartition(topic, 0), 10, 90), fail_on_data_loss=fail_on_data_loss
+    )
+    resume = min(trimmed_to, 90)
+    text = (
+        f"Offsets [10, {resume}) of {topic}-0 [10, 90) cannot be read: the log of {topic}-0 is now "
+        f"[{trimmed_to}, 100). The records may have been removed by retention, or the topic was deleted and made "
+        f"again. Records of the range before 10 were emitted; {lost} are lost."
+    )
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            next(reading)
+        assert str(caught.value).startswith(f"[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] {text}")
+    else:
+        assert [offset for _, offset, _ in reading] == left
+        assert warnings_of(warnings, ON_EXECUTOR) == [
+            f"{text} The read goes on at {resume}, because 'failOnDataLoss' is false."
+        ]
+
+
+@EITHER
+def test_could_not_read_offset_range_of_one_of_several_partitions(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    whole, trimmed = make_topic(), make_topic()
+    for topic in (whole, trimmed):
+        produce(bootstrap_servers, topic, numbered(20))
+    trim(bootstrap_servers, TopicPartition(trimmed, 0), 15)
+    ranges = [OffsetRange(TopicPartition(topic, 0), 0, 20) for topic in (whole, trimmed)]
+    reading = read(bootstrap_servers, *ranges, fail_on_data_loss=fail_on_data_loss)
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError, match=rf"Offsets \[0, 15\) of {trimmed}-0 \[0, 20\) .*15 offsets are lost"):
+            list(reading)
+    else:
+        found = [(topic, offset) for topic, offset, _ in reading]
+        assert sorted(found) == sorted([(whole, n) for n in range(20)] + [(trimmed, n) for n in range(15, 20)])
+        assert len(warnings_of(warnings, ON_EXECUTOR)) == 1
+
+
+@EITHER
+def test_topic_recreated_while_a_task_reads_it(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    topic, count = make_topic(), 2_000
+    produce(bootstrap_servers, topic, numbered(count, b"old" * KIB), batch_size=32 * KIB)
+    whole = OffsetRange(TopicPartition(topic, 0), 0, count)
+    reading = read(bootstrap_servers, whole, fail_on_data_loss=fail_on_data_loss, max_bytes_per_fetch=128 * KIB)
+    found = [next(reading)]
+    make_again(bootstrap_servers, topic, numbered(count, b"new" * KIB), batch_size=32 * KIB)
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* was deleted and made again") as caught:
+            found.extend(reading)
+        former = len(found)
+        assert f"the {count - former} offsets [{former}, {count}) of the former topic are gone" in str(caught.value)
+    else:
+        # As Spark's connector does: at the same offset, if the new topic has it.
+        found.extend(reading)
+        former = sum(value.startswith(b"old") for _, _, value in found)
+        assert len(found) == count
+        (warning,) = warnings_of(warnings, ON_EXECUTOR)
+        assert f"the {count - former} offsets [{former}, {count}) of the former topic are gone" in warning
+        assert warning.endswith(f"The read goes on at {former}, because 'failOnDataLoss' is false.")
+    assert 0 < former < count
+    assert [offset for _, offset, _ in found] == [*range(len(found))]
+    assert all(value.startswith(b"old") is (number < former) for number, (_, _, value) in enumerate(found))
+
+
+def test_topic_recreated_and_shorter_ends_the_range_early_where_loss_is_tolerated(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture
+) -> None:
+    topic, count = make_topic(), 2_000
+    produce(bootstrap_servers, topic, numbered(count, b"old" * KIB), batch_size=32 * KIB)
+    whole = OffsetRange(TopicPartition(topic, 0), 0, count)
+    reading = read(bootstrap_servers, whole, fail_on_data_loss=False, max_bytes_per_fetch=128 * KIB)
+    found = [next(reading)]
+    make_again(bootstrap_servers, topic, numbered(1, b"new"))
+    found.extend(reading)
+    assert {value[:3] for _, _, value in found} == {b"old"}
+    recreated, skipped = warnings_of(warnings, ON_EXECUTOR)
+    assert "TOPIC_RECREATED" in recreated
+    assert f"Offsets [{len(found)}, {count}) of {topic}-0 [0, {count}) cannot be read: " in skipped
+    assert f"; {count - len(found)} offsets are lost." in skipped
+
+
+# -- through Spark
+
+
+def test_a_query_whose_next_records_are_gone_fails_or_goes_on_behind_them(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - after the session has found Java
+
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"%d" % number, 0) for number in range(10)])
+
+    def run(**options: str) -> int:
+        reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = reader.options(subscribe=topic, startingOffsets="earliest", **options).load()
+        writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return sum(progress.numInputRows for progress in query.recentProgress)
+
+    assert run(maxOffsetsPerTrigger="4") == 10
+    produce(bootstrap_servers, topic, [Record(None, b"%d" % number, 0) for number in range(10, 30)])
+    trim(bootstrap_servers, TopicPartition(topic, 0), 25)
+    with pytest.raises(StreamingQueryException, match=r"COULD_NOT_READ_OFFSET_RANGE\] Offsets \[10, 25\).*15 offsets"):
+        run()
+    assert run(failOnDataLoss="false") == 5
+
+
+# -- what is no data loss, and fails with both settings
+
+
+@EITHER
+def test_a_topic_that_is_deleted_while_a_task_reads_it_fails_the_task(
+    bootstrap_servers: str, make_topic: TopicMaker, *, fail_on_data_loss: bool
+) -> None:
+    topic, count = make_topic(), 2_000
+    produce(bootstrap_servers, topic, numbered(count, b"old" * KIB), batch_size=32 * KIB)
+    # Its time for metadata is short: a topic that is not there is waited for.
+    options = connection(bootstrap_servers, api_timeout_ms=2_000)
+    whole = OffsetRange(TopicPartition(topic, 0), 0, count)
+    reading = read(options, whole, fail_on_data_loss=fail_on_data_loss, max_bytes_per_fetch=128 * KIB)
+    next(reading)
+    delete(bootstrap_servers, topic)
+    with pytest.raises(BrokerError, match=rf"\[UNKNOWN_TOPIC\].*'{topic}'"):
+        list(reading)
+
+
+@EITHER
+def test_a_topic_that_does_not_exist_fails_the_planning(bootstrap_servers: str, *, fail_on_data_loss: bool) -> None:
+    options = StreamReadOptions(
+        connection(bootstrap_servers, api_timeout_ms=2_000),
+        Subscription("subscribe", topics=("never-made",)),
+        starting=Earliest(),
+        fail_on_data_loss=fail_on_data_loss,
+        fetch_offset_attempts=1,
+    )
+    stream = KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\].*'never-made'"):
+        stream.latestOffset(KafkaOffset({TopicPartition("never-made", 0): 5}), ReadAllAvailable())
+
+
+@EITHER
+def test_brokers_that_cannot_be_reached_fail_the_planning(
+    nobody: ConnectionOptions, *, fail_on_data_loss: bool
+) -> None:
+    stream = stream_of(nobody, "t", fail_on_data_loss=fail_on_data_loss)
+    with pytest.raises((TransportError, DeadlineError), match=str(nobody.bootstrap_servers[0][1])):
+        stream.latestOffset(KafkaOffset({TopicPartition("t", 0): 5}), ReadAllAvailable())
+
+
+@EITHER
+def test_brokers_that_cannot_be_reached_fail_the_task(nobody: ConnectionOptions, *, fail_on_data_loss: bool) -> None:
+    asked = OffsetRange(TopicPartition("t", 0), 5, 9)
+    with pytest.raises(DeadlineError, match=r"\[FETCH_NO_PROGRESS\] Reading t-0 \[5, 9\)"):
+        list(read(nobody, asked, fail_on_data_loss=fail_on_data_loss, poll_timeout_ms=1_000))
+
+
+@EITHER
+def test_records_that_do_not_become_visible_in_time_fail_the_task(
+    bootstrap_servers: str, make_topic: TopicMaker, *, fail_on_data_loss: bool
+) -> None:
+    topic = make_topic()
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"open-{topic}")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(topic, b"x", partition=0).get(timeout=30)
+        waiting = read(
+            bootstrap_servers,
+            OffsetRange(TopicPartition(topic, 0), 0, 1),
+            fail_on_data_loss=fail_on_data_loss,
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            poll_timeout_ms=1_000,
+        )
+        with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*an open transaction"):
+            list(waiting)
+        producer.abort_transaction()
+    finally:
+        producer.close()
