@@ -236,9 +236,8 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     ),
     Option(
         "kafka.group.id",
-        "The name of the reader in error texts. No consumer group is joined, nothing is committed to it.",
+        "Accepted for a query's sake that has it: no consumer group is joined, nothing is committed to it.",
         parse=parsers.text,
-        default_doc="made from `groupIdPrefix`",
         scopes=READS,
         no_effect_in=WRITES,
     ),

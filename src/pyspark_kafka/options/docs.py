@@ -18,10 +18,11 @@ _INTRODUCTION = """# Options
 
 <!-- Generated from the option table by `python -m pyspark_kafka.options.docs`. Do not edit. -->
 
-Options have the names of Spark's own Kafka connector and mean the same. Properties of Kafka clients have the prefix
-`kafka.` and Java's names. Case does not matter. An option that is not on this page is refused, with the nearest name
-that is, and so is a value that does not fit: all problems are reported together when the DataFrame is loaded or
-the query starts.
+Options have the names of Spark's own Kafka connector and mean the same; the last column says where they differ from it,
+or from the Java clients that it hands properties on to. What differs beyond single options: [parity](parity.md).
+Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter. An option that is not on
+this page is refused, with the nearest name that is, and so is a value that does not fit: all problems are reported
+together when the DataFrame is loaded or the query starts.
 """
 
 
@@ -50,21 +51,21 @@ def render_options() -> str:
 
 
 def _used_table(options: Iterable[Option]) -> Iterable[str]:
-    yield "| option | where | values | default | meaning |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| option | where | values | default | meaning | beside Spark's connector |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for option in options:
         if option.status is Status.USED:
             doc = f"{option.doc} Never shown in logs and errors." if option.secret else option.doc
-            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), doc)
+            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), doc, option.parity)
             yield f"| {' | '.join(map(_escape, cells))} |"
 
 
 def _answer_table(options: Iterable[Option], status: Status, heading: str) -> Iterable[str]:
-    yield f"| option | {heading} |"
-    yield "| --- | --- |"
+    yield f"| option | {heading} | Spark's connector |"
+    yield "| --- | --- | --- |"
     for option in options:
         if option.status is status:
-            yield f"| `{option.name}` | {_escape(option.doc)} |"
+            yield f"| `{option.name}` | {_escape(option.doc)} | {_escape(option.parity)} |"
 
 
 def _where(option: Option) -> str:

@@ -256,7 +256,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "groupIdPrefix",
-        "How the name begins under which a reader appears in error texts. No consumer group is joined.",
+        "Accepted for a query's sake that has it: no consumer group is joined, so none has a name.",
         parse=parsers.text,
         default_doc="`spark-kafka-source` in a streaming read, `spark-kafka-relation` in a batch read",
         scopes=READS,

@@ -57,6 +57,7 @@ class Option:
         no_effect_in: where it is accepted and noted, and does nothing. In any other scope it is refused.
         secret: whether its value may never be shown.
         conflicts: options that cannot be given together with it.
+        parity: how it stands to Spark's connector; said in `options.parity`.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Option:
     secret: bool = False
     conflicts: tuple[str, ...] = ()
     status: Status = Status.USED
+    parity: str = ""
 
 
 class OptionTable:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options, parse_write_options
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.docs import render_options
+from pyspark_kafka.options.parity import OURS, PARITY, REFUSED_THERE, SAME
 from pyspark_kafka.options.table import EVERYWHERE, Option, OptionTable, Scope, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # ConsumerConfig.configNames() and ProducerConfig.configNames() of org.apache.kafka:kafka-clients:4.3.0, without the
 # one that begins with "internal.".
@@ -26,6 +34,10 @@ SECRETS = {
     "kafka.ssl.truststore.password",
     "kafka.sasl.oauthbearer.client.credentials.client.secret",
 }
+
+
+def _parse_write(raw: Mapping[str, Any]) -> object:
+    return parse_write_options(raw, streaming=True)
 
 
 @pytest.mark.parametrize("name", JAVA_PROPERTIES)
@@ -52,6 +64,107 @@ def test_an_entry_says_what_its_status_needs(option: Option) -> None:
         assert not option.doc.endswith(".")
     else:
         assert option.doc.endswith(".")
+
+
+@pytest.mark.parametrize("option", list(OPTIONS), ids=lambda option: option.name)
+def test_every_option_says_how_it_stands_to_sparks_connector(option: Option) -> None:
+    assert option.parity, f"add '{option.name}' to pyspark_kafka.options.parity"
+
+
+def test_what_is_said_of_sparks_connector_is_said_of_options_that_there_are() -> None:
+    assert [name for name in PARITY if OPTIONS.get(name) is None] == []
+
+
+@pytest.mark.parametrize("option", [one for one in OPTIONS if not one.name.startswith("kafka.")], ids=lambda o: o.name)
+def test_an_option_is_ours_where_sparks_connector_does_not_have_it(option: Option) -> None:
+    assert (option.parity == OURS) is (option.name not in SPARK_OPTION_NAMES)
+    assert ("Not an option of Spark's" in option.doc) is (option.parity == OURS)
+
+
+# Defaults of ConsumerConfig and ProducerConfig of kafka-clients 4.3.0, and those that Spark's connector sets itself:
+# byte sizes and milliseconds of what is a number on the page.
+DEFAULTS_THERE = {
+    "maxTriggerDelay": 900_000,
+    "fetchOffset.numRetries": 3,
+    "fetchOffset.retryIntervalMs": 1_000,
+    "kafka.request.timeout.ms": 30_000,
+    "kafka.default.api.timeout.ms": 60_000,
+    "kafka.socket.connection.setup.timeout.ms": 10_000,
+    "kafka.retry.backoff.ms": 100,
+    "kafka.retry.backoff.max.ms": 1_000,
+    "kafka.metadata.max.age.ms": 300_000,
+    "kafka.receive.buffer.bytes": 65_536,
+    "kafka.send.buffer.bytes": 131_072,
+    "kafka.fetch.max.bytes": 52_428_800,
+    "kafka.max.partition.fetch.bytes": 1_048_576,
+    "kafka.fetch.min.bytes": 1,
+    "kafka.fetch.max.wait.ms": 500,
+    "kafka.batch.size": 16_384,
+    "kafka.max.request.size": 1_048_576,
+    "kafka.delivery.timeout.ms": 120_000,
+    "kafka.max.in.flight.requests.per.connection": 5,
+    "kafka.buffer.memory": 33_554_432,
+    "kafka.max.block.ms": 60_000,
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS_THERE)
+def test_another_default_than_there_is_said(name: str) -> None:
+    option, there = OPTIONS[name], DEFAULTS_THERE[name]
+    if option.default == there:
+        assert "by default there" not in option.parity
+    else:
+        assert f"{there} by default" in option.parity
+
+
+def test_what_spark_refuses_is_refused() -> None:
+    # The forbidden parameters of KafkaSourceProvider, for reads and for writes.
+    refused = {option.name for option in OPTIONS if option.parity == REFUSED_THERE}
+    assert refused == {
+        f"kafka.{name}"
+        for name in (
+            "auto.offset.reset",
+            "enable.auto.commit",
+            "interceptor.classes",
+            "key.deserializer",
+            "value.deserializer",
+            "key.serializer",
+            "value.serializer",
+        )
+    }
+    assert all(OPTIONS[name].status is Status.REFUSED for name in refused)
+
+
+@pytest.mark.parametrize(
+    ("parse", "changes"),
+    [
+        (parse_batch_read_options, {"subscribe": "no topic"}),
+        (parse_batch_read_options, {"assign": '{"t":[1,1]}', "subscribe": None}),
+        (parse_batch_read_options, {"startingOffsets": '{"t":{"0":-3}}'}),
+        (parse_batch_read_options, {"endingOffsets": '{"t":{"0":-3}}'}),
+        (parse_stream_read_options, {"endingTimestamp": "1000"}),
+        (parse_stream_read_options, {"maxOffsetsPerTrigger": "0"}),
+        (parse_batch_read_options, {"kafka.ssl.truststore.type": "JKS"}),
+        (parse_batch_read_options, {"kafka.sasl.mechanism": "GSSAPI"}),
+        (_parse_write, {"topic": "no topic"}),
+        (_parse_write, {"kafka.bootstrap.servers": None}),
+        (_parse_write, {"kafka.acks": "1"}),
+        (_parse_write, {"kafka.max.in.flight.requests.per.connection": "6"}),
+    ],
+    ids=str,
+)
+def test_what_is_said_to_be_refused_at_once_is(parse: Any, changes: dict[str, str | None]) -> None:
+    given = {"kafka.bootstrap.servers": "b:9092"}
+    given |= {"topic": "t"} if parse is _parse_write else {"subscribe": "t"}
+    parse(given)
+    raw = {name: value for name, value in (given | changes).items() if value is not None}
+    (changed,) = (name for name, value in changes.items() if value is not None or len(changes) == 1)
+    with pytest.raises(OptionError, match=re.escape(changed)):
+        parse(raw)
+
+
+def test_what_is_refused_or_without_effect_here_is_never_called_the_same() -> None:
+    assert [one.name for one in OPTIONS if one.status is not Status.USED and one.parity.startswith(SAME)] == []
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
