@@ -1,0 +1,125 @@
+"""Whatever filters there are: what is read, and then filtered by what Spark is left with, is all that they let through.
+
+The other side of the comparison reads everything and evaluates the filters as SQL does, with its three truth values.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import datasource as spark
+
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.spark.filters import translate_filters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Row(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+    def column(self, name: str) -> Any:
+        # Spark has the record's milliseconds as a time.
+        return _EPOCH + timedelta(milliseconds=self.timestamp_ms) if name == "timestamp" else getattr(self, name)
+
+
+values: dict[str, st.SearchStrategy[Any]] = {
+    "topic": st.sampled_from("ab"),
+    "partition": st.integers(-1, 3),
+    "offset": st.integers(-1, 6),
+    "timestamp": st.integers(-2_500, 4_500).map(
+        lambda us: (_EPOCH + timedelta(microseconds=us)).astimezone(timezone(timedelta(hours=us % 5 - 2)))
+    ),
+}
+comparisons: list[type[Any]] = [
+    spark.EqualTo,
+    spark.EqualNullSafe,
+    spark.GreaterThan,
+    spark.GreaterThanOrEqual,
+    spark.LessThan,
+    spark.LessThanOrEqual,
+]
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> spark.Filter:
+    column = draw(st.sampled_from(sorted(values)))
+    value = st.one_of(values[column], values[column], values[column], st.none())
+    made: spark.Filter = draw(
+        st.one_of(
+            st.builds(lambda kind, v: kind((column,), v), st.sampled_from(comparisons), value),
+            st.lists(value, max_size=4).map(lambda several: spark.In((column,), tuple(several))),
+            st.sampled_from([spark.IsNull((column,)), spark.IsNotNull((column,))]),
+        )
+    )
+    for _ in range(draw(st.integers(0, 2))):
+        made = spark.Not(made)
+    return made
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Row]:
+    """Records of some partitions, whose times go up and down."""
+    rows = []
+    for topic in "ab":
+        for partition in range(3):
+            times = draw(st.lists(st.integers(-2, 4), max_size=6))
+            rows += [Row(topic, partition, offset, at) for offset, at in enumerate(times)]
+    return rows
+
+
+def truth(pushed: spark.Filter, row: Row) -> bool | None:
+    if isinstance(pushed, spark.Not):
+        inner = truth(pushed.child, row)
+        return None if inner is None else not inner
+    found = row.column(pushed.attribute[0])  # type: ignore[attr-defined]
+    if isinstance(pushed, spark.IsNull):
+        return False
+    if isinstance(pushed, spark.IsNotNull):
+        return True
+    value: Any = pushed.value  # type: ignore[attr-defined]
+    if isinstance(pushed, spark.In):
+        return True if found in value else (None if None in value else False)
+    if value is None:
+        return False if isinstance(pushed, spark.EqualNullSafe) else None
+    compare: dict[type[Any], Callable[[], bool]] = {
+        spark.EqualTo: lambda: found == value,
+        spark.EqualNullSafe: lambda: found == value,
+        spark.GreaterThan: lambda: found > value,
+        spark.GreaterThanOrEqual: lambda: found >= value,
+        spark.LessThan: lambda: found < value,
+        spark.LessThanOrEqual: lambda: found <= value,
+    }
+    return compare[type(pushed)]()
+
+
+def evaluated(rows: Iterable[Row], pushed: Iterable[spark.Filter]) -> list[Row]:
+    wanted = list(pushed)
+    return [row for row in rows if all(truth(one, row) is True for one in wanted)]
+
+
+@given(logs(), st.lists(filters(), max_size=4))
+def test_what_is_read_and_filtered_again_is_what_all_filters_let_through(
+    rows: list[Row], pushed: list[spark.Filter]
+) -> None:
+    where, left = translate_filters(pushed)
+    read: list[Row] = []
+    for place in sorted({TopicPartition(row.topic, row.partition) for row in rows}):
+        log = [row for row in rows if (row.topic, row.partition) == (place.topic, place.partition)]
+        if not where.takes(place):
+            continue
+        start = where.offset_from
+        if where.seek_ms is not None:
+            # As brokers look up a time: the first record of it or later, in the order of offsets.
+            start = max(start, next((row.offset for row in log if row.timestamp_ms >= where.seek_ms), len(log)))
+        read += [row for row in log if start <= row.offset < where.offset_by]
+    assert evaluated(read, left) == evaluated(rows, pushed)
