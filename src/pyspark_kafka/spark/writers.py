@@ -9,6 +9,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
+from pyspark_kafka.spark.garbage import spare_long_lived_objects
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -41,6 +43,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
 
     Runs on: executor, in a Python worker that is reused.
     """
+    spare_long_lived_objects()
     try:
         try:
             for batch in batches:
@@ -89,6 +92,7 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
     """Runs a `StreamingWrite` as a PySpark stream writer; Spark builds one per micro-batch, and one more to commit."""
 
     def __init__(self, job: StreamingWrite) -> None:
+        spare_long_lived_objects()
         self._job = job
         self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory()
 

@@ -1,0 +1,61 @@
+"""That reused workers leave what was imported out of PySpark's collections of garbage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.spark.data_source import KafkaDataSource
+from pyspark_kafka.spark.writers import BatchWriterAdapter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSourceWriter
+    from pyspark.sql.types import StructType
+
+    from conftest import TopicMaker
+
+# Fewer than any process has that has imported pyarrow.
+_MANY = 10_000
+
+
+def sink_that_counts(counts: Path) -> type[KafkaDataSource]:
+    """Give our sink with another name, whose tasks note how many objects are frozen in their worker."""
+
+    class CountingWriter(BatchWriterAdapter):
+        def write(self, iterator: Any) -> Any:
+            import gc  # noqa: PLC0415 - pickled by value
+
+            message = super().write(iterator)
+            with counts.open("a") as out:
+                out.write(f"{gc.get_freeze_count()}\n")
+            return message
+
+    class CountingSink(KafkaDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "kafka_counting_frozen_objects"
+
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+            plain = KafkaDataSource.writer(self, schema, overwrite)
+            return CountingWriter(plain._job)  # type: ignore[attr-defined]
+
+    return CountingSink
+
+
+def test_a_reused_worker_has_frozen_what_it_imported(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    counts = tmp_path / "counts"
+    spark.dataSource.register(sink_that_counts(counts))
+    rows = spark.range(0, 1, numPartitions=1).selectExpr("cast(id as string) as value")
+    writer = rows.write.format("kafka_counting_frozen_objects").option("kafka.bootstrap.servers", bootstrap_servers)
+    writer = writer.option("topic", make_topic()).mode("append")
+    # One task at a time: the second finds the worker of the first, unless Spark has ended it.
+    for _ in range(5):
+        writer.save()
+        found = [int(line) for line in counts.read_text().split()]
+        if found[-1] > _MANY:
+            break
+    assert found[-1] > _MANY
