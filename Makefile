@@ -8,6 +8,8 @@ JVM_JARS :=
 SECONDS := 75
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
+# One release, not 4.2.*: the JVM connector's jars are for that one only.
+pyspark42_venv = $(prepare) .venv-pyspark42 --group test --with 'pyspark==4.2.0'
 # setuptools: run_asan.py builds the kernel outside of pip; as in [build-system].
 fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setuptools>=77'
 
@@ -17,7 +19,7 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 bench fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop bench fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -46,8 +48,15 @@ format:  ## Format the code and fix what can be fixed
 	$(VENV)/bin/ruff check --fix
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
-	@$(prepare) .venv-pyspark42 --group test --with 'pyspark==4.2.*'
+	@$(pyspark42_venv)
 	@$(call pytest,.venv-pyspark42)
+
+test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
+	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
+	@$(pyspark42_venv)
+	@.venv-pyspark42/bin/python tools/get_broker.py
+	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
+		.venv-pyspark42/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

@@ -41,8 +41,9 @@ class CheckpointFiles:
     Names are relative, with "/" between their parts; directories are made as they are needed. A file is written beside
     its place, under a name that begins with a dot, and then put there, so a reader sees all of it or nothing.
 
-    Spark keeps `.name.crc`, a checksum, beside local files that it writes, and refuses a file that does not fit it. So
-    every write here first takes such a checksum away; Spark reads a file without one.
+    Spark keeps `.name.crc`, a checksum, beside local files that it writes, and what reads through Hadoop's `FileSystem`
+    refuses a file that does not fit it. So every write here first takes such a checksum away; a file without one is
+    read as it is.
 
     Runs on: driver and executors; plain data that pickles; file systems are opened where they are used.
 
