@@ -1,0 +1,100 @@
+"""The table of docs/troubleshooting.md about data loss: every condition, in the words of the errors themselves."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.client.fetch import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch_request import RecordSizes
+from pyspark_kafka.client.fetch_state import PartitionRead
+from pyspark_kafka.errors import ConnectorError, DataLossError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
+from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
+from pyspark_kafka.source.range_decoding import position_after_loss
+from pyspark_kafka.source.topic_watch import TopicWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
+P = TopicPartition("orders", 3)
+
+
+def rows() -> list[list[str]]:
+    """Give the cells of the table, row by row."""
+    section = _PAGE.read_text(encoding="utf-8").split("## Data loss")[1]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:3] == "| `"]
+
+
+def reading(start: int, end: int) -> PartitionRead:
+    return PartitionRead(OffsetRange(P, start, end), FetchOptions(), ConnectionOptions(()), RecordSizes(), lambda: 0.0)
+
+
+def raised(call: Callable[[], object]) -> ConnectorError:
+    with pytest.raises(ConnectorError) as caught:
+        call()
+    return caught.value
+
+
+def out_of_range() -> ConnectorError:
+    error = OffsetOutOfRangeError("", code=1, condition="OFFSET_OUT_OF_RANGE")
+    error.offset_range = OffsetRange(P, 10, 90)
+    error.requested_offset, error.log_start_offset, error.log_end_offset = 10, 40, 100
+    return raised(lambda: position_after_loss(error, error.offset_range, fail_on_data_loss=True))
+
+
+def recreated_in_a_task() -> ConnectorError:
+    read = reading(40, 120)
+    read.check_topic(uuid.uuid4(), 0)
+    return raised(lambda: read.check_topic(uuid.uuid4(), 0))
+
+
+def truncated() -> ConnectorError:
+    read = reading(0, 40)
+    read.position = 10
+    read.ask(3, None)
+    return raised(lambda: read.confirm(4, 6))
+
+
+def recreated_in_planning() -> ConnectorError:
+    watch = TopicWatch(None, "sources/0")
+    watch.meet({"orders": "one"})
+    return watch.error(["orders"], {"orders": "another"})
+
+
+ERRORS: dict[str, Callable[[], ConnectorError]] = {
+    "PARTITIONS_DELETED": lambda: data_loss_error([DataLoss(DataLossKind.PARTITIONS_DELETED, P, 120)]),
+    "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS": lambda: data_loss_error(
+        [DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, P)]
+    ),
+    "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO": lambda: data_loss_error(
+        [DataLoss(DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO, P, 0, 20)]
+    ),
+    "PARTITION_OFFSET_CHANGED": lambda: data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P, 120, 20)]),
+    "TOPIC_RECREATED, in planning": recreated_in_planning,
+    "TOPIC_RECREATED, in a task": recreated_in_a_task,
+    "COULD_NOT_READ_OFFSET_RANGE": out_of_range,
+    "LOG_TRUNCATED": truncated,
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_page_says_what_the_error_says(name: str) -> None:
+    (row,) = (row for row in rows() if row[0].replace("`", "").startswith(name))
+    error = ERRORS[name]()
+    assert isinstance(error, DataLossError)
+    assert error.condition == f"KAFKA_DATA_LOSS.{name.partition(',')[0]}"
+    for part in row[1].strip("`").split(" … "):
+        assert part in str(error)
+
+
+def test_the_page_has_every_condition() -> None:
+    listed = " ".join(row[0] for row in rows()).replace("also with `_AND", "`PARTITIONS_DELETED_AND")
+    assert {kind.value for kind in DataLossKind} <= set(re.findall(r"[A-Z_]{8,}", listed))
+    assert len(rows()) == len(ERRORS)
