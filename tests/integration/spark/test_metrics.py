@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_kafka import metrics
 from support import Record, produce
@@ -40,15 +41,34 @@ class Lines(logging.Handler):
             self.lines.append(record.getMessage())
             self._changed.notify_all()
 
-    def of(self, query: StreamingQuery, count: int) -> list[str]:
-        """Wait for so many lines of a query: Spark's listener bus is a thread of its own."""
+    def of(self, query: StreamingQuery, rows: int) -> list[str]:
+        """Wait until the lines of a query tell of so many rows: Spark's listener bus is a thread of its own."""
 
         def found() -> list[str]:
             return [line for line in self.lines if str(query.id) in line]
 
+        def told() -> int:
+            return sum(int(line.split("numInputRows=")[1].split(":")[0]) for line in found())
+
         with self._changed:
-            assert self._changed.wait_for(lambda: len(found()) >= count, timeout=60), self.lines
+            assert self._changed.wait_for(lambda: told() >= rows, timeout=60), self.lines
             return found()
+
+
+class Witness(StreamingQueryListener):
+    """Another listener of the same bus: what it has heard, all have heard."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's contract
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's contract
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: ARG002, N802 - Spark's contract
+        self.ended.set()
 
 
 @pytest.fixture
@@ -99,11 +119,12 @@ def test_each_micro_batch_says_how_far_it_is_behind_what_its_trigger_saw(
         "numInputRows=20"
         for batch, behind in enumerate((20, 10, 0))
     ]
-    assert lines.of(query, 3) == expected
+    assert lines.of(query, 60) == expected
     found = metrics.latest(query)
     assert found is not None
     assert found.sources == (metrics.SourceMetrics(0, (topic,), 20, 0, 0, 0.0),)
-    assert found in metrics.snapshot()
+    # Its end may be heard of meanwhile.
+    assert str(query.id) in [one.query_id for one in metrics.snapshot()]
 
 
 @pytest.mark.usefixtures("listener")
@@ -120,7 +141,7 @@ def test_several_sources_of_one_query_are_counted_apart(
         .union(stream(spark, bootstrap_servers, other))
     )
     query = run(rows, tmp_path)
-    (line, *_) = lines.of(query, 1)
+    (line, *_) = lines.of(query, 14)
     assert f"source 0 ({one}) minOffsetsBehindLatest=0" in line
     assert f"source 2 ({other}) minOffsetsBehindLatest=0" in line
     assert "source 1" not in line
@@ -144,13 +165,15 @@ def test_no_more_is_logged_after_a_stop(
 ) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, [Record(None, b"v", 0)])
-    metrics.listen(spark).stop()
-    silent = run(stream(spark, bootstrap_servers, topic), tmp_path / "silent")
-    # The bus gives events in order: when this one is heard of, the one before would have been.
     listener = metrics.listen(spark)
     heard = run(stream(spark, bootstrap_servers, topic), tmp_path / "heard")
     lines.of(heard, 1)
     listener.stop()
+    witness = Witness()
+    spark.streams.addListener(witness)
+    silent = run(stream(spark, bootstrap_servers, topic), tmp_path / "silent")
+    assert witness.ended.wait(60)
+    spark.streams.removeListener(witness)
     assert not [line for line in lines.lines if str(silent.id) in line]
 
 
@@ -190,7 +213,7 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
         # Nobody but Spark holds the listener.
         gc.collect()
         produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 30)
-        lines.of(query, 2)
+        lines.of(query, 30)
         assert 'kafka_max_offsets_behind_latest{query="exposed",source="0"} 0\n' in names["exposition"]()
     finally:
         query.stop()
