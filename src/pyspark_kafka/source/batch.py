@@ -109,7 +109,8 @@ class KafkaBatch(Batch):
         lost_from = max(offset_range.start_offset, log_end_offset)
         message = (
             f"Offsets [{lost_from}, {offset_range.end_offset}) of {offset_range} cannot be read: the log of "
-            f"{offset_range.topic_partition} ends at {log_end_offset}."
+            f"{offset_range.topic_partition} ends at {log_end_offset}; {offset_range.end_offset - lost_from} offsets "
+            "are missing."
         )
         if self._options.fail_on_data_loss:
             raise DataLossError(
