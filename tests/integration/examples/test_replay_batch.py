@@ -1,0 +1,106 @@
+"""The example that replays a batch, run as a program on the checkpoint of a real query."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from conftest import TopicMaker
+
+_EXAMPLE = Path(__file__).parents[3] / "examples" / "replay_batch.py"
+
+
+class Replay:
+    """A finished query of three batches, and the example on its checkpoint."""
+
+    def __init__(self, spark: SparkSession, bootstrap_servers: str, topic: str, place: Path) -> None:
+        self.topic = topic
+        self.checkpoint = place / "checkpoint"
+        self._spark = spark
+        self._servers = bootstrap_servers
+        self._place = place
+        produce(bootstrap_servers, topic, [Record(b"k", b"%d" % i) for i in range(10)])
+
+    def run_query(self, **options: Any) -> None:
+        """Run the query to its end, 4 records a batch, from offset 1."""
+        start = KafkaSourceOffset.from_dict({self.topic: {"0": 1}}).json()
+        rows = self._spark.readStream.format("pyspark_kafka").options(
+            **{"kafka.bootstrap.servers": self._servers}, subscribe=self.topic, startingOffsets=start,
+            maxOffsetsPerTrigger=4, **options,
+        )  # fmt: skip
+        query = rows.load().writeStream.format("noop").option("checkpointLocation", str(self.checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    def __call__(self, batch: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the example."""
+        command = [sys.executable, str(_EXAMPLE), str(self.checkpoint), str(batch)]
+        return subprocess.run(
+            [*command, "-o", f"kafka.bootstrap.servers={self._servers}", *arguments],
+            cwd=self._place, capture_output=True, text=True, timeout=150, check=False,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+
+    def values(self, folder: str) -> list[int]:
+        """Give what the example wrote."""
+        return sorted(int(row.value) for row in self._spark.read.parquet(str(self._place / folder)).collect())
+
+
+@pytest.fixture
+def replay(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> Replay:
+    return Replay(spark, bootstrap_servers, make_topic(), tmp_path)
+
+
+def test_a_batch_is_read_again_as_it_was(replay: Replay) -> None:
+    replay.run_query()
+    done = replay(1, "--to", "again")
+    assert done.returncode == 0, done.stderr[-4000:]
+    start, end = (KafkaSourceOffset.from_dict({replay.topic: {"0": each}}).json() for each in (5, 9))
+    assert f"batch 1: {start} to {end}, 4 records\n" in done.stdout
+    assert replay.values("again") == [5, 6, 7, 8]
+
+
+def test_the_first_batch_begins_where_the_checkpoint_says_or_the_user(replay: Replay) -> None:
+    replay.run_query()
+    done = replay(0)
+    assert done.returncode != 0
+    assert f"{replay.checkpoint} does not hold where batch 0 began. Give it: --start JSON" in done.stderr
+    InitialOffsetLog(CheckpointFiles(str(replay.checkpoint))).get_or_create(
+        lambda: KafkaSourceOffset.from_dict({replay.topic: {"0": 1}})
+    )
+    done = replay(0, "--to", "again")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert replay.values("again") == [1, 2, 3, 4]
+
+
+def test_a_batch_that_the_checkpoint_does_not_have_is_named(replay: Replay) -> None:
+    replay.run_query()
+    done = replay(7)
+    assert done.returncode != 0
+    assert f"{replay.checkpoint} has no offsets of batch 7; it has the batches [0, 1, 2]." in done.stderr
+
+
+def test_the_start_can_be_given_where_the_checkpoint_has_it_no_more(replay: Replay) -> None:
+    replay.run_query()
+    (replay.checkpoint / "offsets" / "1").unlink()
+    done = replay(2)
+    assert done.returncode != 0
+    assert "no longer has batch 1, whose end is the start" in done.stderr
+    start = KafkaSourceOffset.from_dict({replay.topic: {"0": 9}}).json()
+    done = replay(2, "--start", start)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "1 records\n" in done.stdout
+    # Without --to, they are shown.
+    assert "|value|" in done.stdout
