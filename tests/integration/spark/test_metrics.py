@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import re
 import subprocess
@@ -95,7 +96,7 @@ def blocks() -> list[str]:
 
 def stream(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
     reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(subscribe=topic, startingOffsets="earliest", **options).load().select("value")
+    return reader.options(**({"subscribe": topic, "startingOffsets": "earliest"} | options)).load().select("value")
 
 
 def run(rows: DataFrame, place: Path) -> StreamingQuery:
@@ -125,6 +126,26 @@ def test_each_micro_batch_says_how_far_it_is_behind_what_its_trigger_saw(
     assert found.sources == (metrics.SourceMetrics(0, (topic,), 20, 0, 0, 0.0),)
     # Its end may be heard of meanwhile.
     assert str(query.id) in [one.query_id for one in metrics.snapshot()]
+
+
+@pytest.mark.usefixtures("listener")
+def test_the_end_of_a_first_batch_can_be_read_though_it_carries_its_start(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 7)
+    rows = stream(spark, bootstrap_servers, topic, startingOffsets="latest", maxOffsetsPerTrigger="20")
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        query.processAllAvailable()
+        produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 5)
+        first, *_ = lines.of(query, 5)
+    finally:
+        query.stop()
+    ends = json.loads((tmp_path / "checkpoint" / "offsets" / "0").read_text().splitlines()[2])[topic]
+    assert ends == {"00": 7, "0": 7}
+    assert "minOffsetsBehindLatest=0 maxOffsetsBehindLatest=0 avgOffsetsBehindLatest=0.0" in first
 
 
 @pytest.mark.usefixtures("listener")
