@@ -1,0 +1,70 @@
+"""The example of docs/batch-reads.md, pasted into a file and run as a reader would run it, and what it says besides."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.admin import create_partitions
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.options import parse_batch_read_options
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from conftest import TopicMaker
+
+_PAGE = Path(__file__).parents[3] / "docs" / "batch-reads.md"
+
+
+def read(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    return reader.options(**options).load()
+
+
+def test_the_example_runs_as_it_stands(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    topic = make_topic(partitions=2)
+    produce(bootstrap_servers, topic, [Record(None, b"%d" % i, partition=i % 2) for i in range(24)])
+    # What a reader changes: the address of the broker, and here the name of the topic.
+    script = tmp_path / "example.py"
+    own = example.replace("localhost:9092", bootstrap_servers)
+    script.write_text(
+        own.replace('"subscribe", "events"', f'"subscribe", "{topic}"').replace('{"events"', f'{{"{topic}"')
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    said = [line for line in done.stdout.splitlines() if re.match(r"\d+ ", line)]
+    assert said == ["24 records", "17 in the part", "4 after the filter"]
+
+
+def test_partitions_that_are_new_are_seen_by_the_next_load(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    rows = read(spark, bootstrap_servers, subscribe=topic)
+    assert rows.count() == 0
+    raw = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
+    with borrow_client(parse_batch_read_options(raw).connection) as client:
+        create_partitions(client, {topic: 2})
+    produce(bootstrap_servers, topic, [Record(None, b"x", partition=i % 2) for i in range(6)])
+    assert rows.count() == 3
+    assert read(spark, bootstrap_servers, subscribe=topic).count() == 6
+
+
+def test_an_empty_partition_has_a_task_where_its_end_is_open(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=2)
+    produce(bootstrap_servers, topic, [Record(None, b"x", partition=0)] * 4)
+    ending = json.dumps({topic: {"0": -1, "1": 0}})
+    assert read(spark, bootstrap_servers, subscribe=topic).rdd.getNumPartitions() == 2
+    assert read(spark, bootstrap_servers, subscribe=topic, maxRecordsPerPartition=2).rdd.getNumPartitions() == 3
+    assert read(spark, bootstrap_servers, subscribe=topic, endingOffsets=ending).rdd.getNumPartitions() == 1
