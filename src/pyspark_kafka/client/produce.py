@@ -7,6 +7,7 @@ bytes of requests (`produce_protocol`), texts (`produce_errors`). Layer: client.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -93,7 +94,7 @@ class IdempotentProducer:
     returns when everything is acknowledged. The bytes of a batch are not copied; they must not change until then.
     After an error the producer is of no use: every later call raises the same error.
 
-    Runs on: executor; one thread, one task. Does not pickle.
+    Runs on: executor; one thread, one task at a time (`producer_pool` keeps it for the next). Does not pickle.
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
@@ -120,6 +121,7 @@ class IdempotentProducer:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self.created_in = os.getpid()
         self._client = client
         self._options = producer
         self._buffer_bytes = buffer_bytes
@@ -140,6 +142,8 @@ class IdempotentProducer:
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
         self._error: BaseException | None = None
         self._closed = False
+        # Whether the last thing that happened to its records was a flush that succeeded.
+        self._flushed = False
 
     def __enter__(self) -> IdempotentProducer:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -155,8 +159,39 @@ class IdempotentProducer:
         state = self._state
         return ProducerMetrics(state.delivered_records, state.delivered_bytes, state.delivered_batches, state.retries)
 
+    @property
+    def reusable(self) -> bool:
+        """Whether another task can go on with this producer: it has flushed what it was given, and has not failed."""
+        return self._flushed and self._error is None
+
+    @property
+    def known_partitions(self) -> int:
+        """How many partitions it keeps a sequence for."""
+        return self._state.known_partitions
+
+    def reopen(self, client: KafkaClient) -> None:
+        """Go on, for another task, after `close`: with the same identity and sequences, and with counts from zero.
+
+        Args:
+            client: of the same cluster and user; not used by anyone else meanwhile.
+
+        Raises:
+            ProtocolError: the producer is not closed, or not `reusable`.
+        """
+        if not (self._closed and self.reusable):
+            raise ProtocolError(
+                "A producer was to be used again that has failed or is still in use.", condition="PRODUCER_NOT_REUSABLE"
+            )
+        self._state.begin_task()
+        self._client = client
+        self._leaders.ask(client)
+        self._metadata_backoff = client.backoff()
+        self._last_failure.clear()
+        self._flushed = False
+        self._closed = False
+
     def partition_count(self, topic: str) -> int:
-        """Give how many partitions a topic has; asked once and kept for the life of this producer.
+        """Give how many partitions a topic has; asked again when it is older than `metadata_max_age_ms`.
 
         A topic that is not there yet is waited for, at most `topic_timeout_ms`.
 
@@ -191,6 +226,7 @@ class IdempotentProducer:
         Batches of a partition are sent in the order of their reservations.
         """
         with self._guarded():
+            self._flushed = False
             self._identify()
             return self._state.reserve(topic_partition, record_count)
 
@@ -210,6 +246,7 @@ class IdempotentProducer:
             ProtocolError: the bytes are not such a batch, or carry another stamp.
         """
         with self._guarded():
+            self._flushed = False
             self._identify()
             due = self._state.expected_stamp(topic_partition, record_count)
             data = stamp_batch(topic_partition, data, record_count, due)
@@ -250,6 +287,7 @@ class IdempotentProducer:
                 )
             while self._state.unacknowledged:
                 self._step(everything=True, wait=True)
+            self._flushed = True
 
     def close(self) -> None:
         """Give the connections back; what is not flushed is dropped. Safe to call again."""

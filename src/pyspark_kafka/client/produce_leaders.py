@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 class PartitionLeaders:
-    """Leaders and partition counts, kept until they are forgotten.
+    """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
 
-    Not for the age of metadata: a write to a former leader is refused, and tells by that what has to be asked again.
+    Leaders need no age: a write to a former leader is refused, and tells by that what has to be asked again. Of new
+    partitions nothing tells but the cluster.
 
     Runs on: executor; `look_up` and `count` block within the client's deadline.
 
@@ -37,7 +38,12 @@ class PartitionLeaders:
         self._clock = clock
         self._leaders: dict[TopicPartition, int] = {}
         self._counts: dict[str, int] = {}
+        self._counted_at: dict[str, float] = {}
         self._unknown_since: dict[TopicPartition, float] = {}
+
+    def ask(self, client: KafkaClient) -> None:
+        """Ask through another client of the same cluster from now on."""
+        self._client = client
 
     def get(self, topic_partition: TopicPartition) -> int | None:
         """Give the id of the leading broker from memory."""
@@ -57,8 +63,10 @@ class PartitionLeaders:
         Raises:
             ConnectorError: the cluster cannot be asked.
         """
-        if topic not in self._counts:
+        age_s = self._clock() - self._counted_at.get(topic, float("-inf"))
+        if age_s * 1000 >= self._client.options.metadata_max_age_ms:
             found = self._client.metadata([topic])
+            self._counts.pop(topic, None)
             self._learn(found)
             if topic not in self._counts:
                 described = found.topics.get(topic)
@@ -96,6 +104,7 @@ class PartitionLeaders:
             if topic.error is not None or not topic.partitions:
                 continue
             self._counts[topic.name] = len(topic.partitions)
+            self._counted_at[topic.name] = self._clock()
             for partition in topic.partitions:
                 if partition.has_leader:
                     self._leaders[partition.topic_partition] = partition.leader_id

@@ -181,9 +181,33 @@ class ProducerState:
         self._unacknowledged = 0
 
     def identify(self, producer_id: int, producer_epoch: int) -> None:
-        """Take the identity that the brokers gave; once, before the first batch."""
+        """Take the identity that the brokers gave; once, before the first batch; it outlives tasks."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+
+    def begin_task(self) -> None:
+        """Go on with identity and sequences, and forget all else: counts, pauses, and that leaders know the sequences.
+
+        They may have forgotten them since, so the next batch of each partition travels alone again.
+
+        Raises:
+            ProtocolError: batches are not acknowledged, or sequences reserved and not used.
+        """
+        if self._unacknowledged or self.unused_reservation() is not None:
+            raise ProtocolError(
+                f"{self._unacknowledged} record batches are not acknowledged, so no other task can go on.",
+                condition="PRODUCER_NOT_REUSABLE",
+            )
+        self.delivered_records = self.delivered_bytes = self.delivered_batches = self.retries = 0
+        self._partitions = {
+            topic_partition: _Partition(next_sequence=partition.next_sequence)
+            for topic_partition, partition in self._partitions.items()
+        }
+
+    @property
+    def known_partitions(self) -> int:
+        """How many partitions there is a sequence for."""
+        return len(self._partitions)
 
     # -- sequences
 

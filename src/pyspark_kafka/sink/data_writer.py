@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.producer_pool import ProducerSettings, borrow_producer
 from pyspark_kafka.sink.row_encoder import RowEncoder
 from pyspark_kafka.streaming import DataWriter, WriterCommitMessage
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.client.produce import IdempotentProducer
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -74,20 +74,17 @@ class KafkaDataWriter(DataWriter):
         self._encoder.drop()
 
     def close(self) -> None:
-        """Give the connection back. Safe to call again."""
+        """Give connection and producer back. Safe to call again."""
         self._resources.close()
         self._producer = None
 
     def _open_producer(self) -> IdempotentProducer:
         if self._producer is None:
-            client = self._resources.enter_context(borrow_client(self._options.connection))
-            self._producer = IdempotentProducer(
-                client,
-                self._options.producer,
-                buffer_bytes=self._options.buffer_bytes,
-                topic_timeout_ms=self._options.max_block_ms,
+            options = self._options
+            settings = ProducerSettings(
+                options.connection, options.producer, options.buffer_bytes, topic_timeout_ms=options.max_block_ms
             )
-            self._resources.callback(self._producer.close)
+            self._producer = self._resources.enter_context(borrow_producer(settings))
         return self._producer
 
     def _send(self, batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> None:

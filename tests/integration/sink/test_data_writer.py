@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.produce_identity import request_identity
+from pyspark_kafka.client.producer_pool import drop_producers
 from pyspark_kafka.errors import DeliveryError, RecordError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
@@ -21,6 +23,7 @@ from support import Record, consume
 if TYPE_CHECKING:
     from conftest import TopicMaker
     from integration.conftest import MortalBroker
+    from pyspark_kafka.testing import EmbeddedKafka
 
 # Also where a test has a broker of its own.
 pytestmark = pytest.mark.broker
@@ -196,7 +199,7 @@ def test_a_broker_that_stays_away_ends_a_write_with_its_address_and_what_became_
         for start in range(0, 3_000, 500):
             writer.write(numbered(start, start + 500, KIB))
         assert writer._producer is not None
-        sent = writer._records
+        sent = writer._encoder.records
         assert 0 < sent < 3_000
         writer._producer.flush()
         mortal_broker.kafka.kill()
@@ -219,3 +222,47 @@ def test_a_broker_that_stays_away_ends_a_write_with_its_address_and_what_became_
         writer.abort()
         writer.close()
         never.close()
+
+
+def test_tasks_of_one_process_write_one_after_the_other_under_one_identity(
+    bootstrap_servers: str, make_topic: TopicMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counting(client: Any) -> Any:
+        asked.append(request_identity(client))
+        return asked[-1]
+
+    monkeypatch.setattr("pyspark_kafka.client.produce.request_identity", counting)
+    drop_producers()
+    topic = make_topic(partitions=2)
+    for task in range(5):
+        writer = writer_to(bootstrap_servers, topic, batch_size=4 * KIB)
+        writer.write(numbered(task * 100, task * 100 + 100, size=100))
+        assert writer.commit().records == 100
+        writer.close()
+    assert len(asked) == 1
+    found = by_partition(consume(bootstrap_servers, topic, 500))
+    assert sorted(value for values in found.values() for value in values) == [
+        b"%07d" % number + b"." * 100 for number in range(500)
+    ]
+    for values in found.values():
+        assert values == sorted(values)
+
+
+def test_a_task_writes_to_a_topic_that_was_deleted_and_created_again_meanwhile(
+    bootstrap_servers: str, make_topic: TopicMaker, kafka: EmbeddedKafka
+) -> None:
+    topic = make_topic()
+    for _ in range(2):
+        writer = writer_to(bootstrap_servers, topic)
+        writer.write(numbered(0, 10))
+        assert writer.commit().records == 10
+        writer.close()
+        kafka.delete_topic(topic)
+        kafka.create_topic(topic)
+    writer = writer_to(bootstrap_servers, topic)
+    writer.write(numbered(0, 10))
+    assert writer.commit().records == 10
+    writer.close()
+    assert len(consume(bootstrap_servers, topic, 10)) == 10

@@ -21,6 +21,8 @@ from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark_kafka.client.producer_pool import ProducerSettings
+
 MIB = 1 << 20
 
 
@@ -53,9 +55,6 @@ class FakeProducer:
     def flush(self) -> None:
         self._note("flush")
 
-    def close(self) -> None:
-        self._note("close")
-
     def _note(self, event: str) -> None:
         self.events.append(event)
         if event == self.fail_on:
@@ -71,19 +70,15 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
     fake = FakeProducer()
 
     @contextmanager
-    def borrow(_: ConnectionOptions) -> Iterator[None]:
+    def borrow(settings: ProducerSettings) -> Iterator[FakeProducer]:
+        assert (settings.buffer_bytes, settings.topic_timeout_ms) == (32 * MIB, 15_000)
         fake.events.append("borrow")
         try:
-            yield
+            yield fake
         finally:
             fake.events.append("give back")
 
-    def build(_client: object, _options: ProducerOptions, *, buffer_bytes: int, topic_timeout_ms: int) -> FakeProducer:
-        assert (buffer_bytes, topic_timeout_ms) == (32 * MIB, 15_000)
-        return fake
-
-    monkeypatch.setattr(data_writer, "borrow_client", borrow)
-    monkeypatch.setattr(data_writer, "IdempotentProducer", build)
+    monkeypatch.setattr(data_writer, "borrow_producer", borrow)
     return fake
 
 
@@ -262,7 +257,7 @@ def test_an_aborted_writer_sends_nothing_more_and_gives_everything_back_once(pro
     writer.close()
     assert len(producer.sent) == sent
     assert producer.events[0] == "borrow"
-    assert producer.events[-2:] == ["close", "give back"]
+    assert producer.events[-1] == "give back"
 
 
 @pytest.mark.parametrize("call", ["send", "flush", "count t"])
@@ -273,7 +268,7 @@ def test_what_the_producer_cannot_deliver_is_raised(producer: FakeProducer, call
     with pytest.raises(DeliveryError, match="not delivered"):
         writer.commit()
     writer.close()
-    assert producer.events[-2:] == ["close", "give back"]
+    assert producer.events[-1] == "give back"
 
 
 def test_jobs_make_writers_from_plain_data_and_have_nothing_to_commit(producer: FakeProducer) -> None:
