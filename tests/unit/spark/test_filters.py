@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql.datasource import (
+    DataSourceReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -22,8 +24,11 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
+from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.filters import translate_filters
 
 P, O, T, TS = ("partition",), ("offset",), ("topic",), ("timestamp",)  # noqa: E741 - a column, not a zero
@@ -157,3 +162,31 @@ def test_a_contradiction_leaves_nothing_to_read(pushed: list[Any]) -> None:
     found, left = translate_filters(pushed)
     assert left == []
     assert not any(found.takes(TopicPartition(topic, number)) for topic in "tu" for number in range(4))
+
+
+def reader_of(**options: str) -> DataSourceReader:
+    source = KafkaDataSource({"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t", **options})
+    return source.reader(source.schema())
+
+
+@pytest.mark.parametrize(("options", "pushes"), [({}, False), ({"pushDownPredicate": "TRUE"}, True)])
+def test_a_reader_pushes_filters_only_where_the_option_asks_for_it(options: dict[str, str], *, pushes: bool) -> None:
+    # What Spark looks at: it refuses such a reader where pushing filters down is off.
+    own = getattr(reader_of(**options).pushFilters, "__func__", None)
+    assert (own is not DataSourceReader.pushFilters) == pushes
+
+
+def test_a_reader_with_filters_travels_without_what_planned_it() -> None:
+    reader = reader_of(pushDownPredicate="true")
+    kept = LessThan(TS, AT)
+    assert [*reader.pushFilters([EqualTo(P, 1), kept])] == [kept]
+    copy = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own bytes
+    with pytest.raises(RuntimeError, match="executor's copy of the reader"):
+        copy.partitions()
+
+
+def test_a_stream_has_no_filters_to_push() -> None:
+    with pytest.raises(OptionError, match="'pushDownPredicate' has no meaning in a streaming read"):
+        parse_stream_read_options(
+            {"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t", "pushDownPredicate": "true"}
+        )
