@@ -1,0 +1,99 @@
+"""What planning asks of a real broker: as many requests for hundreds of partitions as for three."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.pool import borrow_client, close_clients
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+from pyspark_kafka.options import parse_stream_read_options
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.offset import KafkaOffset
+from pyspark_kafka.streaming import ReadAllAvailable
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from conftest import TopicMaker
+    from pyspark_kafka.client.offset_lookup import OffsetSpec
+    from pyspark_kafka.options import StreamReadOptions
+
+_COUNTS = [3, 300]
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the requests that this process has sent, after those that open a connection."""
+    sent: list[str] = []
+    send = Connection.send
+
+    def noting(self: Connection, request: Any, **arguments: Any) -> int:
+        sent.append(request.name)
+        return send(self, request, **arguments)
+
+    monkeypatch.setattr(Connection, "send", noting)
+    # Connections that other tests have left may be closed by now, and opening one asks for versions.
+    close_clients()
+    return sent
+
+
+def subscribed(bootstrap_servers: str, topic: str) -> StreamReadOptions:
+    return parse_stream_read_options({"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic})
+
+
+@pytest.mark.parametrize("partitions", _COUNTS)
+@pytest.mark.parametrize("spec", [Earliest(), Latest(), AtTimestamp(0)], ids=repr)
+def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
+    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str], partitions: int, spec: OffsetSpec
+) -> None:
+    topic = make_topic(partitions=partitions)
+    produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(3)])
+    with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
+        asked = {TopicPartition(topic, number): spec for number in range(partitions)}
+        # The broker takes up the partitions of a new topic one after the other; until then it is asked again.
+        client.list_offsets(asked)
+        requests.clear()
+        client.metadata([topic])
+        found = client.list_offsets(asked)
+    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    # By time, partitions without records are left out.
+    assert len(found) == (3 if isinstance(spec, AtTimestamp) else partitions)
+    close_clients()
+
+
+@pytest.mark.parametrize("partitions", _COUNTS)
+def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
+    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str], partitions: int
+) -> None:
+    topic = make_topic(partitions=partitions)
+    stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
+    start = KafkaOffset({TopicPartition(topic, number): 0 for number in range(partitions)})
+    # The first batch of a run opens the connection.
+    assert stream.latestOffset(start, ReadAllAvailable()) == start
+    produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(partitions)])
+    requests.clear()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    planned = stream.planInputPartitions(start, end)
+    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    assert len(planned) == partitions
+    close_clients()
+
+
+def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    # 30 ms on a quiet machine. A look-up for each partition would take longer than this even on a loaded one.
+    topic = make_topic(partitions=1_000)
+    stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
+    start = KafkaOffset({TopicPartition(topic, number): 0 for number in range(1_000)})
+    took = []
+    for _ in range(5):
+        began = time.monotonic()
+        end = stream.latestOffset(start, ReadAllAvailable())
+        assert stream.planInputPartitions(start, end) == []
+        took.append(time.monotonic() - began)
+    assert min(took) < 1.0
+    close_clients()
