@@ -19,7 +19,7 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop bench fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop bench bench-latency fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -64,6 +64,11 @@ bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=director
 	.venv-bench/bin/python bench/fetch.py
 	.venv-bench/bin/python bench/first_record.py
 	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+bench-latency:  ## Measure the latency of micro-batches, and planning over 1,000 partitions; JVM_JARS as for bench
+	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+	.venv-bench/bin/python bench/planning.py
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
 	@$(fuzz_venv)

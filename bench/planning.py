@@ -1,0 +1,158 @@
+"""Measure how long a query over 1,000 partitions plans: look-ups of offsets, the source's own methods, a real query.
+
+Goals: 1,000 partitions are listed (metadata and earliest, latest, or by time) in under 1 s, and a batch is planned in
+under 1 s, on one embedded broker. The records themselves are few: one a partition and batch.
+Run: python bench/planning.py [--partitions N]
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pyarrow as pa
+import typer
+from latency import as_dict
+from rich.console import Console
+from rich.table import Table
+from run import OURS, start_spark
+
+from pyspark_kafka.client.pool import borrow_client, close_clients
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+from pyspark_kafka.options import parse_stream_read_options, parse_write_options
+from pyspark_kafka.records import RecordColumns, encode_rows
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.streaming import ReadAllAvailable
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TOPIC = "many"
+_GOAL_MS = 1_000.0
+_QUERY_BATCHES = 2
+
+
+def add_one_record_each(bootstrap_servers: str, partitions: int) -> None:
+    """Write one record to each partition; returns when all are acknowledged."""
+    options = parse_write_options({"kafka.bootstrap.servers": bootstrap_servers, "topic": _TOPIC}, streaming=False)
+    rows = RecordColumns(None, pa.array([b"v" * 90], pa.binary()))
+    with borrow_client(options.connection) as client, IdempotentProducer(client, options.producer) as producer:
+        for partition in range(partitions):
+            data, _ = encode_rows(rows, None, 0, 1, max_batch_bytes=1 << 20)
+            producer.send(TopicPartition(_TOPIC, partition), data, 1)
+        producer.flush()
+
+
+def times_ms(call: Callable[[], object], repeats: int) -> list[float]:
+    """Time a call, after one that is not counted."""
+    found = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - began) * 1000)
+    return sorted(found[1:])
+
+
+def measure_look_ups(bootstrap_servers: str, partitions: int, repeats: int) -> dict[str, list[float]]:
+    """Time the listings of all partitions, and what the source's methods make of them."""
+    options = parse_stream_read_options({"kafka.bootstrap.servers": bootstrap_servers, "subscribe": _TOPIC})
+    asked = [TopicPartition(_TOPIC, partition) for partition in range(partitions)]
+    found: dict[str, list[float]] = {}
+    with borrow_client(options.connection) as client:
+        found["metadata"] = times_ms(lambda: client.metadata([_TOPIC]), repeats)
+        hour_ago = AtTimestamp(int(time.time() * 1000) - 3_600_000)
+        for name, spec in (("earliest", Earliest()), ("latest", Latest()), ("by timestamp", hour_ago)):
+
+            def list_all(spec: Any = spec) -> None:
+                client.metadata([_TOPIC])
+                offsets = client.list_offsets(dict.fromkeys(asked, spec))
+                if len(offsets) != partitions:
+                    raise RuntimeError(f"{len(offsets)} offsets of {partitions} partitions were found")
+
+            found[f"metadata + {name} offsets"] = times_ms(list_all, repeats)
+
+    stream = KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+    start = stream.deserializeOffset(json.dumps({_TOPIC: {str(where.partition): 0 for where in asked}}))
+
+    def plan() -> None:
+        end = stream.latestOffset(start, ReadAllAvailable())
+        if len(stream.planInputPartitions(start, end)) != partitions:
+            raise RuntimeError("not every partition has a task")
+
+    found["latestOffset + planInputPartitions"] = times_ms(plan, repeats)
+    close_clients()
+    return found
+
+
+def measure_query(bootstrap_servers: str, partitions: int, directory: str) -> list[dict[str, int]]:
+    """Run batches of one record a partition through Spark; give their durationMs, the first one cold."""
+    spark = start_spark(directory, [])
+    try:
+        rows = spark.readStream.format(OURS).option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = rows.option("startingOffsets", "earliest").option("subscribe", _TOPIC)
+        writer = rows.load().writeStream.format("noop").option("checkpointLocation", f"{directory}/checkpoint")
+        query = writer.start()
+        try:
+            for batch in range(_QUERY_BATCHES):
+                if batch:
+                    add_one_record_each(bootstrap_servers, partitions)
+                query.processAllAvailable()
+            reports = [as_dict(report) for report in query.recentProgress]
+        finally:
+            query.stop()
+    finally:
+        spark.stop()
+    return [dict(each["durationMs"]) for each in reports if each["numInputRows"]]
+
+
+def main(
+    partitions: Annotated[int, typer.Option(help="Partitions of the topic.")] = 1_000,
+    repeats: Annotated[int, typer.Option(help="Counted repeats of each look-up.")] = 20,
+    output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
+) -> None:
+    """Measure and print the figures."""
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    ensure_java_for_spark()
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
+        kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
+        kafka.create_topic(_TOPIC, partitions=partitions)
+        add_one_record_each(kafka.bootstrap_servers, partitions)
+        look_ups = measure_look_ups(kafka.bootstrap_servers, partitions, repeats)
+        batches = measure_query(kafka.bootstrap_servers, partitions, directory)
+    table = Table(title=f"{partitions:,} partitions, one broker, ms")
+    for heading in ("", "p50", "longest", "goal"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, found in look_ups.items():
+        table.add_row(name, f"{statistics.median(found):.0f}", f"{found[-1]:.0f}", f"< {_GOAL_MS:,.0f}")
+    warm = batches[1:]
+    planned = sorted(each["latestOffset"] + each["queryPlanning"] for each in warm)
+    table.add_row(
+        f"a query's latestOffset + queryPlanning, {len(warm)} warm batches",
+        f"{statistics.median(planned):.0f}",
+        f"{planned[-1]:.0f}",
+        f"< {_GOAL_MS:,.0f}",
+    )
+    whole = sorted(each["triggerExecution"] for each in warm)
+    table.add_row("its whole batch, a task a partition", f"{statistics.median(whole):.0f}", f"{whole[-1]:.0f}", "")
+    console.print(table)
+    result = {"partitions": partitions, "look_ups_ms": look_ups, "query_duration_ms": batches}
+    output = output or Path(__file__).parent / "results" / "planning.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"JSON: {output}", highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)
