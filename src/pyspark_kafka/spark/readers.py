@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as Spar
 
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.filters import translate_filters
+from pyspark_kafka.spark.garbage import spare_long_lived_objects
 from pyspark_kafka.streaming import SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartiti
     if partition.value is None:
         # What Spark plans itself when a batch read has no partitions.
         return
+    spare_long_lived_objects()
     reader = factory.createReader(partition.value)
     try:
         while reader.next():

@@ -5,19 +5,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.spark.data_source import KafkaDataSource
+from pyspark_kafka.spark.readers import BatchReaderAdapter
 from pyspark_kafka.spark.writers import BatchWriterAdapter
+from support import Record, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSourceWriter
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
     from conftest import TopicMaker
 
 # Fewer than any process has that has imported pyarrow.
 _MANY = 10_000
+
+
+def source_that_counts() -> type[KafkaDataSource]:
+    """Give our source with another name, whose values are how many objects are frozen in their worker."""
+
+    class CountingReader(BatchReaderAdapter):
+        def read(self, partition: Any) -> Any:
+            import gc  # noqa: PLC0415 - pickled by value
+
+            import pyarrow as pa  # noqa: PLC0415
+
+            for batch in super().read(partition):
+                frozen = pa.array([str(gc.get_freeze_count()).encode()] * batch.num_rows, pa.binary())
+                yield pa.RecordBatch.from_arrays([frozen], schema=batch.schema)
+
+    class CountingSource(KafkaDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "kafka_with_frozen_objects"
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            plain = KafkaDataSource.reader(self, schema)
+            return CountingReader(plain._batch)  # type: ignore[attr-defined]
+
+    return CountingSource
 
 
 def sink_that_counts(counts: Path) -> type[KafkaDataSource]:
@@ -44,7 +71,22 @@ def sink_that_counts(counts: Path) -> type[KafkaDataSource]:
     return CountingSink
 
 
-def test_a_reused_worker_has_frozen_what_it_imported(
+def test_a_reused_worker_that_only_reads_has_frozen_what_it_imported(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    spark.dataSource.register(source_that_counts())
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)])
+    reader = spark.read.format("kafka_with_frozen_objects").option("kafka.bootstrap.servers", bootstrap_servers)
+    rows = reader.option("subscribe", topic).schema("value binary").load()
+    for _ in range(5):
+        (row,) = rows.collect()
+        if int(row.value) > _MANY:
+            break
+    assert int(row.value) > _MANY
+
+
+def test_a_reused_worker_that_writes_has_frozen_what_it_imported(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     counts = tmp_path / "counts"
