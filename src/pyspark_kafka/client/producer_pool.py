@@ -1,7 +1,7 @@
 """Producers kept between the tasks of one worker process: the next task goes on under their identity.
 
-Without it each task asks for an identity, which brokers write to a log and remember for a day, and for the topic's
-partitions: at a few batches a second, longer than sending its rows takes. Layer: client.
+Without it each task asks for an identity, which brokers remember for a day, and for the topic's partitions, before it
+sends a row: at a few small batches a second, most of what is asked of the brokers. Layer: client.
 """
 
 from __future__ import annotations
