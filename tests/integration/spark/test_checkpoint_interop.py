@@ -54,7 +54,7 @@ spark = (
     .config("spark.driver.extraJavaOptions", "-Dderby.system.home=" + place).getOrCreate()
 )
 
-def run(format, options, checkpoint, fail_at, conf):
+def run(format, options, checkpoint, fail_at, conf, grouped):
     batches = {}
     for name, value in conf.items():
         spark.conf.set(name, value)
@@ -64,9 +64,11 @@ def run(format, options, checkpoint, fail_at, conf):
         texts = rows.selectExpr("CAST(value AS STRING) AS text").collect()
         batches[batch_id] = sorted(int(row.text) for row in texts)
     stream = spark.readStream.format(format).options(**options).load()
+    if grouped:
+        stream = stream.groupBy("topic", "partition").count().selectExpr("CAST(count AS STRING) AS value")
     query = (
-        stream.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint).trigger(availableNow=True)
-        .start()
+        stream.writeStream.foreachBatch(keep).outputMode("update" if grouped else "append")
+        .option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
     try:
         query.awaitTermination()
@@ -158,6 +160,7 @@ class Query:
         *,
         fail_at: int = -1,
         conf: dict[str, str] | None = None,
+        grouped: bool = False,
     ) -> dict[str, Any]:
         """Run the query to the end of what there is."""
         given = {"kafka.bootstrap.servers": self._servers, "subscribe": self.topic, "startingOffsets": "earliest"}
@@ -167,6 +170,7 @@ class Query:
             checkpoint=str(self.checkpoint),
             fail_at=fail_at,
             conf=conf or {},
+            grouped=grouped,
         )
 
     def run(self, connector: str, **options: str) -> dict[int, list[int]]:
@@ -246,6 +250,42 @@ def test_an_uncommitted_first_batch_starts_where_it_did(query: Query, first: str
     query.produce(2)
     held = query.run(second, **latest, **(query.place if second == OURS else {}))
     assert held == {0: [5, 6, 7], 1: [8, 9]}
+
+
+@pytest.mark.parametrize(("first", "second"), [(JVM, OURS), (OURS, JVM)])
+def test_a_change_without_new_records_reads_none(query: Query, first: str, second: str) -> None:
+    query.produce(3)
+    assert query.run(first) == {0: [0, 1, 2]}
+    assert query.run(second) == {}
+    # An empty batch, as offsets are compared as text, and the texts differ in blanks.
+    assert OffsetSeqLog(query.files).batch_ids() == [0, 1]
+    query.produce(1)
+    (held,) = query.run(second).values()
+    assert held == [3]
+
+
+def test_what_an_aggregation_of_theirs_keeps_goes_on_with_ours(query: Query) -> None:
+    query.produce(3)
+    assert query.attempt(JVM, grouped=True) == {"batches": {"0": [3]}, "error": ""}
+    query.produce(2)
+    assert query.attempt(OURS, grouped=True) == {"batches": {"1": [5]}, "error": ""}
+
+
+def test_what_an_aggregation_of_ours_keeps_goes_on_with_theirs_where_spark_is_told_so(query: Query) -> None:
+    query.produce(3)
+    assert query.attempt(OURS, grouped=True) == {"batches": {"0": [3]}, "error": ""}
+    query.produce(2)
+    # Our topic and partition are never null, and theirs are declared as if they might be.
+    assert "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" in query.attempt(JVM, grouped=True)["error"]
+    unchecked = {"spark.sql.streaming.stateStore.stateSchemaCheck": "false"}
+    assert query.attempt(JVM, grouped=True, conf=unchecked) == {"batches": {"1": [5]}, "error": ""}
+
+
+def test_without_kept_offsets_their_first_batch_of_our_checkpoint_starts_at_the_option(query: Query) -> None:
+    query.produce(5)
+    query.fail(OURS, 0, maxOffsetsPerTrigger="4")
+    start = query.offset(2).json()
+    assert query.run(JVM, startingOffsets=start) == {0: [2, 3], 1: [4]}
 
 
 def test_without_its_place_our_first_batch_of_their_checkpoint_starts_at_the_option(query: Query) -> None:

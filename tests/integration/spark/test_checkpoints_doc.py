@@ -1,0 +1,58 @@
+"""The programs of docs/checkpoints.md, run as they stand but for addresses and places."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support import Record, produce
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+    from conftest import TopicMaker
+
+_DOC = Path(__file__).parents[3] / "docs" / "checkpoints.md"
+
+
+def program_with(word: str) -> str:
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", _DOC.read_text(), re.DOTALL)
+    return next(block for block in blocks if word in block)
+
+
+def test_the_program_that_reads_a_checkpoint_shows_it(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic, place = make_topic(), str(tmp_path / "checkpoint")
+    produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 3)
+    rows = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    rows = rows.options(subscribe=topic, startingOffsets="earliest", checkpointLocation=place)
+    query = rows.load().writeStream.format("noop").option("checkpointLocation", place)
+    query.trigger(availableNow=True).start().awaitTermination()
+    capsys.readouterr()
+    exec(program_with("InitialOffsetLog").replace("/checkpoints/orders", place), {})  # noqa: S102 - our own text
+    shown = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(rf'0 \{{"{topic}": \{{"0": 3\}}\}} \d{{13}}', shown[0])
+    assert shown[1].startswith("done: Commit(batch_id=0, ")
+    assert shown[2] == f'began at: {{"{topic}":{{"0":0}}}}'
+
+
+def test_the_program_with_batches_of_its_own_reads_each_record_once(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic()
+    program = program_with("KafkaSource").replace("localhost:9092", bootstrap_servers).replace('"orders"', f'"{topic}"')
+    program = program.replace("/checkpoints", str(tmp_path)).replace("/data", str(tmp_path))
+    program = program.replace("100000", "4")
+    produce(bootstrap_servers, topic, [Record(b"k", b"%d" % i) for i in range(6)])
+    for _ in range(3):
+        exec(program, {"spark": spark})  # noqa: S102 - our own text
+    rows = spark.read.parquet(str(tmp_path / "orders")).collect()
+    assert sorted(int(row.value) for row in rows) == list(range(6))
+    assert (tmp_path / "job" / "sources" / "0" / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()
