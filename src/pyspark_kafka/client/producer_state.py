@@ -10,7 +10,8 @@ Order and exactly-once of one partition rest on these rules:
   connection closed). Then the unacknowledged batches are sent again, oldest first.
 - The first batch of a partition, and the first after a failure, travels alone. A broker that holds no state of a
   producer accepts any sequence: were a second batch under way, it could be appended where a first one was refused.
-- At most five batches of a partition are under way: brokers remember the last five, to recognize duplicates.
+- Of a partition, no batch is sent that is more than four behind the oldest unacknowledged one: brokers remember the last
+  five, to recognize duplicates. Batches in between count, also when they are acknowledged already.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class Batch:
     """One record batch on its way; mutable, owned by `ProducerState`.
 
     Attributes:
+        number: which batch of its partition it is, counted from 0.
         expires_at: the moment, in the caller's seconds, when delivery is given up.
         maybe_appended: an attempt ended without an answer that proves the batch absent from the log.
     """
@@ -118,6 +120,7 @@ class Batch:
     base_sequence: int
     expires_at: float
     size: int
+    number: int = 0
     attempts: int = 0
     in_flight: bool = False
     maybe_appended: bool = False
@@ -128,6 +131,7 @@ class _Partition:
     """The unacknowledged batches of one partition, oldest first."""
 
     next_sequence: int = 0
+    next_number: int = 0
     reserved: deque[SequenceStamp] = field(default_factory=deque)
     reserved_counts: deque[int] = field(default_factory=deque)
     batches: deque[Batch] = field(default_factory=deque)
@@ -265,7 +269,8 @@ class ProducerState:
             partition.reserved_counts.popleft()
         elif self.idempotent:
             self._advance(partition, record_count)
-        batch = Batch(topic_partition, data, record_count, base_sequence, expires_at, len(data))
+        batch = Batch(topic_partition, data, record_count, base_sequence, expires_at, len(data), partition.next_number)
+        partition.next_number += 1
         partition.batches.append(batch)
         partition.queued += 1
         self._queued[topic_partition] = None
@@ -285,7 +290,10 @@ class ProducerState:
         window = self._max_in_flight if partition.confirmed or not self.idempotent else 1
         if partition.in_flight >= window:
             return None
-        return next(batch for batch in partition.batches if not batch.in_flight)
+        batch = next(batch for batch in partition.batches if not batch.in_flight)
+        if self.idempotent and batch.number - partition.batches[0].number >= MAX_IN_FLIGHT:
+            return None
+        return batch
 
     def mark_sent(self, batch: Batch) -> None:
         """Note that the batch goes to a broker now."""

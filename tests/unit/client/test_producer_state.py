@@ -238,6 +238,24 @@ def test_expired_batch_is_found_only_when_it_is_not_under_way() -> None:
     assert state.first_expired(5.0) is batch
 
 
+def test_nothing_is_sent_that_would_make_brokers_forget_the_oldest_batch() -> None:
+    state = confirmed_state()
+    add(state, 1, 1, 1)
+    first, second, third = send_all(state)
+    # Appended, but said to have timed out; the one behind them is acknowledged.
+    state.fail(first, 0.0, TIMED_OUT)
+    state.fail(second, 0.0, TIMED_OUT)
+    state.acknowledge(third)
+    add(state, 1, 1, 1, 1, 1)
+    (again,) = send_all(state, 10.0)
+    assert again is first
+    state.acknowledge(first)
+    # Brokers remember five batches: the second, the third, and three more.
+    assert [batch.number - second.number for batch in send_all(state, 10.0)] == [0, 2, 3, 4]
+    state.acknowledge(second)
+    assert [batch.number - second.number for batch in send_all(state, 10.0)] == [5, 6]
+
+
 def test_partition_with_much_to_send_goes_to_the_end_of_the_line() -> None:
     state = confirmed_state()
     add(state, 1, 1, 1)
