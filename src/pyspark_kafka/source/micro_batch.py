@@ -210,7 +210,9 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         # A first batch that is planned again, in another run, starts where it did: not where the option says now.
         started = self._anew(first.partitions if last.starts is None else last.starts, last)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
-        plan = plan_ranges(started, ended, self._offset_reader.earliest_offsets_of_new(new))
+        plan = plan_ranges(
+            started, ended, self._offset_reader.earliest_offsets_of_new(new), group_id=self._options.group_id
+        )
         if plan.findings:
             self._report(data_loss_error(plan.findings))
         split = split_ranges(
