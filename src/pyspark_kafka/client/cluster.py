@@ -305,12 +305,16 @@ class KafkaClient:
             DeadlineError: no answer in time.
             AccessError: credentials refused.
         """
+        deadline = deadline or self.deadline()
+        if broker_id not in self._brokers:
+            # First: the answer may make the bootstrap connection this broker's.
+            self.metadata((), deadline)
         known = self._control.get(broker_id)
         if known is not None:
             if (known.in_flight and not known.closed) or known.idle_and_alive:
                 return known
             known.close()
-        self._control[broker_id] = opened = self._open(broker_id, deadline or self.deadline())
+        self._control[broker_id] = opened = self._open(broker_id, deadline)
         return opened
 
     def borrow(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
@@ -382,6 +386,7 @@ class KafkaClient:
             DeadlineError: time is over; names the step and the last failure.
         """
         backoff = self.backoff()
+        last: ConnectorError | None = None
         while True:
             try:
                 return attempt(deadline)
@@ -389,10 +394,13 @@ class KafkaClient:
                 if error.condition == "BOOTSTRAP_FAILED" or decide(error).action is Action.FAIL:
                     # Bootstrap has used up the deadline itself, and its text names more than a deadline's would.
                     raise
+                # An attempt that the deadline cut short says less than the failure before it.
+                if last is None or not isinstance(error, DeadlineError):
+                    last = error
                 if deadline.expired:
-                    if isinstance(error, DeadlineError):
+                    if isinstance(last, DeadlineError):
                         raise
-                    raise deadline.error(step, error) from error
+                    raise deadline.error(step, last) from error
             deadline.pause(backoff.next_s())
 
     def call(self, request: Any, *, broker_id: int | None = None, deadline: Deadline | None = None) -> Any:

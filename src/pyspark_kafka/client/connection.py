@@ -73,6 +73,7 @@ class Connection:
         host: the name it was opened with.
         port: the port it was opened with.
         address: `host:port`, as errors say it.
+        features: the level of each feature that the cluster has settled on, by name (KIP-584).
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Connection:
         self._socket: socket.socket | None = sock
         self._in_flight: deque[_Sent] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
+        self.features: dict[str, int] = {}
         self._correlation_id = 0
         self._answers = 0
         self._buffers = buffers if buffers is not None else FrameBuffers()
@@ -367,6 +369,8 @@ class Connection:
             offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
             if response.error_code == ErrorCode.NONE:
                 self._versions = offered
+                # Only from version 3 on; older ones have none.
+                self.features = {entry.name: entry.max_version_level for entry in response.finalized_features or ()}
                 return
             # The refusal is written in version 0 and since Kafka 2.4 says which versions there are.
             fallback = min(offered.get(_API_VERSIONS_KEY, (0, 0))[1], version - 1)

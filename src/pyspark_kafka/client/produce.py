@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.connection import Connection
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
+    from pyspark_kafka.client.transactions import OpenTransaction
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options.connection import ProducerOptions
 
@@ -99,6 +100,7 @@ class IdempotentProducer:
     Args:
         client: the cluster; not used by anyone else meanwhile.
         producer: acknowledgements, sizes, times.
+        transaction: what the batches are part of; their partitions have joined it. None: they are of none.
         buffer_bytes: the most bytes that wait for their acknowledgement.
         topic_timeout_ms: how long a topic that is not there yet is waited for.
         clock: monotonic seconds; tests give their own.
@@ -116,6 +118,7 @@ class IdempotentProducer:
         client: KafkaClient,
         producer: ProducerOptions,
         *,
+        transaction: OpenTransaction | None = None,
         buffer_bytes: int = BUFFER_BYTES,
         topic_timeout_ms: int = TOPIC_TIMEOUT_MS,
         clock: Callable[[], float] = time.monotonic,
@@ -124,10 +127,11 @@ class IdempotentProducer:
         self.created_in = os.getpid()
         self._client = client
         self._options = producer
+        self._transaction = transaction
         self._buffer_bytes = buffer_bytes
         self._clock = clock
         self._sleep = sleep
-        self._idempotent = producer.idempotence and producer.acks == -1
+        self._idempotent = (producer.idempotence and producer.acks == -1) or transaction is not None
         self._state = ProducerState(
             idempotent=self._idempotent,
             max_in_flight=producer.max_in_flight,
@@ -249,7 +253,7 @@ class IdempotentProducer:
             self._flushed = False
             self._identify()
             due = self._state.expected_stamp(topic_partition, record_count)
-            data = stamp_batch(topic_partition, data, record_count, due)
+            data = stamp_batch(topic_partition, data, record_count, due, transactional=self._transaction is not None)
             size = len(data)
             state = self._state
             if size > self._options.max_request_size:
@@ -323,7 +327,7 @@ class IdempotentProducer:
 
     def _identify(self) -> None:
         if self._idempotent and self._state.producer_id < 0:
-            identity = request_identity(self._client)
+            identity = request_identity(self._client) if self._transaction is None else self._transaction.identity
             self._state.identify(identity.producer_id, identity.producer_epoch)
 
     # -- the loop
@@ -514,6 +518,7 @@ class IdempotentProducer:
             self._options.acks,
             self._options.request_timeout_ms,
             ((batch.topic_partition, batch.data) for batch in batches),
+            None if self._transaction is None else self._transaction.name,
         )
         now = self._clock()
         ends_at = min(now + self._options.request_timeout_ms / 1000, *(batch.expires_at for batch in batches))
@@ -523,7 +528,8 @@ class IdempotentProducer:
             self._state.mark_sent(batch)
         try:
             timeout_ms = max(1.0, (ends_at - now) * 1000)
-            lane.connection.send(frame, max_version=MAX_PRODUCE_VERSION, timeout_ms=timeout_ms)
+            highest = MAX_PRODUCE_VERSION if self._transaction is None else self._transaction.max_produce_version
+            lane.connection.send(frame, max_version=highest, timeout_ms=timeout_ms)
             lane.connection.send_frame(*frame.rest, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._lose(lane, error)

@@ -82,11 +82,13 @@ def parse_batch_start(topic_partition: TopicPartition, data: Bytes) -> BatchStar
     )
 
 
-def stamp_batch(topic_partition: TopicPartition, data: Bytes, record_count: int, due: SequenceStamp) -> Bytes:
+def stamp_batch(
+    topic_partition: TopicPartition, data: Bytes, record_count: int, due: SequenceStamp, *, transactional: bool = False
+) -> Bytes:
     """Give the batch with the stamp that is due in its header.
 
     A batch that carries it already is given back as it is. One without any gets it: a bytearray in place, other bytes
-    in a copy.
+    in a copy. So does one of a transaction, together with the mark of that.
 
     Raises:
         ProtocolError: the bytes are not one batch of so many records, or carry another stamp.
@@ -111,7 +113,13 @@ def stamp_batch(topic_partition: TopicPartition, data: Bytes, record_count: int,
             facts={"topic_partition": topic_partition},
         )
     batch = data if isinstance(data, bytearray) else bytearray(data)
-    patch_header(batch, producer_id=due.producer_id, producer_epoch=due.producer_epoch, base_sequence=due.base_sequence)
+    patch_header(
+        batch,
+        producer_id=due.producer_id,
+        producer_epoch=due.producer_epoch,
+        base_sequence=due.base_sequence,
+        transactional=transactional,
+    )
     return batch
 
 
@@ -125,6 +133,7 @@ class ProduceFrame:
         acks: -1, 1 or 0.
         timeout_ms: how long the leader waits for the other replicas.
         batches: at most one a topic-partition.
+        transactional_id: of the transaction that they are part of, if they are.
     """
 
     API_KEY = ProduceRequest.API_KEY
@@ -132,8 +141,15 @@ class ProduceFrame:
     name = ProduceRequest.name
     valid_versions = ProduceRequest.valid_versions
 
-    def __init__(self, acks: int, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Bytes]]) -> None:
+    def __init__(
+        self,
+        acks: int,
+        timeout_ms: int,
+        batches: Iterable[tuple[TopicPartition, Bytes]],
+        transactional_id: str | None = None,
+    ) -> None:
         self._acks = acks
+        self._transactional_id = transactional_id
         self._timeout_ms = timeout_ms
         self._topics: dict[str, list[tuple[int, Bytes]]] = {}
         for topic_partition, data in batches:
@@ -179,8 +195,13 @@ class ProduceFrame:
         out += struct.pack(">hhi", self.API_KEY, self.API_VERSION, self._correlation_id)
         # The header's client id is never compact, not even in flexible versions.
         out += _INT16.pack(len(client_id)) + client_id
-        # No tagged fields, no transactional id (in flexible versions: 0 and 0).
-        out += b"\0\0" if flexible else _INT16.pack(-1)
+        if flexible:
+            out.append(0)  # no tagged fields
+        if self._transactional_id is None:
+            out += b"\0" if flexible else _INT16.pack(-1)
+        else:
+            name = self._transactional_id.encode()
+            out += (_unsigned_varint(len(name) + 1) if flexible else _INT16.pack(len(name))) + name
         out += _ACKS_TIMEOUT.pack(self._acks, self._timeout_ms)
         pieces: list[Bytes] = []
         _put_count(out, len(self._topics), flexible=flexible)

@@ -56,3 +56,23 @@ def test_the_program_with_batches_of_its_own_reads_each_record_once(
     rows = spark.read.parquet(str(tmp_path / "orders")).collect()
     assert sorted(int(row.value) for row in rows) == list(range(6))
     assert (tmp_path / "job" / "sources" / "0" / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()
+
+
+def test_the_sources_of_a_query_keep_their_starts_apart(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    place, topics = tmp_path / "checkpoint", [make_topic(), make_topic()]
+    program = program_with('"checkpointLocation", "/checkpoints/orders"').replace("localhost:9092", bootstrap_servers)
+    streams = []
+    for index, topic in enumerate(topics):
+        text = program.replace('"orders"', f'"{topic}"').replace("/checkpoints/orders", str(place))
+        names = {"spark": spark}
+        exec(text.replace(".load()", f'.option("sourceIndex", "{index}").load()'), names)  # noqa: S102 - our own text
+        streams.append(names["orders"])
+    writer = streams[0].union(streams[1]).writeStream.format("noop").option("checkpointLocation", str(place))  # type: ignore[attr-defined]
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.lastProgress is not None
+    for index, (topic, progress) in enumerate(zip(topics, query.lastProgress.sources, strict=True)):
+        assert topic in progress.endOffset
+        assert (place / "sources" / str(index) / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()

@@ -1,0 +1,141 @@
+"""What a committed micro-batch leaves behind in its own transaction, and what finding it means. Pure. Layer: sink."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from pyspark_kafka.errors import CheckpointError, CorruptRecordsError
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMarker:
+    """One committed micro-batch of a sink.
+
+    Attributes:
+        sink_id: whose marker it is: the transactional id of the sink.
+        query_id: the streaming query's id, which its checkpoint keeps; of a batch write the id of the job.
+        batch_id: the micro-batch.
+        fingerprint: of what the batch was to read; the same when the batch is run again.
+        records: how many records it wrote.
+        encoded_bytes: their size in record batches.
+        committed_at_ms: the driver's clock, milliseconds since 1970-01-01 UTC; for people.
+    """
+
+    sink_id: str
+    query_id: str
+    batch_id: int
+    fingerprint: str
+    records: int = 0
+    encoded_bytes: int = 0
+    committed_at_ms: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Give the value of the marker's record: JSON that people can read."""
+        return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, value: bytes, where: str) -> CommitMarker:
+        """Read the value of a marker's record.
+
+        Raises:
+            CheckpointError: it was written by a newer version.
+            CorruptRecordsError: it is no marker.
+        """
+        try:
+            fields: dict[str, Any] = json.loads(value)
+            version = fields.pop("version")
+            if isinstance(version, int) and version > _VERSION:
+                raise CheckpointError(
+                    f"The commit marker at {where} is of version {version}; this version of pyspark-kafka reads "
+                    f"version {_VERSION}. Nothing was written.",
+                    condition="COMMIT_MARKER_VERSION",
+                    hint="run the query with the version that wrote it, or a newer one.",
+                )
+            return cls(**{name: kind(fields[name]) for name, kind in _FIELDS.items()})
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, CheckpointError):
+                raise
+            raise CorruptRecordsError(
+                f"The record at {where} is no commit marker ({error!r}). Nothing was written.",
+                condition="COMMIT_MARKER_INVALID",
+                hint="see that nothing else writes to the topic of commit markers.",
+            ) from error
+
+
+_FIELDS: dict[str, type] = {
+    "sink_id": str,
+    "query_id": str,
+    "batch_id": int,
+    "fingerprint": str,
+    "records": int,
+    "encoded_bytes": int,
+    "committed_at_ms": int,
+}
+
+
+class Finding(Enum):
+    """What the newest marker of a sink says of a micro-batch."""
+
+    COMMITTED = "committed"
+    NOT_COMMITTED = "not committed"
+
+
+def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
+    """Tell whether a micro-batch is committed already.
+
+    Args:
+        found: the newest marker of the sink, read after its transactional id was fenced.
+        ours: the marker that the batch is about to write.
+
+    Raises:
+        CheckpointError: the markers are another query's, or of a later batch, or of the same batch with another
+            content: to write would duplicate records, not to write would lose some.
+    """
+    if found is None:
+        return Finding.NOT_COMMITTED
+    if found.query_id != ours.query_id:
+        raise CheckpointError(
+            f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
+            f"{found.batch_id} at {found.committed_at_ms}; this is query {ours.query_id}. Nothing was written.",
+            condition="COMMIT_MARKER_OF_ANOTHER_QUERY",
+            hint="give each query a 'kafka.transactional.id' of its own; or, if this query is to take the place of the "
+            "other one for good, a new one.",
+            facts=_facts(found, ours),
+        )
+    if found.batch_id > ours.batch_id:
+        raise CheckpointError(
+            f"Query {ours.query_id} is about to write batch {ours.batch_id}, but the sink '{ours.sink_id}' has "
+            f"committed batch {found.batch_id} of it already. Nothing was written.",
+            condition="COMMIT_MARKER_OF_A_LATER_BATCH",
+            hint="an older copy of the checkpoint was restored: restore the newest one. To write the batches again on "
+            "purpose, set a new 'kafka.transactional.id'.",
+            facts=_facts(found, ours),
+        )
+    if found.batch_id < ours.batch_id:
+        return Finding.NOT_COMMITTED
+    if found.fingerprint != ours.fingerprint:
+        raise CheckpointError(
+            f"Batch {ours.batch_id} of query {ours.query_id} was committed by the sink '{ours.sink_id}' with other "
+            f"source offsets (fingerprint {found.fingerprint}) than it has now ({ours.fingerprint}). Nothing was "
+            "written.",
+            condition="COMMIT_MARKER_OF_OTHER_OFFSETS",
+            hint="an older copy of the checkpoint was restored, and the batch was planned anew: restore the newest "
+            "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
+            facts=_facts(found, ours),
+        )
+    return Finding.COMMITTED
+
+
+def _facts(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:
+    return {
+        "sink_id": ours.sink_id,
+        "query_id": ours.query_id,
+        "batch_id": ours.batch_id,
+        "found_query_id": found.query_id,
+        "found_batch_id": found.batch_id,
+    }

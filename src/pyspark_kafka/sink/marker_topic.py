@@ -1,0 +1,154 @@
+"""The topic that holds commit markers: made where it is missing, written in transactions, read from its end.
+
+Layer: sink.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_kafka.client.admin import NewTopic, create_topics
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.fetch import PartitionFetcher
+from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.options.connection import FetchOptions
+from pyspark_kafka.records import encode, iter_decode, murmur2_partitions
+from pyspark_kafka.sink.commit_marker import CommitMarker
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster import KafkaClient
+
+# Several sinks share a topic; one that has a transaction open in a partition keeps the others from reading its end.
+_PARTITIONS = 16
+_CONFIGS = {
+    "cleanup.policy": "compact",
+    # Markers are small and few; cleaned soon, the log of a sink that never wrote is short to look through.
+    "segment.ms": "3600000",
+    "segment.bytes": str(8 << 20),
+}
+_FIRST_WINDOW = 256
+_FETCH = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_bytes_per_fetch=1 << 20, max_wait_ms=50)
+
+
+class MarkerTopic:
+    """The newest commit marker of each sink.
+
+    Runs on: driver; methods block. Does not pickle.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        topic: its name.
+        patience_ms: how long a transaction of another sink in the same partition is waited for.
+    """
+
+    def __init__(self, client: KafkaClient, topic: str, patience_ms: int) -> None:
+        self._client = client
+        self.topic = topic
+        self._patience_ms = patience_ms
+
+    def ensure(self) -> None:
+        """Make the topic if it is not there.
+
+        Raises:
+            AccessError: it is not there, and the user may not make it.
+            BrokerError: the brokers refused it.
+        """
+        known = self._client.metadata([self.topic]).topics.get(self.topic)
+        if known is not None and known.error is None:
+            return
+        if known is not None and known.error is not None and known.error.condition != "UNKNOWN_TOPIC":
+            raise known.error
+        try:
+            create_topics(self._client, [NewTopic(self.topic, _PARTITIONS, configs=_CONFIGS)])
+        except AccessError as error:
+            raise AccessError(
+                f"The topic '{self.topic}', which keeps the commit markers of exactly-once writes, does not exist, and "
+                "this user may not create it. Nothing was written.",
+                code=error.code,
+                condition="COMMIT_TOPIC_MISSING",
+                hint=f"create it, compacted (cleanup.policy=compact, {_PARTITIONS} partitions), or grant CREATE on it; "
+                "another name is set with option 'commitTopic'.",
+                facts={"topic": self.topic},
+            ) from error
+        except BrokerError as error:
+            # Another query was faster.
+            if error.condition != "TOPIC_ALREADY_EXISTS":
+                raise
+
+    def partition_of(self, sink_id: str) -> TopicPartition:
+        """Give where the markers of a sink are."""
+        found = self._client.metadata([self.topic]).topics[self.topic]
+        if found.error is not None:
+            raise found.error
+        (number,) = murmur2_partitions(pa.array([sink_id.encode()]), len(found.partitions)).to_pylist()
+        return TopicPartition(self.topic, number)
+
+    def encode(self, marker: CommitMarker) -> bytes:
+        """Give the record batch of one marker; its key is the sink's id, so that compaction keeps the newest."""
+        row = pa.RecordBatch.from_pydict({"key": [marker.sink_id.encode()], "value": [marker.to_bytes()]})
+        return encode(row)
+
+    def read(self, sink_id: str) -> CommitMarker | None:
+        """Give the newest committed marker of a sink; None if it has none.
+
+        Only after the sink's transactional id was fenced: before that a commit could still be on its way.
+
+        Raises:
+            DeadlineError: a transaction of another sink in the same partition does not end.
+            CorruptRecordsError: a record of this key is no marker.
+            CheckpointError: a marker is of a newer version.
+        """
+        where = self.partition_of(sink_id)
+        first = self._client.list_offsets({where: Earliest()})[where]
+        end = self._client.list_offsets({where: Latest()})[where]
+        self._await_stable(where, end)
+        window, stop = _FIRST_WINDOW, end
+        while stop > first:
+            start = max(first, stop - window)
+            found = self._newest(OffsetRange(where, start, stop), sink_id)
+            if found is not None:
+                return found
+            stop, window = start, window * 8
+        return None
+
+    def _await_stable(self, where: TopicPartition, end: int) -> None:
+        """Wait until everything below `end` is decided."""
+        deadline = Deadline(self._patience_ms)
+        backoff = self._client.backoff()
+        while (stable := self._client.list_offsets({where: Latest()}, IsolationLevel.READ_COMMITTED)[where]) < end:
+            if deadline.expired:
+                raise DeadlineError(
+                    f"Reading commit markers of {where} up to {end} did not get beyond {stable} within "
+                    f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
+                    condition="COMMIT_TOPIC_HELD",
+                    hint="it ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
+                    facts={"topic_partition": where, "last_stable_offset": stable, "end": end},
+                )
+            time.sleep(min(backoff.next_s(), deadline.remaining_s()))
+
+    def _newest(self, offset_range: OffsetRange, sink_id: str) -> CommitMarker | None:
+        key, newest, at = sink_id.encode(), None, -1
+        with PartitionFetcher(self._client, offset_range, _FETCH) as fetcher:
+            for fetched in fetcher:
+                position = fetched.start_offset
+                for decoded in iter_decode(
+                    fetched.records,
+                    start_offset=fetched.start_offset,
+                    end_offset=offset_range.end_offset,
+                    isolation_level=_FETCH.isolation_level.value,
+                    aborted_transactions=fetched.aborted_transactions,
+                    columns=["key", "value", "offset"],
+                ):
+                    for row in decoded.batch.to_pylist():
+                        if row["key"] == key and row["value"] is not None:
+                            newest, at = row["value"], row["offset"]
+                    position = decoded.next_offset
+                fetcher.advance(position)
+        if newest is None:
+            return None
+        return CommitMarker.from_bytes(newest, f"{offset_range.topic_partition}@{at}")

@@ -1,0 +1,160 @@
+"""Transactions of both generations against real brokers: fencing, joining, ending, what readers see."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.client.admin import create_topic
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.fetch import PartitionFetcher
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import Generation, OpenTransaction, TransactionalId, TransactionInDoubtError
+from pyspark_kafka.errors import DeliveryError, OptionError
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.records import encode, iter_decode
+from pyspark_kafka.testing import EmbeddedKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.broker
+
+# Kafka 3.9 has the first generation only.
+V1_VERSION = "3.9.2"
+
+
+@pytest.fixture(scope="module", params=[Generation.V1, Generation.V2], ids=lambda generation: generation.name)
+def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[EmbeddedKafka, Generation]]:
+    if request.param is Generation.V2:
+        yield request.getfixturevalue("kafka"), Generation.V2
+        return
+    with EmbeddedKafka(V1_VERSION) as broker:
+        yield broker, Generation.V1
+
+
+@pytest.fixture
+def client(cluster: tuple[EmbeddedKafka, Generation]) -> Iterator[KafkaClient]:
+    host, _, port = cluster[0].bootstrap_servers.rpartition(":")
+    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
+        yield client
+
+
+@pytest.fixture
+def partitions(client: KafkaClient) -> list[TopicPartition]:
+    topic = f"txn-{uuid.uuid4().hex[:8]}"
+    create_topic(client, topic, partitions=2)
+    return [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+
+
+def batch(*values: bytes) -> bytearray:
+    return bytearray(encode(pa.RecordBatch.from_pydict({"value": list(values)})))
+
+
+def write(client: KafkaClient, transaction: OpenTransaction, where: TopicPartition, *batches: list[bytes]) -> None:
+    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        for values in batches:
+            producer.send(where, batch(*values), len(values))
+        producer.flush()
+
+
+def committed(client: KafkaClient, where: TopicPartition) -> list[bytes]:
+    """Read what is committed, waiting for markers that are still being written."""
+    end = client.list_offsets({where: Latest()})[where]
+    values: list[bytes] = []
+    fetch = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, poll_timeout_ms=20_000, max_wait_ms=50)
+    with PartitionFetcher(client, OffsetRange(where, 0, end), fetch) as fetcher:
+        for fetched in fetcher:
+            position = fetched.start_offset
+            for piece in iter_decode(
+                fetched.records,
+                start_offset=fetched.start_offset,
+                end_offset=end,
+                isolation_level="read_committed",
+                aborted_transactions=fetched.aborted_transactions,
+                columns=["value"],
+            ):
+                values += piece.batch.column("value").to_pylist()
+                position = piece.next_offset
+            fetcher.advance(position)
+    return values
+
+
+def name() -> str:
+    return f"id-{uuid.uuid4().hex}"
+
+
+def test_transactions_follow_each_other_and_readers_see_what_was_committed(
+    cluster: tuple[EmbeddedKafka, Generation], client: KafkaClient, partitions: list[TopicPartition]
+) -> None:
+    first, second = partitions
+    owner = TransactionalId(client, name(), 60_000)
+    for number in range(3):
+        transaction = owner.fence()
+        assert transaction.identity.generation is cluster[1]
+        owner.join(transaction, partitions)
+        write(client, transaction, first, [b"a%d" % number, b"b%d" % number], [b"c%d" % number])
+        write(client, transaction, second, [b"d%d" % number])
+        owner.end(transaction, commit=number != 1)
+    # Both markers of the last one are there once the id can be taken over again.
+    owner.fence()
+    assert committed(client, first) == [b"a0", b"b0", b"c0", b"a2", b"b2", b"c2"]
+    assert committed(client, second) == [b"d0", b"d2"]
+
+
+def test_who_takes_over_ends_what_was_open_and_shuts_the_former_owner_out(
+    client: KafkaClient, partitions: list[TopicPartition]
+) -> None:
+    where = partitions[0]
+    former, new = (TransactionalId(client, shared, 60_000) for shared in [name()] * 2)
+    left_open = former.fence()
+    former.join(left_open, [where])
+    write(client, left_open, where, [b"left open"])
+    transaction = new.fence()
+    with pytest.raises(DeliveryError, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED|INVALID_TXN_STATE"):
+        write(client, left_open, where, [b"too late"])
+    with pytest.raises(TransactionInDoubtError) as caught:
+        former.end(left_open, commit=True)
+    assert "[TRANSACTION_IN_DOUBT] Whether the transaction of" in str(caught.value)
+    assert "another owner has taken over" in str(caught.value)
+    new.join(transaction, [where])
+    write(client, transaction, where, [b"new"])
+    new.end(transaction, commit=True)
+    new.fence()
+    assert committed(client, where) == [b"new"]
+
+
+def test_a_transaction_that_was_ended_already_is_in_doubt(
+    client: KafkaClient, partitions: list[TopicPartition]
+) -> None:
+    owner = TransactionalId(client, name(), 60_000)
+    transaction = owner.fence()
+    owner.join(transaction, partitions[:1])
+    write(client, transaction, partitions[0], [b"v"])
+    owner.end(transaction, commit=False)
+    with pytest.raises(TransactionInDoubtError):
+        owner.end(transaction, commit=True)
+    owner.fence()
+    assert committed(client, partitions[0]) == []
+
+
+def test_a_timeout_above_the_brokers_is_refused_before_anything_is_written(client: KafkaClient) -> None:
+    with pytest.raises(OptionError) as caught:
+        TransactionalId(client, name(), 900_001).fence()
+    text = str(caught.value)
+    assert text.startswith("[TRANSACTION_TIMEOUT_TOO_LARGE] Option 'kafka.transaction.timeout.ms' is 900001, more than")
+    assert "transaction.max.timeout.ms" in text.split("Hint: ")[1]
+
+
+def test_a_coordinator_that_was_away_is_looked_up_again(client: KafkaClient) -> None:
+    owner = TransactionalId(client, name(), 60_000)
+    first = owner.fence()
+    client.close()
+    second = owner.fence()
+    assert second.identity.producer_id == first.identity.producer_id
+    assert second.identity.producer_epoch > first.identity.producer_epoch
