@@ -10,8 +10,8 @@ Order and exactly-once of one partition rest on these rules:
   connection closed). Then the unacknowledged batches are sent again, oldest first.
 - The first batch of a partition, and the first after a failure, travels alone. A broker that holds no state of a
   producer accepts any sequence: were a second batch under way, it could be appended where a first one was refused.
-- Of a partition, no batch is sent that is more than four behind the oldest unacknowledged one: brokers remember the last
-  five, to recognize duplicates. Batches in between count, also when they are acknowledged already.
+- Of a partition, no batch is sent that is more than four behind the oldest unacknowledged one: brokers remember the
+  last five, to recognize duplicates. Batches in between count, also when they are acknowledged already.
 """
 
 from __future__ import annotations
