@@ -45,6 +45,7 @@ PARITY: dict[str, str] = {
     "checkpointLocation": OURS,
     "sourceIndex": OURS,
     "topic": "same; a name that Kafka does not allow is refused at once",
+    "identityHeaders": OURS,
     "maxBufferedBytesPerTask": OURS,
     "maxDecompressedBatchBytes": OURS,
     "kafka.bootstrap.servers": "same; a sink without it is refused when it starts, not by its first task",

@@ -99,6 +99,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         producer=producer,
         max_block_ms=options["kafka.max.block.ms"],
         buffer_bytes=options["kafka.buffer.memory"],
+        identity_headers=options["identityHeaders"],
         notes=tuple(options.notes),
     )
 

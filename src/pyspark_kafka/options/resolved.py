@@ -126,6 +126,7 @@ class WriteOptions:
         topic: the topic of every row, before any `topic` column; None: each row names its own.
         max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
         buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
+        identity_headers: whether each record says where it comes from.
         notes: sentences for the user's log, once a query: what was accepted and has no effect.
     """
 
@@ -134,4 +135,5 @@ class WriteOptions:
     producer: ProducerOptions = field(default_factory=ProducerOptions)
     max_block_ms: int = 15_000
     buffer_bytes: int = 32 * 1024 * 1024
+    identity_headers: bool = False
     notes: tuple[str, ...] = ()

@@ -290,6 +290,16 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         scopes=WRITES,
     ),
     Option(
+        "identityHeaders",
+        "Whether each record gets headers that say where it comes from, so that readers can drop what was written "
+        "twice: `pyspark-kafka-query`, `-batch`, `-partition`, `-index`; see "
+        "[identity headers](writes.md#identity-headers). Not an option of Spark's connector.",
+        parse=parsers.boolean,
+        kind="true, false",
+        default=False,
+        scopes=WRITES,
+    ),
+    Option(
         "maxBufferedBytesPerTask",
         "The most fetched bytes a reading task holds at a time. Not an option of Spark's connector.",
         parse=parsers.whole_number(1 << 20, parsers.INT32_MAX, "bytes"),

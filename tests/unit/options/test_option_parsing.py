@@ -174,6 +174,7 @@ def test_producer_properties_reach_their_fields() -> None:
             "kafka.max.in.flight.requests.per.connection": "1",
             "kafka.buffer.memory": str(1 << 20),
             "kafka.max.block.ms": "7",
+            "identityHeaders": "TRUE",
         },
         streaming=False,
     )
@@ -189,7 +190,7 @@ def test_producer_properties_reach_their_fields() -> None:
         request_timeout_ms=200,
         max_in_flight=1,
     )
-    assert (options.buffer_bytes, options.max_block_ms) == (1 << 20, 7)
+    assert (options.buffer_bytes, options.max_block_ms, options.identity_headers) == (1 << 20, 7, True)
 
 
 @pytest.mark.parametrize(
