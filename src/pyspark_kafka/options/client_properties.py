@@ -402,6 +402,24 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
             "",
             "ms",
         ),
+        (
+            "kafka.transactional.id",
+            "The name of an exactly-once sink, by which brokers shut out a former driver. Each query has its own.",
+            parsers.text,
+            "text",
+            None,
+            "`pyspark-kafka-` and the query's id; in a batch write a new one each time",
+            "",
+        ),
+        (
+            "kafka.transaction.timeout.ms",
+            "The longest time in which an exactly-once write hands its prepared records to the brokers.",
+            _POSITIVE_MS,
+            _NUMBER,
+            60_000,
+            "",
+            "ms",
+        ),
     )
 )
 

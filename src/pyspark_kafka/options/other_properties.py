@@ -84,7 +84,6 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
         "partitioner.adaptive.partitioning.enable",
         "partitioner.availability.timeout.ms",
     ),
-    *_no_effect("no transactions are used", "transaction.timeout.ms"),
     Option(
         "kafka.retries",
         "a failed request is sent again until kafka.delivery.timeout.ms is over",
@@ -129,7 +128,6 @@ REFUSED_PROPERTIES: tuple[Option, ...] = (
     ),
     *_refused(
         "The connector decides about transactions. Remove it.",
-        "transactional.id",
         "transaction.two.phase.commit.enable",
     ),
     *_refused("PEM files have no store password. Remove it.", "ssl.truststore.password", secret=True),

@@ -17,6 +17,12 @@ _TIMES = "same; ISO 8601 and times back from now are added"
 _PEM_ONLY = "Java reads JKS and PKCS12 as well, and takes JKS by default"
 
 PARITY: dict[str, str] = {
+    "deliveryGuarantee": OURS,
+    "commitTopic": OURS,
+    "spoolLocation": OURS,
+    "spoolThresholdBytes": OURS,
+    "kafka.transactional.id": "handed on there, and of no use: nothing begins a transaction",
+    "kafka.transaction.timeout.ms": "handed on there, and of no use: nothing begins a transaction",
     "subscribe": "same; a name that Kafka does not allow is refused at once",
     "subscribePattern": "same, found anywhere in the name; Java's syntax there",
     "assign": "same; a partition that is listed twice is refused",

@@ -12,7 +12,13 @@ from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options.collecting import Collector
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
 from pyspark_kafka.options.range_limits import Edge, check_batch, check_names, resolve_edge
-from pyspark_kafka.options.resolved import BatchReadOptions, StreamReadOptions, Subscription, WriteOptions
+from pyspark_kafka.options.resolved import (
+    BatchReadOptions,
+    ExactlyOnceOptions,
+    StreamReadOptions,
+    Subscription,
+    WriteOptions,
+)
 from pyspark_kafka.options.security import resolve_security
 from pyspark_kafka.options.table import Scope
 
@@ -92,6 +98,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     options = Collector(raw, Scope.STREAM_WRITE if streaming else Scope.BATCH_WRITE)
     connection = _resolve_connection(options)
     producer = _resolve_producer(options)
+    exactly_once = _resolve_exactly_once(options, streaming=streaming)
     options.raise_problems()
     return WriteOptions(
         connection=connection,
@@ -100,7 +107,46 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         max_block_ms=options["kafka.max.block.ms"],
         buffer_bytes=options["kafka.buffer.memory"],
         identity_headers=options["identityHeaders"],
+        exactly_once=exactly_once,
         notes=tuple(options.notes),
+    )
+
+
+def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:
+    if options["deliveryGuarantee"] != "exactly_once":
+        alone = ("kafka.transactional.id", "kafka.transaction.timeout.ms", "commitTopic")
+        for name in (*alone, "spoolLocation", "spoolThresholdBytes"):
+            if options.given(name):
+                options.notes.append(f"Option '{name}' has no effect: 'deliveryGuarantee' is not 'exactly_once'.")
+        return None
+    if streaming and not options.attempted("checkpointLocation"):
+        options.report(
+            "OPTION_MISSING",
+            "Option 'checkpointLocation' of the writer must be set with 'deliveryGuarantee' exactly_once: the sink "
+            "knows query and batches by it. A setting (spark.sql.streaming.checkpointLocation) does not reach it.",
+            '.option("checkpointLocation", "/checkpoints/my-query") on writeStream',
+            "checkpointLocation",
+        )
+    for name, needed in (("kafka.acks", -1), ("kafka.enable.idempotence", True)):
+        if options.given(name) and options[name] != needed:
+            options.report(
+                "OPTION_CONFLICT",
+                f"Option '{name}' is {str(options[name]).lower()}, but exactly_once needs "
+                f"{'all' if needed == -1 else 'true'}.",
+                f"Remove '{name}'.",
+                name,
+            )
+    checkpoint = options["checkpointLocation"] if streaming else None
+    spool = options["spoolLocation"]
+    if spool is None and checkpoint is not None:
+        spool = f"{checkpoint.rstrip('/')}/spool"
+    return ExactlyOnceOptions(
+        transactional_id=options["kafka.transactional.id"],
+        transaction_timeout_ms=options["kafka.transaction.timeout.ms"],
+        commit_topic=options["commitTopic"],
+        checkpoint_location=checkpoint,
+        spool_location=spool,
+        spool_threshold_bytes=options["spoolThresholdBytes"],
     )
 
 

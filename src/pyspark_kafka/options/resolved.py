@@ -119,6 +119,27 @@ class StreamReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ExactlyOnceOptions:
+    """How a write is made visible once and whole.
+
+    Attributes:
+        transactional_id: the sink's name; None: made from the query's id.
+        transaction_timeout_ms: how long a transaction may be open.
+        commit_topic: where commit markers are.
+        checkpoint_location: the query's checkpoint; None in a batch write.
+        spool_location: where tasks put what is too much to return; None: nowhere.
+        spool_threshold_bytes: how many encoded bytes a task returns.
+    """
+
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
+    commit_topic: str = "pyspark_kafka_commits"
+    checkpoint_location: str | None = None
+    spool_location: str | None = None
+    spool_threshold_bytes: int = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """A batch or streaming write.
 
@@ -127,6 +148,7 @@ class WriteOptions:
         max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
         buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
         identity_headers: whether each record says where it comes from.
+        exactly_once: how the write is made visible once and whole; None: it is written at least once.
         notes: sentences for the user's log, once a query: what was accepted and has no effect.
     """
 
@@ -136,4 +158,5 @@ class WriteOptions:
     max_block_ms: int = 15_000
     buffer_bytes: int = 32 * 1024 * 1024
     identity_headers: bool = False
+    exactly_once: ExactlyOnceOptions | None = None
     notes: tuple[str, ...] = ()

@@ -266,11 +266,13 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "The query's own `checkpointLocation` once more, for the source, which Spark does not tell it: a local path, "
         "or a URI that pyarrow opens (`s3://`, `gs://`, `abfs://`, `hdfs://`). With it the source keeps where the "
         "query started, and its topics' ids, in `sources/<sourceIndex>` of the checkpoint, where Spark's own connector "
-        "keeps the first of them. See [checkpoints](checkpoints.md). Not an option of Spark's connector.",
+        "keeps the first of them. See [checkpoints](checkpoints.md). An exactly-once write knows the query and its "
+        "batches by the `checkpointLocation` of the writer, which therefore must be an option, not a setting. Not an "
+        "option of Spark's connector.",
         kind="path or URI",
         parse=parsers.text,
-        default_doc="not known to the source",
-        scopes=_STREAM_READ,
+        default_doc="not known",
+        scopes=_STREAM_READ | {Scope.STREAM_WRITE},
     ),
     Option(
         "sourceIndex",
@@ -297,6 +299,44 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         parse=parsers.boolean,
         kind="true, false",
         default=False,
+        scopes=WRITES,
+    ),
+    Option(
+        "deliveryGuarantee",
+        "`at_least_once`: a task that is tried again, and a micro-batch that is run again, may write records twice. "
+        "`exactly_once`: each micro-batch, or batch write, is visible to readers with `read_committed` once and whole, "
+        "or not at all. See [exactly once](exactly-once.md). Not an option of Spark's connector.",
+        parse=parsers.words("at_least_once", "exactly_once"),
+        kind="`at_least_once`, `exactly_once`",
+        default="at_least_once",
+        scopes=WRITES,
+    ),
+    Option(
+        "commitTopic",
+        "Where exactly-once writes note which micro-batches they have committed; made if it is not there. Not an "
+        "option of Spark's connector.",
+        parse=parsers.topic_name,
+        kind="topic name",
+        default="pyspark_kafka_commits",
+        scopes=WRITES,
+    ),
+    Option(
+        "spoolLocation",
+        "Where the tasks of an exactly-once write put what they have encoded, when it is more than they return to the "
+        "driver: a path or URI that driver and executors share. Not an option of Spark's connector.",
+        parse=parsers.text,
+        kind="path or URI",
+        default_doc="`spool` in the checkpoint; none in a batch write",
+        scopes=WRITES,
+    ),
+    Option(
+        "spoolThresholdBytes",
+        "How many encoded bytes a task of an exactly-once write returns to the driver; what is more goes to "
+        "`spoolLocation`. Not an option of Spark's connector.",
+        parse=parsers.whole_number(0, parsers.INT32_MAX, "bytes"),
+        kind="whole number",
+        default=8 << 20,
+        unit="bytes",
         scopes=WRITES,
     ),
     Option(

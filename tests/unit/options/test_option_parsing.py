@@ -12,6 +12,7 @@ from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets, parse_specific_offsets
 from pyspark_kafka.options import (
     ConnectionOptions,
+    ExactlyOnceOptions,
     FetchOptions,
     ProducerOptions,
     Subscription,
@@ -327,7 +328,7 @@ def test_unknown_client_properties_are_refused() -> None:
         "interceptor.classes",
         "key.serializer",
         "value.serializer",
-        "transactional.id",
+        "transaction.two.phase.commit.enable",
         "partitioner.class",
         "sasl.username",
         "ssl.ca.location",
@@ -512,3 +513,39 @@ def test_a_delivery_timeout_below_the_request_timeout_is_refused() -> None:
 def test_a_fetch_larger_than_a_task_may_hold_is_refused() -> None:
     error = refused(parse_batch_read_options, {**READ, "maxBufferedBytesPerTask": "1048576"})
     assert "'kafka.fetch.max.bytes' is 8388608, more than the 1048576 bytes" in str(error)
+
+
+EXACTLY_ONCE = {**SERVERS, "deliveryGuarantee": "exactly_once"}
+
+
+def test_a_write_is_at_least_once_and_then_what_is_for_the_other_guarantee_is_noted() -> None:
+    options = parse_write_options({**SERVERS, "commitTopic": "c", "kafka.transactional.id": "me"}, streaming=True)
+    assert options.exactly_once is None
+    assert [note.split(" has no effect")[0] for note in options.notes] == [
+        "Option 'kafka.transactional.id'",
+        "Option 'commitTopic'",
+    ]
+
+
+def test_an_exactly_once_stream_knows_its_query_by_the_checkpoint() -> None:
+    options = parse_write_options({**EXACTLY_ONCE, "checkpointlocation": "/c/"}, streaming=True)
+    assert options.exactly_once == ExactlyOnceOptions(checkpoint_location="/c/", spool_location="/c/spool")
+    assert options.notes == ()
+    error = refused(parse_stream_write_options, EXACTLY_ONCE)
+    assert error.condition == "OPTION_MISSING"
+    assert "Option 'checkpointLocation' of the writer must be set" in str(error)
+
+
+def test_an_exactly_once_batch_write_has_no_checkpoint() -> None:
+    given = {"spoolLocation": "s3://b/spool", "spoolThresholdBytes": "0", "kafka.transaction.timeout.ms": "9"}
+    options = parse_write_options({**EXACTLY_ONCE, **given, "checkpointLocation": "/c"}, streaming=False)
+    assert options.exactly_once == ExactlyOnceOptions(
+        spool_location="s3://b/spool", spool_threshold_bytes=0, transaction_timeout_ms=9
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("kafka.acks", "1"), ("kafka.enable.idempotence", "false")])
+def test_exactly_once_needs_acknowledgements_and_idempotence(name: str, value: str) -> None:
+    given = {**EXACTLY_ONCE, "checkpointLocation": "/c", "kafka.enable.idempotence": "false", name: value}
+    error = refused(parse_stream_write_options, given)
+    assert f"Option '{name}' is {value}, but exactly_once needs" in str(error)
