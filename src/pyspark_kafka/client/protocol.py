@@ -15,7 +15,9 @@ from kafka.protocol.admin import (
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeLogDirsRequest,
+    DescribeTransactionsRequest,
     IncrementalAlterConfigsRequest,
+    ListTransactionsRequest,
 )
 from kafka.protocol.consumer import (
     FetchRequest,
@@ -55,6 +57,7 @@ __all__ = [
     "DeleteRecordsRequest",
     "DeleteTopicsRequest",
     "DescribeLogDirsRequest",
+    "DescribeTransactionsRequest",
     "EndTxnRequest",
     "ErrorCode",
     "FetchRequest",
@@ -63,6 +66,7 @@ __all__ = [
     "IncrementalAlterConfigsRequest",
     "InitProducerIdRequest",
     "ListOffsetsRequest",
+    "ListTransactionsRequest",
     "MetadataRequest",
     "MetadataResponse",
     "OffsetCommitRequest",
@@ -118,6 +122,7 @@ class ErrorCode:
     PRODUCER_FENCED = 90
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+    TRANSACTIONAL_ID_NOT_FOUND = 105
     OFFSET_MOVED_TO_TIERED_STORAGE = 109
     TRANSACTION_ABORTABLE = 120
 

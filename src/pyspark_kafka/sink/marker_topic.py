@@ -21,6 +21,8 @@ from pyspark_kafka.records import encode, iter_decode, murmur2_partitions
 from pyspark_kafka.sink.commit_marker import CommitMarker
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark_kafka.client.cluster import KafkaClient
 
 # Several sinks share a topic; one that has a transaction open in a partition keeps the others from reading its end.
@@ -107,14 +109,38 @@ class MarkerTopic:
         first = self._client.list_offsets({where: Earliest()})[where]
         end = self._client.list_offsets({where: Latest()})[where]
         self._await_stable(where, end)
+        return self._search(where, first, end, [sink_id]).get(sink_id)
+
+    def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
+        """Give the newest marker of each sink below what is decided now; waits for nothing, fences nobody.
+
+        For people who look on: a commit may be on its way behind it. A sink without a marker is left out.
+
+        Raises:
+            BrokerError: the topic does not exist (condition UNKNOWN_TOPIC).
+            CorruptRecordsError: a record of one of these keys is no marker.
+            CheckpointError: a marker is of a newer version.
+        """
+        by_partition: dict[TopicPartition, list[str]] = {}
+        for sink_id in sink_ids:
+            by_partition.setdefault(self.partition_of(sink_id), []).append(sink_id)
+        firsts = self._client.list_offsets(dict.fromkeys(by_partition, Earliest()))
+        ends = self._client.list_offsets(dict.fromkeys(by_partition, Latest()), IsolationLevel.READ_COMMITTED)
+        found: dict[str, CommitMarker] = {}
+        for where, wanted in by_partition.items():
+            found |= self._search(where, firsts[where], ends[where], wanted)
+        return found
+
+    def _search(self, where: TopicPartition, first: int, end: int, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
+        """Look from the end backwards, in ever larger steps, until each sink's newest marker is found."""
+        missing, found = set(sink_ids), dict[str, CommitMarker]()
         window, stop = _FIRST_WINDOW, end
-        while stop > first:
+        while missing and stop > first:
             start = max(first, stop - window)
-            found = self._newest(OffsetRange(where, start, stop), sink_id)
-            if found is not None:
-                return found
+            found |= self._newest(OffsetRange(where, start, stop), missing)
+            missing -= found.keys()
             stop, window = start, window * 8
-        return None
+        return found
 
     def _await_stable(self, where: TopicPartition, end: int) -> None:
         """Wait until everything below `end` is decided."""
@@ -131,8 +157,9 @@ class MarkerTopic:
                 )
             time.sleep(min(backoff.next_s(), deadline.remaining_s()))
 
-    def _newest(self, offset_range: OffsetRange, sink_id: str) -> CommitMarker | None:
-        key, newest, at = sink_id.encode(), None, -1
+    def _newest(self, offset_range: OffsetRange, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
+        names = {sink_id.encode(): sink_id for sink_id in sink_ids}
+        newest: dict[str, tuple[bytes, int]] = {}
         with PartitionFetcher(self._client, offset_range, _FETCH) as fetcher:
             for fetched in fetcher:
                 position = fetched.start_offset
@@ -145,10 +172,11 @@ class MarkerTopic:
                     columns=["key", "value", "offset"],
                 ):
                     for row in decoded.batch.to_pylist():
-                        if row["key"] == key and row["value"] is not None:
-                            newest, at = row["value"], row["offset"]
+                        if row["key"] in names and row["value"] is not None:
+                            newest[names[row["key"]]] = row["value"], row["offset"]
                     position = decoded.next_offset
                 fetcher.advance(position)
-        if newest is None:
-            return None
-        return CommitMarker.from_bytes(newest, f"{offset_range.topic_partition}@{at}")
+        return {
+            sink_id: CommitMarker.from_bytes(value, f"{offset_range.topic_partition}@{offset}")
+            for sink_id, (value, offset) in newest.items()
+        }

@@ -106,5 +106,19 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
         producer.flush()
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 300 ms"):
         topic.read("one")
+    # Who only looks on does not wait.
+    assert topic.glance(["one", "other"]) == {"one": marker("one", 1)}
     other.end(transaction, commit=True)
     assert MarkerTopic(client, topic.topic, 20_000).read("one") == marker("one", 1)
+
+
+def test_the_newest_markers_of_many_sinks_are_found_in_all_partitions(
+    client: KafkaClient, make_topic: TopicMaker
+) -> None:
+    topic = MarkerTopic(client, make_topic(3), 10_000)
+    sinks = [f"sink-{number}" for number in range(6)]
+    assert len({topic.partition_of(sink) for sink in sinks}) > 1
+    for sink in sinks:
+        put(client, topic, marker(sink, 1), marker(sink, 2))
+    assert topic.glance([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
+    assert topic.glance([]) == {}
