@@ -82,34 +82,37 @@ class MarkerTopic:
             if error.condition != "TOPIC_ALREADY_EXISTS":
                 raise
 
-    def partition_of(self, sink_id: str) -> TopicPartition:
-        """Give where the markers of a sink are."""
+    def partition_of(self, key: str) -> TopicPartition:
+        """Give where the markers of a key are; mostly that is a sink's id."""
         found = self._client.metadata([self.topic]).topics[self.topic]
         if found.error is not None:
             raise found.error
-        (number,) = murmur2_partitions(pa.array([sink_id.encode()]), len(found.partitions)).to_pylist()
+        (number,) = murmur2_partitions(pa.array([key.encode()]), len(found.partitions)).to_pylist()
         return TopicPartition(self.topic, number)
 
-    def encode(self, marker: CommitMarker) -> bytes:
-        """Give the record batch of one marker; its key is the sink's id, so that compaction keeps the newest."""
-        row = pa.RecordBatch.from_pydict({"key": [marker.sink_id.encode()], "value": [marker.to_bytes()]})
-        return encode(row)
+    def encode(self, key: str, marker: CommitMarker) -> bytes:
+        """Give the record batch of one marker; of each key, compaction keeps the newest."""
+        return encode(pa.RecordBatch.from_pydict({"key": [key.encode()], "value": [marker.to_bytes()]}))
 
-    def read(self, sink_id: str) -> CommitMarker | None:
-        """Give the newest committed marker of a sink; None if it has none.
+    def read(self, key: str, query_id: str | None = None) -> CommitMarker | None:
+        """Give the newest committed marker of a key; None if it has none.
 
         Only after the sink's transactional id was fenced: before that a commit could still be on its way.
+
+        Args:
+            key: mostly the sink's id.
+            query_id: where others write under the same key: whose marker is meant.
 
         Raises:
             DeadlineError: a transaction of another sink in the same partition does not end.
             CorruptRecordsError: a record of this key is no marker.
             CheckpointError: a marker is of a newer version.
         """
-        where = self.partition_of(sink_id)
+        where = self.partition_of(key)
         first = self._client.list_offsets({where: Earliest()})[where]
         end = self._client.list_offsets({where: Latest()})[where]
         self._await_stable(where, end)
-        return self._search(where, first, end, [sink_id]).get(sink_id)
+        return self._search(where, first, end, [key], query_id).get(key)
 
     def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
         """Give the newest marker of each sink below what is decided now; waits for nothing, fences nobody.
@@ -131,13 +134,15 @@ class MarkerTopic:
             found |= self._search(where, firsts[where], ends[where], wanted)
         return found
 
-    def _search(self, where: TopicPartition, first: int, end: int, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
-        """Look from the end backwards, in ever larger steps, until each sink's newest marker is found."""
-        missing, found = set(sink_ids), dict[str, CommitMarker]()
+    def _search(
+        self, where: TopicPartition, first: int, end: int, keys: Iterable[str], query_id: str | None = None
+    ) -> dict[str, CommitMarker]:
+        """Look from the end backwards, in ever larger steps, until each key's newest marker is found."""
+        missing, found = set(keys), dict[str, CommitMarker]()
         window, stop = _FIRST_WINDOW, end
         while missing and stop > first:
             start = max(first, stop - window)
-            found |= self._newest(OffsetRange(where, start, stop), missing)
+            found |= self._newest(OffsetRange(where, start, stop), missing, query_id)
             missing -= found.keys()
             stop, window = start, window * 8
         return found
@@ -157,9 +162,9 @@ class MarkerTopic:
                 )
             time.sleep(min(backoff.next_s(), deadline.remaining_s()))
 
-    def _newest(self, offset_range: OffsetRange, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
-        names = {sink_id.encode(): sink_id for sink_id in sink_ids}
-        newest: dict[str, tuple[bytes, int]] = {}
+    def _newest(self, offset_range: OffsetRange, keys: Iterable[str], query_id: str | None) -> dict[str, CommitMarker]:
+        names = {key.encode(): key for key in keys}
+        newest: dict[str, CommitMarker] = {}
         with PartitionFetcher(self._client, offset_range, _FETCH) as fetcher:
             for fetched in fetcher:
                 position = fetched.start_offset
@@ -172,11 +177,12 @@ class MarkerTopic:
                     columns=["key", "value", "offset"],
                 ):
                     for row in decoded.batch.to_pylist():
-                        if row["key"] in names and row["value"] is not None:
-                            newest[names[row["key"]]] = row["value"], row["offset"]
+                        if row["key"] not in names or row["value"] is None:
+                            continue
+                        at = f"{offset_range.topic_partition}@{row['offset']}"
+                        marker = CommitMarker.from_bytes(row["value"], at)
+                        if query_id in (None, marker.query_id):
+                            newest[names[row["key"]]] = marker
                     position = decoded.next_offset
                 fetcher.advance(position)
-        return {
-            sink_id: CommitMarker.from_bytes(value, f"{offset_range.topic_partition}@{offset}")
-            for sink_id, (value, offset) in newest.items()
-        }
+        return newest

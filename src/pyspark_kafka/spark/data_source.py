@@ -17,6 +17,7 @@ from pyspark_kafka.options import (
 )
 from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
+from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite, KafkaExactlyOnceStreamingWrite
 from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import check_asked_columns, source_schema
@@ -86,13 +87,19 @@ class KafkaDataSource(DataSource):
                 condition="SAVE_MODE_NOT_SUPPORTED",
                 hint='use .mode("append").',
             )
-        return BatchWriterAdapter(KafkaBatchWrite(options, _found(schema, options)))
+        columns = _found(schema, options)
+        if options.exactly_once is not None:
+            return BatchWriterAdapter(KafkaExactlyOnceBatchWrite(options, options.exactly_once, columns))
+        return BatchWriterAdapter(KafkaBatchWrite(options, columns))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
         options = parse_write_options(self.options, streaming=True)
         _log_notes(options.notes)
-        return StreamWriterAdapter(KafkaStreamingWrite(options, _found(schema, options)))
+        columns = _found(schema, options)
+        if options.exactly_once is not None:
+            return StreamWriterAdapter(KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns))
+        return StreamWriterAdapter(KafkaStreamingWrite(options, columns))
 
     def _any_read_options(self) -> BatchReadOptions | StreamReadOptions:
         # Spark asks for the schema without saying whether for a batch or a stream, so only what is wrong in both is

@@ -41,7 +41,7 @@ def put(client: KafkaClient, topic: MarkerTopic, *markers: CommitMarker, commit:
     owner.join(transaction, [where])
     with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
         for each in markers:
-            producer.send(where, topic.encode(each), 1)
+            producer.send(where, topic.encode(each.sink_id, each), 1)
         producer.flush()
     owner.end(transaction, commit=commit)
     owner.fence()
@@ -78,6 +78,16 @@ def test_a_marker_far_from_the_end_is_found(
     assert topic.read("nobody") is None
 
 
+def test_of_several_jobs_under_one_key_the_marker_of_the_one_that_is_meant_is_read(
+    client: KafkaClient, make_topic: TopicMaker
+) -> None:
+    topic = MarkerTopic(client, make_topic(), 10_000)
+    put(client, topic, CommitMarker("jobs", "first", 0, "f"), CommitMarker("jobs", "second", 0, "f"))
+    assert topic.read("jobs", "first") == CommitMarker("jobs", "first", 0, "f")
+    assert topic.read("jobs", "second") == CommitMarker("jobs", "second", 0, "f")
+    assert topic.read("jobs", "third") is None
+
+
 def test_a_deleted_marker_is_none(client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str) -> None:
     name = make_topic()
     topic = MarkerTopic(client, name, 10_000)
@@ -102,7 +112,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     where = topic.partition_of("other")
     other.join(transaction, [where])
     with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
-        producer.send(where, topic.encode(marker("other", 1)), 1)
+        producer.send(where, topic.encode("other", marker("other", 1)), 1)
         producer.flush()
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 300 ms"):
         topic.read("one")

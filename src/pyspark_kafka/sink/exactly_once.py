@@ -1,0 +1,200 @@
+"""The exactly-once write jobs: who the sink is, what a batch is known by, and the driver's commit. Layer: sink."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.outbox import KafkaOutboxWriter, PreparedMessage
+from pyspark_kafka.sink.publisher import Publisher, remove_spool
+from pyspark_kafka.streaming import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+from pyspark_kafka.streaming.offset_log import OffsetSeqLog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+
+logger = logging.getLogger(__name__)
+
+_ID_PREFIX = "pyspark-kafka-"
+# Sinks that this process has found fit to write; a stream writer is built for every micro-batch.
+_CHECKED: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
+    """Makes the writers of an exactly-once write. Plain data, pickled to executors."""
+
+    options: WriteOptions
+    settings: ExactlyOnceOptions
+    columns: SinkColumns
+    job_id: str = ""
+
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:
+        """Build the writer of one task attempt."""
+        prefix = f"{self.job_id or epoch_id}-{partition_id}-{task_id}"
+        return KafkaOutboxWriter(self.options, self.settings, self.columns, prefix)
+
+
+class KafkaExactlyOnceStreamingWrite(StreamingWrite):
+    """Exactly once, a micro-batch at a time: visible to read_committed readers once and whole, or not at all.
+
+    Tasks encode, the driver publishes everything in one transaction that also holds a marker. A batch is known by the
+    query's id and its number, and by a fingerprint of the source offsets that it ends at, all from the checkpoint. It
+    survives attempts that are retried, killed, or run twice, a driver that dies at any moment, other drivers on the
+    same checkpoint, and a batch that is run again with other partitions or other rows.
+
+    Runs on: driver; `commit` blocks. A new one is built for every micro-batch, and one more to commit.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read; or the markers of the sink do not fit it.
+        OptionError: the transaction timeout is above what the brokers allow.
+        AccessError: rights are missing: WRITE on the transactional id, on the topics, on the commit topic.
+    """
+
+    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns) -> None:
+        if settings.checkpoint_location is None:
+            raise ValueError("an exactly-once stream needs its checkpoint")
+        self._options = options
+        self._settings = settings
+        self._columns = columns
+        self._checkpoint = CheckpointFiles(settings.checkpoint_location)
+        self._spool = None if settings.spool_location is None else CheckpointFiles(settings.spool_location)
+
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+        """Give the factory that executors write with, after a look whether this sink may write at all."""
+        marker = self._marker(-1, "")
+        key = (marker.sink_id, marker.query_id)
+        if key not in _CHECKED:
+            with borrow_client(self._options.connection) as client:
+                Publisher(client, self._options, self._settings, marker.sink_id, self._spool).check(marker)
+            _CHECKED.add(key)
+        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns)
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Publish one micro-batch; does nothing where it is published already."""
+        prepared = _prepared(messages)
+        marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
+        with borrow_client(self._options.connection) as client:
+            publisher = Publisher(client, self._options, self._settings, marker.sink_id, self._spool)
+            found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
+        logger.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
+        files = [name for message in prepared for name in message.spool_files()]
+        remove_spool(self._spool, files, before_batch=epoch_id)
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
+        """Remove what tasks have prepared; none of it was sent."""
+        files = [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
+        remove_spool(self._spool, files, before_batch=0)
+
+    def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
+        query_id = self._query_id()
+        return CommitMarker(
+            sink_id=self._settings.transactional_id or f"{_ID_PREFIX}{query_id}",
+            query_id=query_id,
+            batch_id=batch_id,
+            fingerprint=fingerprint,
+            records=sum(message.records for message in prepared),
+            encoded_bytes=sum(message.encoded_bytes for message in prepared),
+        )
+
+    def _query_id(self) -> str:
+        data = self._checkpoint.read("metadata")
+        try:
+            return str(json.loads(data or b"")["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self._checkpoint.shown} has no query id: its file 'metadata' "
+                f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
+                condition="CHECKPOINT_METADATA_MISSING",
+                hint="an exactly-once write needs the checkpointLocation that the query itself has, in a place that "
+                "the driver's Python can read.",
+                facts={"location": self._checkpoint.shown},
+            ) from error
+
+    def _fingerprint(self, batch_id: int) -> str:
+        entry = OffsetSeqLog(self._checkpoint).get(batch_id)
+        if entry is None:
+            raise CheckpointError(
+                f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
+                condition="CHECKPOINT_OFFSETS_MISSING",
+                hint="give the writer the checkpointLocation that the query itself has; offsets that are written late "
+                "(asynchronous progress tracking) do not go with exactly-once writes.",
+                facts={"location": self._checkpoint.shown, "batch_id": batch_id},
+            )
+        text = json.dumps([entry.sources, entry.offsets])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class KafkaExactlyOnceBatchWrite(BatchWrite):
+    """All or nothing: the rows of one batch write become visible to read_committed readers together, or never.
+
+    A write that is run again by the user is another write, and writes again.
+
+    Runs on: driver; `commit` blocks. Pickled to the process that commits.
+    """
+
+    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._settings = settings
+        self._columns = columns
+        self._job_id = f"batch{uuid.uuid4().hex}"
+
+    def createBatchWriterFactory(self) -> DataWriterFactory:
+        """Give the factory that executors write with."""
+        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, self._job_id)
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Publish everything."""
+        prepared = _prepared(messages)
+        sink_id = self._settings.transactional_id or f"{_ID_PREFIX}{self._job_id}"
+        marker = CommitMarker(
+            sink_id=sink_id,
+            query_id=self._job_id,
+            batch_id=0,
+            fingerprint=self._job_id,
+            records=sum(message.records for message in prepared),
+            encoded_bytes=sum(message.encoded_bytes for message in prepared),
+        )
+        with borrow_client(self._options.connection) as client:
+            publisher = Publisher(client, self._options, self._settings, sink_id, self._spool())
+            publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
+        self._clean(prepared)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what tasks have prepared; none of it was sent."""
+        self._clean([message for message in messages if isinstance(message, PreparedMessage)])
+
+    def _spool(self) -> CheckpointFiles | None:
+        location = self._settings.spool_location
+        return None if location is None else CheckpointFiles(location)
+
+    def _clean(self, prepared: Sequence[PreparedMessage]) -> None:
+        files = [name for message in prepared for name in message.spool_files()]
+        remove_spool(self._spool(), files, before_batch=0)
+
+
+def _prepared(messages: Sequence[WriterCommitMessage]) -> list[PreparedMessage]:
+    prepared = []
+    for message in messages:
+        if not isinstance(message, PreparedMessage):
+            raise TypeError(f"a task of an exactly-once write gave {type(message).__name__}")
+        prepared.append(message)
+    return prepared

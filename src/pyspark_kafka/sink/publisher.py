@@ -1,0 +1,229 @@
+"""Makes prepared record batches visible, all at once and once only: fence, read the marker, write, commit.
+
+Layer: sink.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.errors import ConnectorError, DeliveryError
+from pyspark_kafka.sink.commit_marker import Finding, judge
+from pyspark_kafka.sink.marker_topic import MarkerTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.transactions import OpenTransaction
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.commit_marker import CommitMarker
+    from pyspark_kafka.sink.outbox import Chunk
+    from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+
+logger = logging.getLogger(__name__)
+
+# Each attempt begins with a fence, and ends in a decision or in doubt. What is still in doubt after so many is not a
+# passing fault.
+_ATTEMPTS = 5
+# Under which all batch writes leave their markers: they have no successor that would take the place of one.
+_JOBS_KEY = "batch-writes"
+# What brokers answer to writes of a transaction that they, or another driver, have ended.
+_ENDED = frozenset(
+    {
+        "INVALID_PRODUCER_EPOCH",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "INVALID_TXN_STATE",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "PRODUCER_FENCED",
+        "TRANSACTION_ABORTABLE",
+        "UNKNOWN_PRODUCER_ID",
+    }
+)
+
+
+class Publisher:
+    """Publishes batches of one exactly-once sink.
+
+    Runs on: driver; one thread; blocks. Does not pickle.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        options: producer settings.
+        settings: timeouts and names of the exactly-once write.
+        transactional_id: the sink's name.
+        spool: where tasks have put what did not travel with their messages.
+        clock: milliseconds since 1970-01-01 UTC, for markers.
+
+    Source: section 4 of the design of the exactly-once sink; Java `KafkaProducer`.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        transactional_id: str,
+        spool: CheckpointFiles | None,
+        *,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._timeout_ms = settings.transaction_timeout_ms
+        self._id = TransactionalId(client, transactional_id, settings.transaction_timeout_ms)
+        self._markers = MarkerTopic(client, settings.commit_topic, settings.transaction_timeout_ms)
+        self._spool = spool
+        self._clock = clock
+
+    def check(self, ours: CommitMarker) -> None:
+        """Find out before any work whether this sink may write: rights, timeouts, whose the sink is.
+
+        Raises:
+            OptionError: the transaction timeout is above what the brokers allow.
+            AccessError: rights are missing: the transactional id, the commit topic.
+            CheckpointError: the sink is another query's.
+        """
+        self._markers.ensure()
+        self._id.fence()
+        found = self._markers.read(ours.sink_id)
+        if found is not None and found.query_id != ours.query_id:
+            judge(found, ours)
+
+    def publish(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+        """Make a micro-batch visible, unless it is already.
+
+        Returns:
+            What was found at first: COMMITTED where there was nothing left to do.
+
+        Raises:
+            CheckpointError: markers say that neither writing nor skipping is right; or a spool file is missing.
+            DeliveryError: the brokers refused records, or did not take them in time. Nothing is visible.
+            TransactionInDoubtError: after several attempts it is not known whether it is committed.
+            AccessError: rights are missing.
+        """
+
+        def look() -> Finding:
+            return judge(self._markers.read(ours.sink_id), ours)
+
+        self._markers.ensure()
+        # After the fence only: before it a commit could still be under way.
+        transaction = self._id.fence()
+        if look() is Finding.COMMITTED:
+            return Finding.COMMITTED
+        self._publish(transaction, ours.sink_id, ours, chunks, look)
+        return Finding.NOT_COMMITTED
+
+    def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
+        """Make a batch write visible; its id is new, so there is nothing to find at first. See `publish`."""
+
+        def look() -> Finding:
+            found = self._markers.read(_JOBS_KEY, ours.query_id)
+            return Finding.NOT_COMMITTED if found is None else Finding.COMMITTED
+
+        self._markers.ensure()
+        self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
+
+    def _publish(
+        self,
+        transaction: OpenTransaction,
+        key: str,
+        ours: CommitMarker,
+        chunks: Sequence[Chunk],
+        look: Callable[[], Finding],
+    ) -> None:
+        """Write and commit until it is known to be done; `look` tells after a fence whether it is."""
+        backoff = self._client.backoff()
+        for attempt in range(1, _ATTEMPTS + 1):
+            began = time.monotonic()
+            try:
+                self._write(transaction, key, ours, chunks)
+                self._id.end(transaction, commit=True)
+            except (TransactionInDoubtError, DeliveryError) as error:
+                if isinstance(error, DeliveryError) and error.condition not in _ENDED:
+                    self._give_up()
+                    raise
+                logger.warning(
+                    "Batch %d of sink '%s' has to be looked at again, attempt %d of %d: %s",
+                    ours.batch_id, ours.sink_id, attempt, _ATTEMPTS, error,
+                )  # fmt: skip
+                time.sleep(backoff.next_s())
+                transaction = self._id.fence()
+                if look() is Finding.COMMITTED:
+                    return
+                self._check_time(began, error)
+                if attempt == _ATTEMPTS:
+                    raise
+            except BaseException:
+                self._give_up()
+                raise
+            else:
+                return
+
+    def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
+        marker_at = self._markers.partition_of(key)
+        partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
+        self._id.join(transaction, [*partitions, marker_at])
+        with IdempotentProducer(
+            self._client,
+            self._options.producer,
+            transaction=transaction,
+            buffer_bytes=self._options.buffer_bytes,
+            topic_timeout_ms=self._options.max_block_ms,
+        ) as producer:
+            for chunk in chunks:
+                data = memoryview(chunk.load(self._spool))
+                position = 0
+                for batch in chunk.batches:
+                    producer.send(batch.topic_partition, data[position : position + batch.size], batch.records)
+                    position += batch.size
+            # Last: a marker without its records would be worse than records without their marker; the transaction
+            # takes care of both.
+            producer.send(marker_at, self._markers.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
+            producer.flush()
+
+    def _check_time(self, began: float, cause: ConnectorError) -> None:
+        elapsed_ms = (time.monotonic() - began) * 1000
+        if elapsed_ms < self._timeout_ms:
+            return
+        raise DeliveryError(
+            f"Handing the batch to the brokers took {elapsed_ms:.0f} ms; they end a transaction after "
+            f"{self._timeout_ms} ms (option 'kafka.transaction.timeout.ms'). Nothing of it is visible.",
+            condition="TRANSACTION_TIMED_OUT",
+            hint="raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
+            "(maxOffsetsPerTrigger of the source).",
+            facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
+        ) from cause
+
+    def _give_up(self) -> None:
+        """Abort what is open, so that it does not hold readers back until its timeout."""
+        try:
+            self._id.fence()
+        except ConnectorError as error:
+            logger.warning(
+                "The transaction of '%s' could not be aborted; the brokers do it after %d ms: %s",
+                self._id.name, self._timeout_ms, error,
+            )  # fmt: skip
+
+
+def remove_spool(spool: CheckpointFiles | None, files: Iterable[str], *, before_batch: int) -> None:
+    """Remove the spool files of a published batch, and what attempts of earlier ones have left.
+
+    A file that cannot be removed is logged: the batch is published.
+    """
+    if spool is None:
+        return
+    try:
+        for name in files:
+            spool.delete(name)
+        for name in spool.list():
+            batch, _, rest = name.partition("-")
+            if rest and batch.isdecimal() and int(batch) < before_batch:
+                spool.delete(name)
+    except ConnectorError as error:
+        logger.warning("Spool files were left in %s: %s", spool.shown, error)
