@@ -38,6 +38,12 @@ _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_BYTES = 1 << 17
 _SKIPPABLE_MAGIC = 0x184D2A50
 _GZIP_FIRST_GUESS = 64 * 1024
+# What we write without a search for better matches: blocks of 256 KiB, each alone. lz4 takes a third longer for blocks
+# of 64 KiB, for which it has another table of matches. Magic, version and independence of blocks, size of blocks, and
+# the second byte of the xxHash-32 of these two.
+_LZ4_START = b"\x04\x22\x4d\x18\x60\x50\xfb"
+_LZ4_WRITTEN_BLOCK_BYTES = 1 << 18
+_LZ4_STORED = 0x8000_0000
 _DEFAULT_LEVELS = {"gzip": 6, "lz4": 1, "zstd": 3}
 
 
@@ -260,12 +266,28 @@ def compress(codec: str, data: memoryview, level: int | None = None) -> Any:
         return cramjam.gzip.compress(data, level)
     if codec == "snappy":
         return _compress_xerial(data)
+    if codec == "lz4" and level == _DEFAULT_LEVELS["lz4"]:
+        return _compress_lz4(data)
     if codec == "lz4":
         # Java's reader decompresses each block alone: linked blocks, cramjam's default, would fail there.
         stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         stream.compress(bytes(data))  # takes bytes alone
         return stream.finish()
     return cramjam.zstd.compress(data, level)
+
+
+def _compress_lz4(data: memoryview) -> bytes:
+    parts: list[Any] = [_LZ4_START]
+    for at in range(0, len(data), _LZ4_WRITTEN_BLOCK_BYTES):
+        block = data[at : at + _LZ4_WRITTEN_BLOCK_BYTES]
+        smaller = memoryview(cramjam.lz4.compress_block(block, store_size=False))
+        if len(smaller) < len(block):
+            parts += (len(smaller).to_bytes(4, "little"), smaller)
+        else:
+            # A block that does not shrink would be more than its size allows.
+            parts += ((len(block) | _LZ4_STORED).to_bytes(4, "little"), block)
+    parts.append(bytes(4))
+    return b"".join(parts)
 
 
 def _compress_xerial(data: memoryview) -> bytes:

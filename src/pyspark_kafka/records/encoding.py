@@ -85,6 +85,7 @@ class RecordColumns:
             times = _milliseconds(timestamps, constant)
             self._encoder.set_times(memoryview(times.buffers()[1] or bytes(8)).cast("B").cast("q"), times.offset)
         self._scratch = memoryview(bytearray())
+        self._checked: memoryview | None = None
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, *, timestamp_ms: int | None = None) -> RecordColumns:
@@ -101,6 +102,21 @@ class RecordColumns:
             timestamp_ms=timestamp_ms,
             num_rows=batch.num_rows,
         )
+
+    def check(self, indices: memoryview) -> None:
+        """Refuse row numbers outside the columns: the kernel trusts them. Looks at the same ones once.
+
+        Raises:
+            ValueError: there is one.
+        """
+        if indices is self._checked:
+            return
+        if len(indices):
+            numbers = pa.Array.from_buffers(pa.int32(), len(indices), [None, pa.py_buffer(indices)], 0)
+            found = pc.min_max(numbers)
+            if found["min"].as_py() < 0 or found["max"].as_py() >= self.num_rows:
+                raise ValueError(f"indices lie outside the {self.num_rows} rows")
+        self._checked = indices
 
     def write(self, indices: memoryview | None, start: int, stop: int, capacity: int) -> tuple[memoryview, Any]:
         """Write rows into the working space while they fit in `capacity` bytes; give the bytes and the counts."""
@@ -175,7 +191,7 @@ def encode_rows(
 
     Args:
         columns: the rows.
-        indices: int32 row numbers, a buffer.
+        indices: int32 row numbers, a buffer; an int32 view that is given again is taken to be unchanged.
         start: the first position.
         stop: the position behind the last.
         max_batch_bytes: the most bytes of the batch before compression, header included.
@@ -195,7 +211,7 @@ def encode_rows(
     if not 0 <= start <= stop <= (columns.num_rows if view is None else len(view)):
         raise ValueError(f"positions [{start}, {stop}) lie outside the rows")
     if view is not None:
-        _check_indices(view, start, stop, columns.num_rows)
+        columns.check(view)
     capacity = min(max_batch_bytes, _MAX_BATCH_BYTES) - HEADER_BYTES
     section, (rows, _, base_time, max_time, needed) = columns.write(view, start, stop, capacity)
     if rows == 0 and start < stop:
@@ -345,15 +361,6 @@ def group_by_partition(partitions: pa.Array[Any], partition_count: int) -> tuple
 def _int32_view(indices: Buffer) -> memoryview:
     view = memoryview(indices)
     return view if view.format == "i" else view.cast("B").cast("i")
-
-
-def _check_indices(view: memoryview, start: int, stop: int, num_rows: int) -> None:
-    """Refuse row numbers outside the columns: the kernel trusts them."""
-    if start < stop:
-        chosen = pa.Array.from_buffers(pa.int32(), stop - start, [None, pa.py_buffer(view[start:stop])], 0)
-        found = pc.min_max(chosen)
-        if found["min"].as_py() < 0 or found["max"].as_py() >= num_rows:
-            raise ValueError(f"indices lie outside the {num_rows} rows")
 
 
 def _frame(section: memoryview, rows: int, times: tuple[int, int], *, compression: str, level: int | None) -> bytearray:

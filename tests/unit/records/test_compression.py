@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
 import tracemalloc
 import zlib
@@ -14,7 +15,7 @@ import pytest
 
 from pyspark_kafka.errors import CorruptRecordsError
 from pyspark_kafka.records import decode, encode
-from pyspark_kafka.records.compression import CodecError, Decompressor, lz4_bound, zstd_bound
+from pyspark_kafka.records.compression import CodecError, Decompressor, compress, lz4_bound, zstd_bound
 from record_batches import GZIP, LZ4, SNAPPY, ZSTD, batch, codec_variant, record, rows, whole
 
 __all__ = ["codec_variant"]
@@ -194,6 +195,23 @@ def test_lz4_blocks_that_we_write_are_independent() -> None:
     # Java's KafkaLZ4BlockInputStream decompresses each block alone.
     body = encode(rows([None] * len(VALUES), [*VALUES]), compression="lz4")[61:]
     assert body[4] & 0x20
+
+
+def test_lz4_blocks_that_do_not_shrink_are_stored_and_fit_their_size() -> None:
+    draw = random.Random(5)
+    section = bytes(700_000) + draw.randbytes(900_000) + bytes(300_001)
+    frame = memoryview(compress("lz4", memoryview(section)))
+    assert bytes(Decompressor().decompress(LZ4, frame)) == section
+    assert decompressed_elsewhere("lz4", bytes(frame), len(section)) == section
+    sizes, stored, at = [], 0, 7
+    while size := int.from_bytes(frame[at : at + 4], "little"):
+        stored += size >> 31
+        sizes.append(size & 0x7FFF_FFFF)
+        at += 4 + sizes[-1]
+    assert at + 4 == len(frame)
+    assert len(sizes) == -(-len(section) // (1 << 18))
+    assert stored == 3
+    assert max(sizes) <= 1 << 18
 
 
 @pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("zstd", 1, 19), ("lz4", 1, 9)])
