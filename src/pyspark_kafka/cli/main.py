@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from pyspark_kafka.cli import transactions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
 
@@ -17,6 +18,8 @@ _INTERRUPTED = 130
 app = typer.Typer(
     help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
+
+app.add_typer(transactions.app, name="transactions")
 
 
 @app.callback()

@@ -1,0 +1,249 @@
+"""`pyspark-kafka transactions` against a real broker: what is listed, what an abort ends, what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from pyspark_kafka.cli.main import app
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
+from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
+from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.records import encode
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.marker_topic import MarkerTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from typer.testing import Result
+
+    from conftest import TopicMaker
+
+
+@pytest.fixture
+def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
+    host, _, port = bootstrap_servers.partition(":")
+    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
+        yield client
+
+
+@pytest.fixture
+def name(client: KafkaClient) -> Iterator[str]:
+    """A transactional id; what a test leaves open under it is ended."""
+    name = f"cli-{uuid.uuid4().hex}"
+    yield name
+    if describe_transaction(client, name) is not None:
+        TransactionalId(client, name, 60_000).fence()
+
+
+def run(bootstrap_servers: str, *args: str, answer: str = "") -> Result:
+    command, *rest = args
+    runner = CliRunner()
+    return runner.invoke(app, ["transactions", command, "--bootstrap-servers", bootstrap_servers, *rest], input=answer)
+
+
+def write(client: KafkaClient, transaction: OpenTransaction, *partitions: TopicPartition) -> None:
+    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        for where in partitions:
+            producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
+        producer.flush()
+
+
+def leave_open(
+    client: KafkaClient, name: str, *partitions: TopicPartition, timeout_ms: int = 123_000
+) -> tuple[TransactionalId, OpenTransaction]:
+    owner = TransactionalId(client, name, timeout_ms)
+    transaction = owner.fence()
+    owner.join(transaction, partitions)
+    write(client, transaction, *partitions)
+    return owner, transaction
+
+
+def eventually(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    """Wait for what a broker does by itself, which gives no event to wait for."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "the broker did not do it in time"
+        time.sleep(0.05)
+
+
+def stable_end(client: KafkaClient, where: TopicPartition) -> int:
+    return client.list_offsets({where: Latest()}, IsolationLevel.READ_COMMITTED)[where]
+
+
+def test_an_open_transaction_is_listed_with_its_partitions(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str
+) -> None:
+    one, two = sorted([make_topic(4), make_topic()])
+    held = [TopicPartition(topic, 0) for topic in (one, two)]
+    began_ms = time.time_ns() // 1_000_000
+    _, transaction = leave_open(client, name, *held)
+    done = run(bootstrap_servers, "list", "--prefix", name)
+    assert done.exit_code == 0, done.output
+    (row,) = [line for line in done.stdout.splitlines() if name in line]
+    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    identity = transaction.identity
+    assert cells[:4] == [
+        name,
+        "Ongoing",
+        f"{identity.producer_id}, epoch {identity.producer_epoch}",
+        f"1 ({bootstrap_servers})",
+    ]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \([\d.]+ s\)", cells[4])
+    assert cells[5:] == ["2 m 3 s", f"{one} 0"]
+    assert f"{two} 0" in done.stdout
+
+    (told,) = json.loads(run(bootstrap_servers, "list", "--prefix", name, "--json").stdout)
+    # The broker's clock is this machine's.
+    assert began_ms <= told.pop("began_at_ms") <= time.time_ns() // 1_000_000
+    assert 0 <= told.pop("open_for_ms") < 600_000
+    assert told == {
+        "transactional_id": name,
+        "state": "Ongoing",
+        "open": True,
+        "producer_id": identity.producer_id,
+        "producer_epoch": identity.producer_epoch,
+        "coordinator_id": 1,
+        "coordinator": bootstrap_servers,
+        "timeout_ms": 123_000,
+        "topic_partitions": [{"topic": where.topic, "partition": 0} for where in held],
+    }
+
+
+def test_only_what_is_asked_for_is_listed(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str
+) -> None:
+    owner, transaction = leave_open(client, name, TopicPartition(make_topic(), 0))
+
+    def listed(*options: str) -> list[str]:
+        found = json.loads(run(bootstrap_servers, "list", "--json", *options).stdout)
+        return [each["state"] for each in found if each["transactional_id"] == name]
+
+    assert listed() == listed("--older-than", "0ms") == listed("--all") == ["Ongoing"]
+    assert listed("--prefix", f"{name}-") == listed("--older-than", "1h") == []
+    owner.end(transaction, commit=True)
+    eventually(lambda: listed() == [])
+    assert listed("--all") == ["CompleteCommit"]
+    done = run(bootstrap_servers, "list", "--prefix", name)
+    assert done.exit_code == 0
+    assert done.stdout == (
+        f"No open transaction of an id that begins with '{name}', among the transactional ids that this user may "
+        "describe.\n"
+    )
+    done = run(bootstrap_servers, "list", "--prefix", name, "--older-than", "5m")
+    assert "No open transaction of an id" in done.stdout
+    assert "for longer than 5 m," in done.stdout
+
+
+def test_abort_ends_it_after_yes_and_readers_go_on_and_the_owner_is_shut_out(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str
+) -> None:
+    where = TopicPartition(make_topic(), 0)
+    _, transaction = leave_open(client, name, where)
+
+    done = run(bootstrap_servers, "abort", name, answer="n\n")
+    assert done.exit_code == 1
+    assert f"Transaction of '{name}': state Ongoing, producer {transaction.identity.producer_id}, epoch" in done.stdout
+    assert f"timeout 2 m 3 s, coordinator 1 ({bootstrap_servers}).\nIt holds {where.topic} 0.\n" in done.stdout
+    assert done.stdout.endswith("Nothing was done.\n")
+    # Nobody answers.
+    done = run(bootstrap_servers, "abort", name)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Nothing was done.")
+    assert stable_end(client, where) == 0
+    kept = describe_transaction(client, name)
+    assert kept is not None
+    assert (kept.state, kept.producer_epoch) == (TransactionState.ONGOING, transaction.identity.producer_epoch)
+
+    done = run(bootstrap_servers, "abort", name, answer="y\n")
+    assert done.exit_code == 0, done.output
+    assert f"The transaction of '{name}' is aborted: readers with read_committed go on" in done.stdout
+    found = describe_transaction(client, name)
+    assert found is not None
+    assert (found.state, found.partitions) == (TransactionState.EMPTY, ())
+    end = client.list_offsets({where: Latest()})[where]
+    # The record, and the marker behind it.
+    assert end == 2
+    eventually(lambda: stable_end(client, where) == end)
+    with pytest.raises(DeliveryError, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
+        write(client, transaction, where)
+
+    done = run(bootstrap_servers, "abort", name, "--yes")
+    assert done.exit_code == 1
+    assert done.stdout == f"The transactional id '{name}' has no open transaction (state Empty). Nothing was done.\n"
+
+
+def test_an_id_that_is_not_known_is_not_created(client: KafkaClient, bootstrap_servers: str) -> None:
+    unknown = f"nobody-{uuid.uuid4().hex}"
+    done = run(bootstrap_servers, "abort", unknown, "--yes")
+    assert done.exit_code == 1
+    assert done.stdout == f"The transactional id '{unknown}' is not known to its coordinator. Nothing was done.\n"
+    assert describe_transaction(client, unknown) is None
+
+
+def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str
+) -> None:
+    commits = MarkerTopic(client, make_topic(3), 20_000)
+    where = commits.partition_of(name)
+    owner = TransactionalId(client, name, 60_000)
+    for batch_id, commit in ((4, True), (5, False)):
+        transaction = owner.fence()
+        owner.join(transaction, [where])
+        marker = CommitMarker(name, "8c0e", batch_id, "f", committed_at_ms=1_767_225_600_007)
+        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+            producer.send(where, bytearray(commits.encode(name, marker)), 1)
+            producer.flush()
+        # The second one stays open, and its marker is in it.
+        if commit:
+            owner.end(transaction, commit=True)
+    owner_text = "query 8c0e, last committed batch 4 at 2026-01-01T00:00:00.007Z"
+    options = ["--prefix", name, "--commit-topic", commits.topic]
+    assert owner_text in run(bootstrap_servers, "list", *options).stdout
+    (told,) = json.loads(run(bootstrap_servers, "list", "--json", *options).stdout)
+    assert told["last_committed"] == {"query_id": "8c0e", "batch_id": 4, "committed_at_ms": 1_767_225_600_007}
+    done = run(bootstrap_servers, "abort", name, "--commit-topic", commits.topic, answer="n\n")
+    assert f"Its owner: {owner_text}.\n" in done.stdout
+
+    missing = run(bootstrap_servers, "list", "--commit-topic", f"no-{uuid.uuid4().hex}", "--prefix", name)
+    assert missing.exit_code == 2
+    assert missing.stderr.startswith("[UNKNOWN_TOPIC]")
+
+
+def test_the_program_takes_its_options_from_file_and_environment(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str, tmp_path: Path
+) -> None:
+    where = TopicPartition(make_topic(), 0)
+    leave_open(client, name, where)
+    file = tmp_path / "client.properties"
+    file.write_text(f"# ours\nbootstrap.servers={bootstrap_servers}\ngroup.id=reports\nacks=all\n")
+    program = [sys.executable, "-m", "pyspark_kafka.cli", "transactions"]
+    listed = subprocess.run(
+        [*program, "list", "--config", str(file), "--json", "--prefix", name],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert [each["transactional_id"] for each in json.loads(listed.stdout)] == [name]
+    assert listed.stderr == ""
+    aborted = subprocess.run(
+        [*program, "abort", "--yes", name],
+        env=os.environ | {"PYSPARK_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "is aborted" in aborted.stdout
+    eventually(lambda: stable_end(client, where) == 2)
