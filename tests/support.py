@@ -50,3 +50,26 @@ def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
     if len(found) != count:
         raise AssertionError(f"topic {topic} holds {len(found)} records, expected {count}")
     return found
+
+
+def consume_committed(bootstrap_servers: str, topic: str) -> list[Record]:
+    """Read what readers of committed records see of a topic now, from its beginning to its end."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+    )
+    try:
+        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(partitions)
+        # The last stable offsets.
+        ends = consumer.end_offsets(partitions)
+        consumer.seek_to_beginning(*partitions)
+        found: list[Record] = []
+        while any(consumer.position(p) < ends[p] for p in partitions):
+            for batch in consumer.poll(timeout_ms=1000).values():
+                found += [Record(r.key, r.value, r.partition, r.timestamp, list(r.headers), r.offset) for r in batch]
+        return found
+    finally:
+        consumer.close()

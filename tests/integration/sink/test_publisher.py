@@ -1,0 +1,243 @@
+"""Publishing prepared batches against a real broker, with faults at each step: once and whole, or not at all."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.records import encode
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher, remove_spool
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+from support import consume_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from conftest import TopicMaker
+
+COMMITS = "commits-of-publisher-tests"
+
+
+@pytest.fixture
+def connection(bootstrap_servers: str) -> ConnectionOptions:
+    host, _, port = bootstrap_servers.partition(":")
+    return ConnectionOptions(((host, int(port)),), api_timeout_ms=10_000)
+
+
+@pytest.fixture
+def client(connection: ConnectionOptions) -> Iterator[KafkaClient]:
+    with KafkaClient(connection) as client:
+        yield client
+
+
+@pytest.fixture
+def marker() -> CommitMarker:
+    return CommitMarker(f"sink-{uuid.uuid4().hex}", "query", 4, "print")
+
+
+def publisher_of(
+    client: KafkaClient, marker: CommitMarker, spool: CheckpointFiles | None = None, **settings: Any
+) -> Publisher:
+    exactly_once = ExactlyOnceOptions(commit_topic=COMMITS, **settings)
+    return Publisher(client, WriteOptions(client.options), exactly_once, marker.sink_id, spool)
+
+
+def chunk(topic: str, *values: bytes, partition: int = 0) -> Chunk:
+    data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
+    return Chunk((PreparedBatch(TopicPartition(topic, partition), len(data), len(values)),), data)
+
+
+def committed(client: KafkaClient, bootstrap_servers: str, marker: CommitMarker, topic: str) -> list[bytes]:
+    """Give what readers of committed records see, once nothing of the sink is on its way."""
+    TransactionalId(client, marker.sink_id, 60_000).fence()
+    return [record.value or b"" for record in consume_committed(bootstrap_servers, topic)]
+
+
+def fail(publisher: Publisher, monkeypatch: pytest.MonkeyPatch, *, after: bool, times: int) -> list[str]:
+    """Let the first ends of transactions be in doubt, after or instead of the real call."""
+    end, ends = publisher._id.end, list[str]()
+
+    def in_doubt(*arguments: Any, **named: Any) -> None:
+        ends.append("end")
+        if len(ends) > times:
+            return end(*arguments, **named)
+        if after:
+            end(*arguments, **named)
+        raise TransactionInDoubtError("planted", condition="TRANSACTION_IN_DOUBT")
+
+    monkeypatch.setattr(publisher._id, "end", in_doubt)
+    return ends
+
+
+def test_a_batch_is_published_once_however_often_it_is_run(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker
+) -> None:
+    topic = make_topic(partitions=2)
+    chunks = [chunk(topic, b"a", b"b"), chunk(topic, b"c", partition=1), chunk(topic, b"d")]
+    assert publisher_of(client, marker).publish(marker, chunks) is Finding.NOT_COMMITTED
+    # Run again with other rows, as by a function that is not deterministic.
+    assert publisher_of(client, marker).publish(marker, [chunk(topic, b"x")]) is Finding.COMMITTED
+    following = replace(marker, batch_id=marker.batch_id + 1)
+    assert publisher_of(client, marker).publish(following, [chunk(topic, b"e")]) is Finding.NOT_COMMITTED
+    assert sorted(committed(client, bootstrap_servers, marker, topic)) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_a_batch_without_records_is_noted_as_well(client: KafkaClient, marker: CommitMarker) -> None:
+    assert publisher_of(client, marker).publish(marker, []) is Finding.NOT_COMMITTED
+    assert publisher_of(client, marker).publish(marker, []) is Finding.COMMITTED
+
+
+@pytest.mark.parametrize(("after", "ends"), [(True, 1), (False, 2)], ids=["was committed", "was not committed"])
+def test_a_commit_in_doubt_is_looked_up(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
+    monkeypatch: pytest.MonkeyPatch, after: bool, ends: int,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher = publisher_of(client, marker)
+    called = fail(publisher, monkeypatch, after=after, times=1)
+    publisher.publish(marker, [chunk(topic, b"a", b"b")])
+    assert len(called) == ends
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a", b"b"]
+
+
+def test_a_job_in_doubt_is_looked_up_by_its_own_id(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher = publisher_of(client, marker)
+    called = fail(publisher, monkeypatch, after=True, times=1)
+    job = replace(marker, query_id=f"job-{uuid.uuid4().hex}")
+    publisher.publish_job(job, [chunk(topic, b"a")])
+    assert len(called) == 1
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
+
+
+def test_what_stays_in_doubt_is_an_error_and_nothing_is_visible(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher = publisher_of(client, marker)
+    called = fail(publisher, monkeypatch, after=False, times=100)
+    with pytest.raises(TransactionInDoubtError, match="planted"):
+        publisher.publish(marker, [chunk(topic, b"a")])
+    assert len(called) == 5
+    assert committed(client, bootstrap_servers, marker, topic) == []
+
+
+def test_of_two_drivers_at_once_one_writes(
+    client: KafkaClient, connection: ConnectionOptions, make_topic: TopicMaker, bootstrap_servers: str,
+    marker: CommitMarker, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher = publisher_of(client, marker)
+    end = publisher._id.end
+
+    def overtaken(*arguments: Any, **named: Any) -> None:
+        with KafkaClient(connection) as other:
+            publisher_of(other, marker).publish(marker, [chunk(topic, b"other")])
+        end(*arguments, **named)
+
+    monkeypatch.setattr(publisher._id, "end", overtaken)
+    publisher.publish(marker, [chunk(topic, b"a")])
+    assert committed(client, bootstrap_servers, marker, topic) == [b"other"]
+
+
+@pytest.mark.parametrize(
+    ("change", "condition"),
+    [
+        ({"batch_id": 3}, "COMMIT_MARKER_OF_A_LATER_BATCH"),
+        ({"fingerprint": "other"}, "COMMIT_MARKER_OF_OTHER_OFFSETS"),
+        ({"query_id": "other", "batch_id": 9}, "COMMIT_MARKER_OF_ANOTHER_QUERY"),
+    ],
+)
+def test_where_neither_writing_nor_skipping_is_right_nothing_is_written(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, change: Any,
+    condition: str,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher_of(client, marker).publish(marker, [chunk(topic, b"a")])
+    with pytest.raises(CheckpointError, match=rf"\[{condition}\]"):
+        publisher_of(client, marker).publish(replace(marker, **change), [chunk(topic, b"x")])
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
+
+
+def refuse_size(topic: str) -> tuple[list[Chunk], str]:
+    return [chunk(topic, b"fine"), chunk(topic, b"." * 5_000)], "MESSAGE_TOO_LARGE"
+
+
+def refuse_partition(topic: str) -> tuple[list[Chunk], str]:
+    return [chunk(topic, b"fine"), chunk(topic, b"x", partition=7)], "UNKNOWN_PARTITION"
+
+
+def miss_file(topic: str) -> tuple[list[Chunk], str]:
+    gone = replace(chunk(topic, b"x"), data=b"", file="4-gone")
+    return [chunk(topic, b"fine"), gone], "SPOOL_FILE_MISSING"
+
+
+@pytest.mark.parametrize("case", [refuse_size, refuse_partition, miss_file])
+def test_what_cannot_be_written_whole_is_not_visible_and_holds_nobody_back(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, tmp_path: Path,
+    case: Callable[[str], tuple[list[Chunk], str]],
+) -> None:  # fmt: skip
+    topic = make_topic(config={"max.message.bytes": "2000"})
+    chunks, condition = case(topic)
+    publisher = publisher_of(client, marker, CheckpointFiles(str(tmp_path)))
+    publisher._options = replace(publisher._options, max_block_ms=500)
+    with pytest.raises(ConnectorError) as caught:
+        publisher.publish(marker, chunks)
+    assert caught.value.condition == condition
+    partition = TopicPartition(topic, 0)
+    end = client.list_offsets({partition: Latest()})
+    # Aborted at once, not after the transaction's timeout. The publisher has waited for the end of it.
+    assert client.list_offsets({partition: Latest()}, IsolationLevel.READ_COMMITTED) == end
+    assert [record.value for record in consume_committed(bootstrap_servers, topic)] == []
+    # Mended, it goes through.
+    publisher_of(client, marker).publish(marker, [chunk(topic, b"fine")])
+    assert committed(client, bootstrap_servers, marker, topic) == [b"fine"]
+
+
+def test_a_batch_that_takes_longer_than_its_transaction_may_is_told_so(
+    client: KafkaClient, make_topic: TopicMaker, marker: CommitMarker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = publisher_of(client, marker, transaction_timeout_ms=60_000)
+    fail(publisher, monkeypatch, after=False, times=100)
+    monkeypatch.setattr(publisher, "_timeout_ms", 0)
+    with pytest.raises(
+        DeliveryError, match=r"TRANSACTION_TIMED_OUT\] Handing the batch .*'kafka.transaction.timeout.ms'"
+    ):
+        publisher.publish(marker, [chunk(make_topic(), b"a")])
+
+
+def test_spooled_chunks_are_read_and_removed_with_leftovers_of_earlier_batches(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, tmp_path: Path
+) -> None:
+    topic, spool = make_topic(), CheckpointFiles(str(tmp_path))
+    whole = chunk(topic, b"a", b"b")
+    for name in ("4-0-1-x", "3-0-1-leftover", "5-0-1-later", "not-a-batch"):
+        spool.create(name, whole.data)
+    publisher_of(client, marker, spool).publish(marker, [replace(whole, data=b"", file="4-0-1-x")])
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a", b"b"]
+    remove_spool(spool, ["4-0-1-x"], before_batch=4)
+    assert spool.list() == ["5-0-1-later", "not-a-batch"]
+
+
+def test_the_start_is_refused_for_another_querys_sink(client: KafkaClient, marker: CommitMarker) -> None:
+    publisher_of(client, marker).publish(marker, [])
+    publisher_of(client, marker).check(replace(marker, batch_id=-1))
+    with pytest.raises(CheckpointError, match="COMMIT_MARKER_OF_ANOTHER_QUERY"):
+        publisher_of(client, marker).check(replace(marker, query_id="other", batch_id=-1))
