@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
@@ -22,7 +23,13 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
@@ -37,6 +44,9 @@ REQUESTS = {
         OffsetForLeaderEpochRequest,
         ApiVersionsRequest,
         MetadataRequest,
+        FindCoordinatorRequest,
+        ListTransactionsRequest,
+        DescribeTransactionsRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
     )
