@@ -1,10 +1,19 @@
-"""A Python data source that hands on one prepared batch again and again: what Spark itself allows, without Kafka."""
+"""Python data sources without Kafka, which show what Spark itself allows.
+
+One hands on a prepared batch again and again, the other throws away what it is given.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME = "prepared"
+SINK_NAME = "thrown_away"
 _ROWS = 10_000
 
 
@@ -60,3 +70,24 @@ def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
             return Reader(schema, int(self.options["records"]))
 
     spark.dataSource.register(Prepared)
+
+
+def register_sink(spark: SparkSession) -> None:
+    """Register a sink that takes its rows and drops them."""
+
+    # Local classes for the same reason.
+    class Writer(DataSourceArrowWriter):
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
+    class ThrownAway(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return SINK_NAME
+
+        def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002 - Spark's contract
+            return Writer()
+
+    spark.dataSource.register(ThrownAway)

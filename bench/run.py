@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 OURS, JVM = "pyspark_kafka", "kafka"
 _PARTITIONS = 4
 _KEY_VALUE = "key binary, value binary"
+_PARTS = "read,write,copy"
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,36 @@ class Bench:
         for name, columns in (("all columns", None), ("key + value", _KEY_VALUE)):
             source = self._spark.read.format(prepared.NAME).option("records", str(records))
             rows = (source.schema(columns) if columns else source).load()
-            calls = {name: rows.write.format("noop").mode("overwrite").save}
-            timing = time_in_turns(calls, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)[name]
-            found[name] = records / timing.median
+            found[f"source with its batches ready, {name}"] = records / self._median(
+                rows.write.format("noop").mode("overwrite").save
+            )
         return found
+
+    def sink_floor(self, rows: DataFrame, records: int) -> dict[str, float]:
+        """Give the rows/s of a Python sink that throws its rows away: what Spark allows, whatever the sink."""
+        prepared.register_sink(self._spark)
+        writer = rows.write.format(prepared.SINK_NAME).mode("append")
+        return {"sink that throws its rows away": records / self._median(writer.save)}
+
+    def _median(self, call: Callable[[], None]) -> float:
+        return time_in_turns({"": call}, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)[""].median
 
     def write(self, side: str, rows: DataFrame, codec: str) -> Callable[[], None]:
         """Give a call that writes all rows to a topic of the side's own."""
-        topic = f"written-by-{side.replace('_', '-')}"
+        return self._writer(side, rows, f"written-by-{side.replace('_', '-')}", codec)
+
+    def _writer(self, side: str, rows: DataFrame, topic: str, codec: str) -> Callable[[], None]:
         self._kafka.create_topic(topic, partitions=_PARTITIONS)
         writer = rows.write.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
         writer = writer.option("topic", topic).option("kafka.compression.type", codec).mode("append")
         return writer.save
+
+    def copy(self, side: str, topic: str) -> Callable[[], None]:
+        """Give a call that reads key and value of a whole topic and writes them to another."""
+        reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+        reader = reader.option("subscribe", topic)
+        rows = (reader.schema(_KEY_VALUE) if side == OURS else reader).load().select("key", "value")
+        return self._writer(side, rows, f"copied-by-{side.replace('_', '-')}", "lz4")
 
     def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
         """Measure one case on every side, in turns."""
@@ -175,9 +194,7 @@ def report(console: Console, cases: list[Case], floor: dict[str, float], memory:
         table.add_row(case.name, *figures)
     console.print(table)
     for name, rows in floor.items():
-        console.print(
-            f"a Python source with its batches ready, without Kafka, {name}: {rows:,.0f} rows/s", highlight=False
-        )
+        console.print(f"without Kafka, a Python {name}: {rows:,.0f} rows/s", highlight=False)
     for name, peak in memory.items():
         console.print(f"peak memory of a Python worker, {name}: {peak:.0f} MiB (goal: <= 300)", highlight=False)
 
@@ -185,7 +202,8 @@ def report(console: Console, cases: list[Case], floor: dict[str, float], memory:
 def main(
     records: Annotated[int, typer.Option(help="Records of the topics that are read and written.")] = 2_000_000,
     large: Annotated[int, typer.Option(help="Records of the large topic, for memory; 0 leaves it out.")] = 10_000_000,
-    runs: Annotated[int, typer.Option(help="Counted runs of each case, after one warm-up.")] = 5,
+    runs: Annotated[int, typer.Option(help="Counted runs of each case, after two warm-ups.")] = 5,
+    parts: Annotated[str, typer.Option(help="Which cases: any of read, write, copy, with commas between.")] = _PARTS,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
@@ -204,27 +222,34 @@ def main(
         bench = Bench(kafka, spark, with_jvm=bool(jars), runs=runs)
         jvm_pid = jvm_process(spark)
 
-        memory = {}
+        memory: dict[str, float] = {}
+        floor: dict[str, float] = {}
+        cases: list[Case] = []
         lz4 = bench.topic("records-lz4", records=records, codec="lz4")
-        bench.read(OURS, lz4)()
-        memory[f"{records:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
-        if large:
-            bench.read(OURS, bench.topic("records-large", records=large, codec="lz4"))()
-            memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
-            kafka.delete_topic("records-large")
-
-        zstd = bench.topic("records-zstd", records=records, codec="zstd")
-        kilobyte = bench.topic("records-1kb", records=records // 4, codec="lz4", value_bytes=990)
-        cases = [
-            bench.case("read, all columns, lz4", records, 4, lambda side: bench.read(side, lz4)),
-            bench.case("read, key + value, lz4", records, 5, lambda side: bench.read(side, lz4, _KEY_VALUE)),
-            bench.case("read, value, lz4", records, 5, lambda side: bench.read(side, lz4, "value binary")),
-            bench.case("read, all columns, zstd", records, 2.5, lambda side: bench.read(side, zstd)),
-            bench.case("read, all columns, 1 kB, lz4", records // 4, 2.5, lambda side: bench.read(side, kilobyte)),
-        ]
-        floor = bench.floor(lz4, records)
-        rows = rows_to_write(spark, records)
-        cases.append(bench.case("write, lz4", records, 1, lambda side: bench.write(side, rows, "lz4")))
+        if "read" in parts:
+            bench.read(OURS, lz4)()
+            memory[f"{records:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
+            if large:
+                bench.read(OURS, bench.topic("records-large", records=large, codec="lz4"))()
+                memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
+                kafka.delete_topic("records-large")
+            zstd = bench.topic("records-zstd", records=records, codec="zstd")
+            kilobyte = bench.topic("records-1kb", records=records // 4, codec="lz4", value_bytes=990)
+            cases += [
+                bench.case("read, all columns, lz4", records, 4, lambda side: bench.read(side, lz4)),
+                bench.case("read, key + value, lz4", records, 5, lambda side: bench.read(side, lz4, _KEY_VALUE)),
+                bench.case("read, value, lz4", records, 5, lambda side: bench.read(side, lz4, "value binary")),
+                bench.case("read, all columns, zstd", records, 2.5, lambda side: bench.read(side, zstd)),
+                bench.case("read, all columns, 1 kB, lz4", records // 4, 2.5, lambda side: bench.read(side, kilobyte)),
+            ]
+            floor |= bench.floor(lz4, records)
+        if "write" in parts:
+            rows = rows_to_write(spark, records)
+            cases.append(bench.case("write, lz4", records, 2, lambda side: bench.write(side, rows, "lz4")))
+            floor |= bench.sink_floor(rows, records)
+            rows.unpersist()
+        if "copy" in parts:
+            cases.append(bench.case("Kafka to Kafka, lz4", records, 4, lambda side: bench.copy(side, lz4)))
 
         report(console, cases, floor, memory)
         result = {
@@ -233,7 +258,7 @@ def main(
             "codec": str(codec_info()),
             "cores": os.cpu_count(),
             "cases": [asdict(case) | {"ratio": case.ratio} for case in cases],
-            "prepared_rows_per_s": floor,
+            "without_kafka_rows_per_s": floor,
             "worker_peak_mib": memory,
         }
     output = output or Path(__file__).parent / "results" / "bench.json"
