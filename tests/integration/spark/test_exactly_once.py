@@ -1,0 +1,192 @@
+"""Exactly-once writes through Spark: streams, restarts, batch writes, other readers, refusals."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.testing.jars import kafka_classpath
+from pyspark_kafka.testing.java import find_java
+from support import Record, consume_committed, produce
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from conftest import TopicMaker
+
+
+def numbered(first: int, last: int) -> list[Record]:
+    return [Record(b"k%d" % i, b"v%03d" % i) for i in range(first, last)]
+
+
+def names(first: int, last: int) -> list[bytes]:
+    return [b"v%03d" % i for i in range(first, last)]
+
+
+def stream(spark: SparkSession, servers: str, source: str, **options: Any) -> DataFrame:
+    reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    return reader.options(subscribe=source, startingOffsets="earliest", **options).load().select("key", "value")
+
+
+def run(rows: DataFrame, servers: str, topic: str, checkpoint: Path | str, **options: str) -> StreamingQuery:
+    """Write a stream exactly once until everything is written."""
+    writer = rows.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    writer = writer.options(
+        topic=topic, deliveryGuarantee="exactly_once", checkpointLocation=str(checkpoint), **options
+    )
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return query
+
+
+def values(servers: str, topic: str) -> list[bytes]:
+    return sorted(record.value or b"" for record in consume_committed(servers, topic))
+
+
+def save(rows: DataFrame, servers: str, **options: str) -> None:
+    writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).mode("append")
+    writer.options(deliveryGuarantee="exactly_once", **options).save()
+
+
+def test_a_stream_is_written_once_over_batches_and_runs(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=3), make_topic(partitions=2)
+    produce(bootstrap_servers, source, numbered(0, 90))
+    query = run(
+        stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="30"), bootstrap_servers, target, tmp_path
+    )
+    assert len(query.recentProgress) >= 3
+    assert sum(progress.sink.numOutputRows for progress in query.recentProgress if progress.numInputRows) == 90
+    assert values(bootstrap_servers, target) == names(0, 90)
+    produce(bootstrap_servers, source, numbered(90, 95))
+    run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path)
+    assert values(bootstrap_servers, target) == names(0, 95)
+
+
+def test_a_batch_whose_commit_spark_has_not_noted_is_not_written_again(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    produce(bootstrap_servers, source, numbered(0, 40))
+    run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path)
+    # As after a driver that died between the sink's commit and the commit log.
+    (tmp_path / "commits" / "0").unlink()
+    (tmp_path / "commits" / ".0.crc").unlink()
+    # Planned with other partitions, so that other tasks hold other rows.
+    run(stream(spark, bootstrap_servers, source, minPartitions="5"), bootstrap_servers, target, tmp_path)
+    assert (tmp_path / "commits" / "0").exists()
+    assert values(bootstrap_servers, target) == names(0, 40)
+
+
+def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written_twice(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
+    for last in (10, 20, 30):
+        produce(bootstrap_servers, source, numbered(last - 10, last))
+        run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, checkpoint)
+        if last == 10:
+            shutil.copytree(checkpoint, copy)
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    # Batch 1 of the copy would hold what batches 1 and 2 have written.
+    with pytest.raises(Exception, match="COMMIT_MARKER_OF_A_LATER_BATCH"):
+        run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, checkpoint)
+    assert values(bootstrap_servers, target) == names(0, 30)
+
+
+def test_another_query_is_refused_the_sink_at_its_start(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, numbered(0, 5))
+    name = {"kafka.transactional.id": f"sink-of-{target}"}
+    run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path / "one", **name)
+    with pytest.raises(Exception, match="COMMIT_MARKER_OF_ANOTHER_QUERY"):
+        run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path / "two", **name)
+    assert values(bootstrap_servers, target) == names(0, 5)
+
+
+def test_what_tasks_spool_is_written_and_removed(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    produce(bootstrap_servers, source, numbered(0, 50))
+    rows = stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="20")
+    run(rows, bootstrap_servers, target, tmp_path, spoolThresholdBytes="0")
+    assert values(bootstrap_servers, target) == names(0, 50)
+    assert [path for path in (tmp_path / "spool").iterdir() if path.is_file()] == []
+
+
+def test_a_batch_write_is_visible_whole_or_not_at_all(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    target = make_topic(partitions=2)
+    rows = spark.range(0, 1000, 1, 4).selectExpr("CAST(id AS STRING) AS key", "printf('v%03d', id) AS value")
+    save(rows, bootstrap_servers, topic=target)
+    assert len(values(bootstrap_servers, target)) == 1000
+    # One row of the last task cannot be sent.
+    bad = rows.selectExpr("IF(key = '999', NULL, ''||'%s') AS topic".replace("%s", target), "key", "value")
+    with pytest.raises(Exception, match="KAFKA_NULL_TOPIC_IN_DATA"):
+        save(bad, bootstrap_servers)
+    assert len(values(bootstrap_servers, target)) == 1000
+    # Run again it is another write.
+    save(rows, bootstrap_servers, topic=target)
+    assert len(values(bootstrap_servers, target)) == 2000
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"topic": "no-such-topic", "kafka.max.block.ms": "300"}, r"\[UNKNOWN_TOPIC\].*no-such-topic"),
+        ({"kafka.max.request.size": "200"}, "RECORD_TOO_LARGE"),
+        ({"kafka.transaction.timeout.ms": "900001"}, "TRANSACTION_TIMEOUT_TOO_LARGE"),
+        ({"kafka.acks": "1"}, "needs all"),
+    ],
+)
+def test_bad_input_is_a_clear_error_and_leaves_nothing_half_visible(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, change: dict[str, str], expected: str
+) -> None:
+    target = make_topic()
+    rows = spark.range(0, 100, 1, 2).selectExpr("repeat('x', IF(id = 99, 500, 5)) AS value")
+    with pytest.raises(Exception, match=expected):
+        save(rows, bootstrap_servers, **{"topic": target, **change})
+    assert values(bootstrap_servers, target) == []
+
+
+def test_a_stream_without_its_checkpoint_as_an_option_is_refused(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    writer = stream(spark, bootstrap_servers, source).writeStream.format("pyspark_kafka")
+    writer = writer.options(topic=target, deliveryGuarantee="exactly_once")
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path))
+    try:
+        query = writer.option("kafka.bootstrap.servers", bootstrap_servers).trigger(availableNow=True).start()
+        with pytest.raises(Exception, match="'checkpointLocation' of the writer must be set"):
+            query.awaitTermination()
+    finally:
+        spark.conf.unset("spark.sql.streaming.checkpointLocation")
+
+
+def test_kafkas_own_console_consumer_reads_what_was_committed(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, numbered(0, 30))
+    run(stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="10"), bootstrap_servers, target, tmp_path)
+    consumer = [
+        *(str(find_java().executable), "-Xmx128m", "-cp", kafka_classpath(), "org.apache.kafka.tools.consumer.ConsoleConsumer"),
+        *("--bootstrap-server", bootstrap_servers, "--topic", target, "--from-beginning"),
+        *("--isolation-level", "read_committed", "--max-messages", "30", "--timeout-ms", "30000"),
+    ]
+    done = subprocess.run(consumer, capture_output=True, text=True, timeout=90, check=True)
+    assert sorted(done.stdout.split()) == [name.decode() for name in names(0, 30)]

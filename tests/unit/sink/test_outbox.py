@@ -1,0 +1,149 @@
+"""What tasks of an exactly-once write hand to the driver: everything, in order, in messages or in files."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.errors import CheckpointError, OptionError, RecordError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.records import decode
+from pyspark_kafka.sink import outbox
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MIB = 1 << 20
+COLUMNS = SinkColumns(value=0, partition=1)
+
+
+class PartitionCounts:
+    """Stands for the producer that writers ask for partition counts, and that must not be given anything."""
+
+    def partition_count(self, topic: str) -> int:
+        assert topic == "t"
+        return 2
+
+
+@pytest.fixture(autouse=True)
+def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def borrow(_: Any) -> Iterator[PartitionCounts]:
+        yield PartitionCounts()
+
+    monkeypatch.setattr(outbox, "borrow_producer", borrow)
+
+
+def writer_of(place: Path | None, threshold: int = 8 * MIB) -> KafkaOutboxWriter:
+    options = WriteOptions(ConnectionOptions((("not-asked", 9092),)), topic="t", producer=ProducerOptions())
+    location = None if place is None else str(place)
+    settings = ExactlyOnceOptions(spool_location=location, spool_threshold_bytes=threshold)
+    return KafkaOutboxWriter(options, settings, COLUMNS, "7-0-1")
+
+
+def rows(first: int, last: int, size: int = 0) -> pa.RecordBatch:
+    values = [b"%06d" % number + b"." * size for number in range(first, last)]
+    partitions = pa.array([number % 2 for number in range(first, last)], pa.int32())
+    return pa.RecordBatch.from_arrays([pa.array(values, pa.binary()), partitions], ["value", "partition"])
+
+
+def written(message: PreparedMessage, spool: CheckpointFiles | None = None) -> dict[int, list[int]]:
+    """Read the numbers of all rows back, by partition."""
+    found: dict[int, list[int]] = {0: [], 1: []}
+    for chunk in message.chunks:
+        data, position = memoryview(chunk.load(spool)), 0
+        for batch in chunk.batches:
+            values = decode(data[position : position + batch.size], start_offset=0).batch.column("value").to_pylist()
+            assert len(values) == batch.records
+            found[batch.topic_partition.partition] += [int(value[:6]) for value in values]
+            position += batch.size
+        assert position == len(data)
+    return found
+
+
+EVERYTHING = {0: list(range(0, 1000, 2)), 1: list(range(1, 1000, 2))}
+
+
+def test_a_small_task_returns_everything_in_its_message(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    writer.write(rows(0, 400))
+    writer.write(rows(400, 1000))
+    message = pickle.loads(pickle.dumps(writer.commit()))  # noqa: S301 - our own bytes
+    writer.close()
+    assert written(message) == EVERYTHING
+    assert (message.records, list(message.spool_files())) == (1000, [])
+    assert message.encoded_bytes == sum(len(chunk.data) for chunk in message.chunks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_without_rows_returns_nothing() -> None:
+    assert writer_of(None).commit() == PreparedMessage(())
+
+
+def test_above_the_threshold_everything_goes_to_files(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, threshold=1000)
+    writer.write(rows(0, 1000))
+    message = writer.commit()
+    spool = CheckpointFiles(str(tmp_path))
+    assert sorted(message.spool_files()) == spool.list()
+    assert all(name.startswith("7-0-1-") for name in message.spool_files())
+    assert all(not chunk.data for chunk in message.chunks)
+    assert written(message, spool) == EVERYTHING
+
+
+def test_a_large_task_writes_files_of_a_size_that_a_driver_can_hold(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path)
+    for first in range(0, 1000, 20):
+        writer.write(rows(first, first + 20, size=50_000))
+    message = writer.commit()
+    sizes = [chunk.size for chunk in message.chunks if chunk.file]
+    assert len(sizes) >= 2
+    assert max(sizes) <= 16 * MIB
+    assert message.encoded_bytes > 47 * MIB
+    assert written(message, CheckpointFiles(str(tmp_path))) == EVERYTHING
+
+
+def test_without_a_place_for_files_a_large_task_is_refused() -> None:
+    writer = writer_of(None)
+    # 66 MB held, and one more batch that is too much.
+    for _ in range(65):
+        writer.write(rows(0, 20, size=50_000))
+    with pytest.raises(OptionError, match=r"SPOOL_LOCATION_MISSING\] A task .* 67108864 .* Hint: set option 'spoolLoc"):
+        writer.write(rows(0, 100, size=50_000))
+
+
+def test_giving_up_removes_the_files(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, threshold=1)
+    for first in range(0, 1000, 20):
+        writer.write(rows(first, first + 20, size=50_000))
+    assert list(tmp_path.iterdir())
+    writer.abort()
+    writer.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_that_cannot_be_sent_is_refused_as_by_the_other_writer() -> None:
+    bad = pa.RecordBatch.from_arrays([pa.array([b"v"]), pa.array([9], pa.int32())], ["value", "partition"])
+    writer = writer_of(None)
+    writer.write(bad)
+    with pytest.raises(RecordError, match="Writing to topic 't'"):
+        writer.commit()
+
+
+def test_a_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
+    spool = CheckpointFiles(str(tmp_path))
+    chunk = Chunk((PreparedBatch(TopicPartition("t", 0), 10, 1),), file="7-x")
+    with pytest.raises(CheckpointError, match=r"SPOOL_FILE_MISSING\].*spool file 7-x in .* is not there.*share"):
+        chunk.load(spool)
+    spool.create("7-x", b"short")
+    with pytest.raises(CheckpointError, match=r"SPOOL_FILE_DAMAGED\].*has 5 bytes instead of 10"):
+        chunk.load(spool)
