@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.table import EVERYWHERE, Status
+from pyspark_kafka.options.table import EVERYWHERE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 _SERVERS = "kafka.bootstrap.servers"
+# What is refused here, or not supported, must not be passed over: connections would be less safe than they look.
+_SECURITY = ("ssl.", "sasl.", "security.")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # The name ends at the first =, : or blank that no backslash stands before.
@@ -123,7 +125,6 @@ def _read(file: Path) -> dict[str, str]:
                 hint="a value goes on in the next line only where its line ends with a backslash.",
                 facts={"file": file, "line": line},
             )
-        concerns_connections = option is None or option.scopes == EVERYWHERE or option.status is Status.REFUSED
-        if concerns_connections or (option is not None and option.status is Status.LATER):
+        if option is None or option.scopes == EVERYWHERE or name.lower().startswith(_SECURITY):
             raw[f"kafka.{name}"] = value
     return raw

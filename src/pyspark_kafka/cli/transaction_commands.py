@@ -61,12 +61,12 @@ def list_transactions(
         found = ask_for_transactions(client, prefix=prefix, open_only=not every)
         now_ms = _now_ms()
         if longer_ms is not None:
-            found = [each for each in found if (_open_for_ms(each, now_ms) or 0) > longer_ms]
+            found = [each for each in found if (_open_for_ms(each, now_ms) or 0) >= longer_ms]
         markers = _markers(client, commit_topic, found)
     if as_json:
         typer.echo(json.dumps([_to_json(each, now_ms, markers) for each in found], indent=2))
     elif found:
-        _print_table(found, now_ms, markers)
+        _print_table(found, now_ms, markers, Console())
     else:
         what = "No transaction" if every else "No open transaction"
         with_prefix = f" of an id that begins with '{printable(prefix)}'" if prefix else ""
@@ -210,38 +210,41 @@ def _confirmed() -> bool:
         return False
 
 
-def _print_table(found: list[TransactionDescription], now_ms: int, markers: dict[str, CommitMarker] | None) -> None:
-    table = Table()
-    columns = [
-        "transactional id",
-        "state",
-        "producer",
-        "coordinator",
-        "open since (UTC)",
-        "timeout",
-        "topic-partitions",
+def _print_table(
+    found: list[TransactionDescription], now_ms: int, markers: dict[str, CommitMarker] | None, console: Console
+) -> None:
+    names = ["transactional id", "state", "producer", "coordinator", "open since", "timeout", "topic-partitions"]
+    names += [] if markers is None else ["owner"]
+    rows = [_cells(each, now_ms, markers) for each in found]
+    table = Table(*names)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    width = console.measure(table, options=console.options.update(max_width=_NO_EDGE)).maximum
+    # In a pipe there is no edge to fold at, and whole words can be searched for.
+    if width <= console.width or not console.is_terminal:
+        console.width = max(console.width, width)
+        console.print(table)
+        return
+    # Folded cells could not be copied: one below the other.
+    for row in rows:
+        block = Table.grid(padding=(0, 2))
+        for name, cell in zip(names[1:], row[1:], strict=True):
+            block.add_row(Text(f"  {name}"), Text(cell, overflow="fold"))
+        console.print(Text(row[0]), soft_wrap=True, style="bold")
+        console.print(block)
+
+
+def _cells(each: TransactionDescription, now_ms: int, markers: dict[str, CommitMarker] | None) -> list[str]:
+    cells = [
+        printable(each.transactional_id),
+        each.state.value,
+        _producer(each),
+        f"{each.coordinator_id} ({each.coordinator})",
+        _since(each, now_ms),
+        duration_text(each.timeout_ms),
+        "\n".join(partitions_text(each.partitions)),
     ]
-    for name in columns if markers is None else [*columns, "owner"]:
-        table.add_column(name, overflow="fold")
-    for each in found:
-        cells = [
-            printable(each.transactional_id),
-            each.state.value,
-            _producer(each),
-            f"{each.coordinator_id} ({each.coordinator})",
-            _since(each, now_ms),
-            duration_text(each.timeout_ms),
-            "\n".join(partitions_text(each.partitions)),
-        ]
-        if markers is not None:
-            cells.append(_query(markers.get(each.transactional_id)))
-        table.add_row(*map(Text, cells))
-    console = Console()
-    if not console.is_terminal:
-        # In a pipe there is no edge to fold at, and whole words can be searched for.
-        wide = console.options.update(max_width=_NO_EDGE)
-        console.width = max(console.width, console.measure(table, options=wide).maximum)
-    console.print(table)
+    return cells if markers is None else [*cells, _query(markers.get(each.transactional_id))]
 
 
 def _to_json(each: TransactionDescription, now_ms: int, markers: dict[str, CommitMarker] | None) -> dict[str, Any]:
