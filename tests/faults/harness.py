@@ -1,0 +1,313 @@
+"""Runs driver programs on one checkpoint, kills them, and has the outcome checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faults.checker import Planned, Report, check
+from faults.stamped import Stamp, from_value, generate
+from faults.topics import read_committed, read_markers, send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from pyspark_kafka.testing import EmbeddedKafka
+
+PROGRAM = Path(__file__).with_name("driver.py")
+SOURCE_PARTITIONS = 3
+RECORDS_PER_BATCH = 30
+# A driver starts in 6 to 8 s on a quiet machine.
+_STEP_S = 120.0
+_POLL_S = 0.02
+# In the environment of every process that a driver starts; names the folder of its run.
+_TAG = "PYSPARK_KAFKA_FAULT_RUN"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a driver stops.
+
+    Attributes:
+        batch: in which micro-batch.
+        point: one of `points.py`.
+        action: `stand` stands still; `outlive` does too, and does not die with its driver; `doubt` fails as if no
+            answer had come.
+    """
+
+    batch: int
+    point: str
+    action: str = "stand"
+
+    @property
+    def name(self) -> str:
+        """The file that says that it was reached."""
+        return f"{self.batch}.{self.point}"
+
+
+@dataclass(frozen=True)
+class DriverSpec:
+    """What a driver program is told."""
+
+    place: str
+    checkpoint: str
+    source_options: Mapping[str, str]
+    sink_options: Mapping[str, str]
+    stops: list[Stop] = field(default_factory=list)
+    available_now: bool = False
+    master: str = "local[2]"
+    plant: str = ""
+
+
+class Driver:
+    """A driver program that runs; killed with all it has started when the block ends."""
+
+    def __init__(self, spec: DriverSpec) -> None:
+        self.spec = spec
+        self.place = Path(spec.place)
+        self.place.mkdir(parents=True)
+        (self.place / "spec.json").write_text(json.dumps(asdict(spec)))
+        # Workers must be this interpreter: the default is the `python3` of PATH.
+        own = {_TAG: spec.place, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        with (self.place / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(PROGRAM), str(self.place / "spec.json")],
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
+            )  # fmt: skip
+
+    def __enter__(self) -> Driver:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self.kill_left()
+
+    @property
+    def log(self) -> str:
+        """What it has printed."""
+        return (self.place / "log").read_text(errors="replace")
+
+    @property
+    def ready_at(self) -> float:
+        """When its session was there and the query about to start."""
+        return (self.place / "ready").stat().st_mtime
+
+    def await_file(self, name: str, *, seconds: float = _STEP_S) -> str:
+        """Wait until there is a file of the run, and give its text; the driver may have ended meanwhile."""
+        path = self.place / name
+        self._until(path.exists, name, seconds, lives=False)
+        return path.read_text()
+
+    def await_stop(self, stop: Stop) -> int:
+        """Wait until it has come to a stop, and give the id of the process that stands there."""
+        path = self.place / stop.name
+        self._until(path.exists, stop.name, _STEP_S, lives=True)
+        return int(path.read_text())
+
+    def await_batch(self, batch: int) -> None:
+        """Wait until Spark has noted a micro-batch as committed."""
+        path = Path(self.spec.checkpoint, "commits", str(batch))
+        self._until(path.exists, f"commit of batch {batch}", _STEP_S, lives=True)
+
+    def go(self, stop: Stop) -> None:
+        """Let who stands at a stop go on."""
+        (self.place / f"{stop.name}.go").touch()
+
+    def await_end(self) -> int:
+        """Wait until it has ended, and give its exit code."""
+        return self._process.wait(_STEP_S)
+
+    def kill(self) -> None:
+        """Kill the driver with its JVM, and who stands still; wait until what it has started is gone, too."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        spared = {self._pid(stop) for stop in self.spec.stops if stop.action == "outlive"}
+        for stop in self.spec.stops:
+            if (pid := self._pid(stop)) is not None and pid not in spared and pid in self._left():
+                _kill(pid)
+        end = time.monotonic() + 10
+        # Spark's daemons end their workers when the JVM is gone.
+        while (left := self._left() - spared) and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        for pid in left:
+            _kill(pid)
+
+    def kill_left(self) -> None:
+        """Kill who has outlived the driver."""
+        while left := self._left():
+            for pid in left:
+                _kill(pid)
+            time.sleep(_POLL_S)
+
+    def _pid(self, stop: Stop) -> int | None:
+        try:
+            return int((self.place / stop.name).read_text())
+        except FileNotFoundError:
+            return None
+
+    def _left(self) -> set[int]:
+        """Give the processes that this run has started and that still are there."""
+        wanted = f"{_TAG}={self.place}".encode()
+        found = set()
+        for each in Path("/proc").iterdir():
+            if each.name.isdecimal() and int(each.name) != os.getpid():
+                with suppress(OSError):
+                    if wanted in (each / "environ").read_bytes().split(b"\0"):
+                        found.add(int(each.name))
+        return found
+
+    def _until(self, holds: Callable[[], bool], what: str, seconds: float, *, lives: bool) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            ended = lives and self._process.poll() is not None
+            if (ended and not holds()) or time.monotonic() > end:
+                state = "the driver has ended" if ended else f"not within {seconds:g} s"
+                raise AssertionError(f"{what} did not come: {state}\n{self.log[-6000:]}")
+            time.sleep(_POLL_S)
+
+
+class World:
+    """One source topic, one query's checkpoint, one sink topic; and the drivers that run on them, one after another."""
+
+    def __init__(self, kafka: EmbeddedKafka, place: Path, run: str, seed: int, guarantee: str = "exactly_once") -> None:
+        self.servers = kafka.bootstrap_servers
+        self.place = place
+        self.run = run
+        self.source, self.sink, self.markers = f"{run}-source", f"{run}-sink", f"{run}-markers"
+        self.checkpoint = place / "checkpoint"
+        self._seed = seed
+        self._exactly_once = guarantee == "exactly_once"
+        self._sent = dict.fromkeys(range(SOURCE_PARTITIONS), 0)
+        self._drivers = 0
+        kafka.create_topic(self.source, SOURCE_PARTITIONS)
+        kafka.create_topic(self.sink, 2)
+        self.source_options = {
+            "kafka.bootstrap.servers": self.servers,
+            "subscribe": self.source,
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(RECORDS_PER_BATCH),
+        }
+        self.sink_options = {
+            "kafka.bootstrap.servers": self.servers,
+            "topic": self.sink,
+            "deliveryGuarantee": guarantee,
+            **({"commitTopic": self.markers} if self._exactly_once else {}),
+        }
+
+    def produce(self, batches: int) -> None:
+        """Write so many micro-batches' worth of records to the source."""
+        more = batches * RECORDS_PER_BATCH // SOURCE_PARTITIONS
+        ranges = {partition: range(start, start + more) for partition, start in self._sent.items()}
+        send(self.servers, self.source, generate(self.run, ranges, self._seed))
+        self._sent = {partition: start + more for partition, start in self._sent.items()}
+
+    def driver(
+        self,
+        *stops: Stop,
+        options: Mapping[str, str] | None = None,
+        available_now: bool = False,
+        master: str = "local[2]",
+        plant: str = "",
+    ) -> Driver:
+        """Start a driver; `options` are more options of the source."""
+        self._drivers += 1
+        spec = DriverSpec(
+            place=str(self.place / f"run-{self._drivers}"),
+            checkpoint=str(self.checkpoint),
+            source_options={**self.source_options, **(options or {})},
+            sink_options=self.sink_options,
+            stops=list(stops),
+            available_now=available_now,
+            master=master,
+            plant=plant,
+        )
+        return Driver(spec)
+
+    def run_to_end(self, **options: str) -> Driver:
+        """Run a driver until it has read everything there is."""
+        with self.driver(options=options, available_now=True) as driver:
+            if driver.await_end():
+                raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
+        return driver
+
+    def planned_batches(self) -> list[int]:
+        """Give the micro-batches of the offset log."""
+        log = self.checkpoint / "offsets"
+        return sorted(int(each.name) for each in log.glob("*") if each.name.isdecimal()) if log.is_dir() else []
+
+    @property
+    def next_batch(self) -> int:
+        """The micro-batch that is planned next."""
+        return max(self.planned_batches(), default=-1) + 1
+
+    def plans(self) -> dict[int, Planned]:
+        """Read from the offset log what each micro-batch was to write."""
+        start = dict.fromkeys(range(SOURCE_PARTITIONS), 0)
+        found = {}
+        for batch in self.planned_batches():
+            text = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
+            # A first batch says where it starts in a partition "00".
+            ends = {int(name): end for name, end in json.loads(text)[self.source].items() if name == str(int(name))}
+            found[batch] = Planned({partition: (start[partition], end) for partition, end in ends.items()})
+            start.update(ends)
+        return found
+
+    def outcome(self, seen_before: Mapping[int, list[bytes]] | None = None) -> Outcome:
+        """Read everything back."""
+        visible = {
+            partition: [value for _, value in pairs]
+            for partition, pairs in read_committed(self.servers, self.sink).items()
+        }
+        sent = [Stamp(self.run, partition, number) for partition, end in self._sent.items() for number in range(end)]
+        markers = read_markers(self.servers, self.markers) if self._exactly_once else None
+        return Outcome(sent, visible, self.plans(), markers, dict(seen_before or {}))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was sent and what is there."""
+
+    sent: list[Stamp]
+    visible: dict[int, list[bytes]]
+    plans: dict[int, Planned]
+    markers: list[tuple[int, int]] | None
+    seen_before: dict[int, list[bytes]]
+
+    def report(self) -> Report:
+        """Check all of it."""
+        planned = None if self.markers is None else self.plans
+        return check(
+            self.sent, self.visible, planned=planned, markers=self.markers or (), seen_before=self.seen_before
+        )
+
+    def report_of(self, batch: int) -> Report:
+        """Check what belongs to one micro-batch."""
+        ranges = self.plans[batch].ranges
+
+        def belongs(stamp: Stamp | None) -> bool:
+            bounds = None if stamp is None else ranges.get(stamp.partition)
+            return stamp is not None and bounds is not None and bounds[0] <= stamp.sequence < bounds[1]
+
+        return check(
+            [stamp for stamp in self.sent if belongs(stamp)],
+            {key: [each for each in values if belongs(from_value(each))] for key, values in self.visible.items()},
+            planned=None if self.markers is None else {batch: self.plans[batch]},
+            markers=[each for each in self.markers or () if each[0] == batch],
+        )
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

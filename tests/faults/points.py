@@ -1,0 +1,35 @@
+"""The moments at which a fault test stops a micro-batch, in the order in which a batch comes to them."""
+
+from __future__ import annotations
+
+PLANNING = {
+    "latest_offset": "before the offset log is written",
+    "partitions": "after the offset log, partitions planned",
+    "stream_writer": "in streamWriter",
+}
+TASKS = {
+    "task_row": "in a task, at its first row",
+    "task_prepared": "in a task, after its commit message was made",
+}
+# In the driver's commit, and in an exactly-once one only.
+PUBLISHING = {
+    "before_fence": "before the transactional id is fenced",
+    "after_fence": "after the fence",
+    "before_produce": "after the marker was read, before the first record is sent",
+    "within_produce": "between two sends",
+    "before_end": "everything acknowledged, before EndTxn",
+    "after_end": "after EndTxn, before the publisher knows",
+}
+COMMITTED = {"after_commit": "after the sink's commit, before Spark's commit log"}
+
+# What every sink comes to, and what an exactly-once one does.
+EVERYWHERE = {**PLANNING, **TASKS, **COMMITTED}
+EXACTLY_ONCE = {**PLANNING, **TASKS, **PUBLISHING, **COMMITTED}
+
+# Killed at the first, started again, and killed at the second while it recovers the same batch.
+TWICE = {
+    "task_row, recovery at before_end": ("task_row", "before_end"),
+    "before_end, recovery at after_end": ("before_end", "after_end"),
+    "after_end, recovery at after_fence": ("after_end", "after_fence"),
+    "after_end, recovery at after_commit": ("after_end", "after_commit"),
+}
