@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,18 +25,24 @@ from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.marker_topic import MarkerTopic
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher
+from support import Record, consume_committed, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from typer.testing import Result
 
     from conftest import TopicMaker
+
+
+_PAGE = Path(__file__).parents[3] / "docs" / "transactions.md"
 
 
 @pytest.fixture
@@ -157,6 +165,8 @@ def test_abort_ends_it_after_yes_and_readers_go_on_and_the_owner_is_shut_out(
 ) -> None:
     where = TopicPartition(make_topic(), 0)
     _, transaction = leave_open(client, name, where)
+    # Of another producer, without a transaction, and held back with it.
+    produce(bootstrap_servers, where.topic, [Record(None, b"behind", 0)])
 
     done = run(bootstrap_servers, "abort", name, answer="n\n")
     assert done.exit_code == 1
@@ -178,9 +188,10 @@ def test_abort_ends_it_after_yes_and_readers_go_on_and_the_owner_is_shut_out(
     assert found is not None
     assert (found.state, found.partitions) == (TransactionState.EMPTY, ())
     end = client.list_offsets({where: Latest()})[where]
-    # The record, and the marker behind it.
-    assert end == 2
+    # Two records, and the marker behind them.
+    assert end == 3
     eventually(lambda: stable_end(client, where) == end)
+    assert [record.value for record in consume_committed(bootstrap_servers, where.topic)] == [b"behind"]
     with pytest.raises(DeliveryError, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
         write(client, transaction, where)
 
@@ -224,6 +235,61 @@ def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
     missing = run(bootstrap_servers, "list", "--commit-topic", f"no-{uuid.uuid4().hex}", "--prefix", name)
     assert missing.exit_code == 2
     assert missing.stderr.startswith("[UNKNOWN_TOPIC]")
+
+
+def test_an_exactly_once_sink_writes_its_batch_again_by_itself(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, commits = TopicPartition(make_topic(), 0), make_topic()
+    publisher = Publisher(client, WriteOptions(client.options), ExactlyOnceOptions(commit_topic=commits), name, None)
+    end, shown = TransactionalId.end, list[str]()
+
+    def aborted_before(owner: TransactionalId, transaction: OpenTransaction, *, commit: bool) -> None:
+        if not shown:
+            shown.append(run(bootstrap_servers, "abort", name, "--yes", "--commit-topic", commits).stdout)
+        end(owner, transaction, commit=commit)
+
+    monkeypatch.setattr(TransactionalId, "end", aborted_before)
+    data = encode(pa.RecordBatch.from_pydict({"value": [b"a", b"b"]}))
+    chunk = Chunk((PreparedBatch(where, len(data), 2),), data)
+    assert publisher.publish(CommitMarker(name, "query", 4, "f"), [chunk]) is Finding.NOT_COMMITTED
+    assert f"The transaction of '{name}' is aborted" in shown[0]
+    assert "Its owner: no commit marker.\n" in shown[0]
+    publisher.publish(CommitMarker(name, "query", 5, "f"), [])
+    assert [record.value for record in consume_committed(bootstrap_servers, where.topic)] == [b"a", b"b"]
+
+
+def test_the_commands_of_the_page_run_as_they_stand(
+    client: KafkaClient,
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where, commits = TopicPartition(make_topic(), 0), make_topic()
+    leave_open(client, name, where)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "client.properties").write_text(f"bootstrap.servers={bootstrap_servers}\n")
+    lines = [
+        line for block in re.findall(r"```sh\n(.*?)```", _PAGE.read_text(), re.DOTALL) for line in block.splitlines()
+    ]
+    assert len(lines) == 4
+    outputs = []
+    for line in lines:
+        own = line.replace("localhost:9092", bootstrap_servers).replace("pyspark_kafka_commits", commits)
+        program, *arguments = shlex.split(own.replace("billing", name))
+        assert program == "pyspark-kafka"
+        done = CliRunner().invoke(app, arguments, input="y\n")
+        assert done.exit_code == 0, done.output
+        outputs.append(done.stdout)
+    assert name in outputs[0]
+    assert name not in outputs[1]
+    assert name in [each["transactional_id"] for each in json.loads(outputs[2])]
+    assert f"The transaction of '{name}' is aborted" in outputs[3]
+    options = re.findall(r"^\| `(--[a-z-]+)", _PAGE.read_text(), re.MULTILINE)
+    helped = CliRunner().invoke(app, ["transactions", "list", "--help"], env={"COLUMNS": "200"}).stdout
+    assert sorted(options) == sorted(set(re.findall(r"--[a-z-]+", helped)) - {"--help"})
 
 
 def test_the_program_takes_its_options_from_file_and_environment(
