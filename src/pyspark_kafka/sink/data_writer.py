@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.identity_headers import TaskOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class KafkaDataWriter(DataWriter):
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 
+    Args:
+        options: topic, producer, sizes.
+        columns: where the sink's columns are.
+        origin: whose rows they are, to be said in headers; None where records do not say it.
+
     Raises:
         RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
         DeliveryError: rows were not acknowledged in time, or refused.
@@ -52,9 +58,9 @@ class KafkaDataWriter(DataWriter):
     Source: Spark `KafkaDataWriter`, `KafkaRowWriter`.
     """
 
-    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+    def __init__(self, options: WriteOptions, columns: SinkColumns, origin: TaskOrigin | None = None) -> None:
         self._options = options
-        self._encoder = RowEncoder(options, columns, lambda topic: self._open_producer().partition_count(topic))
+        self._encoder = RowEncoder(options, columns, lambda topic: self._open_producer().partition_count(topic), origin)
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None
 

@@ -6,12 +6,13 @@ import hashlib
 import json
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.identity_headers import task_origin
 from pyspark_kafka.sink.outbox import KafkaOutboxWriter, PreparedMessage
 from pyspark_kafka.sink.publisher import Publisher, remove_spool
 from pyspark_kafka.streaming import (
@@ -46,11 +47,17 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
     settings: ExactlyOnceOptions
     columns: SinkColumns
     job_id: str = ""
+    query_id: str | None = None
+
+    def of_query(self, query_id: str | None) -> KafkaOutboxWriterFactory:
+        """Give the factory for the tasks of one query."""
+        return replace(self, query_id=query_id)
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:
         """Build the writer of one task attempt."""
         prefix = f"{self.job_id or epoch_id}-{partition_id}-{task_id}"
-        return KafkaOutboxWriter(self.options, self.settings, self.columns, prefix)
+        origin = task_origin(self.options, self.job_id or self.query_id, epoch_id, partition_id)
+        return KafkaOutboxWriter(self.options, self.settings, self.columns, prefix, origin)
 
 
 class KafkaExactlyOnceStreamingWrite(StreamingWrite):

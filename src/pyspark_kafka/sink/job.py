@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from pyspark_kafka.sink.identity_headers import task_origin
 from pyspark_kafka.streaming import (
     BatchWrite,
     DataWriter,
@@ -28,10 +30,16 @@ class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
 
     options: WriteOptions
     columns: SinkColumns
+    query_id: str | None = None
+
+    def of_query(self, query_id: str | None) -> KafkaDataWriterFactory:
+        """Give the factory for the tasks of one query."""
+        return replace(self, query_id=query_id)
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one task attempt."""
-        return KafkaDataWriter(self.options, self.columns)
+        origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
+        return KafkaDataWriter(self.options, self.columns, origin)
 
 
 class KafkaBatchWrite(BatchWrite):
@@ -45,7 +53,7 @@ class KafkaBatchWrite(BatchWrite):
     """
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
-        self._factory = KafkaDataWriterFactory(options, columns)
+        self._factory = KafkaDataWriterFactory(options, columns, f"batch{uuid.uuid4().hex}")
 
     def createBatchWriterFactory(self) -> DataWriterFactory:
         """Give the factory that executors write with."""

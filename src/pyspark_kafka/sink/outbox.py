@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.identity_headers import TaskOrigin
 
 # A spool file is read by the driver whole, so this much memory at a time; below what `CheckpointFiles` reads.
 _SPOOL_FILE_BYTES = 16 << 20
@@ -125,6 +126,7 @@ class KafkaOutboxWriter(DataWriter):
         settings: thresholds and places of the exactly-once write.
         columns: where the sink's columns are.
         prefix: begins the names of spool files, so that leftovers can be told by their batch.
+        origin: whose rows they are, to be said in headers; None where records do not say it.
 
     Raises:
         RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
@@ -132,10 +134,17 @@ class KafkaOutboxWriter(DataWriter):
         CheckpointError: the spool cannot be written.
     """
 
-    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns, prefix: str) -> None:
+    def __init__(
+        self,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        columns: SinkColumns,
+        prefix: str,
+        origin: TaskOrigin | None = None,
+    ) -> None:
         self._options = options
         self._settings = settings
-        self._encoder = RowEncoder(options, columns, self._partition_count)
+        self._encoder = RowEncoder(options, columns, self._partition_count, origin)
         self._prefix = prefix
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None

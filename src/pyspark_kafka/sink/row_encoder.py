@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark_kafka.errors import RecordError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import RecordColumns, encode_rows, group_by_partition
+from pyspark_kafka.sink.identity_headers import with_identity
 from pyspark_kafka.sink.partitioner import Partitioner
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.identity_headers import TaskOrigin
 
 # Rows are gathered to so many bytes before they are cut into record batches: with many partitions, the batches would
 # otherwise be as small as an Arrow batch divided by their number.
@@ -36,16 +39,26 @@ class RowEncoder:
         options: topic, compression, sizes.
         columns: where the sink's columns are.
         partition_count: gives how many partitions a topic has; asked once for each topic.
+        origin: whose rows they are, to be said in headers; None where records do not say it.
 
     Attributes:
         records: how many rows were encoded so far.
         encoded_bytes: how many bytes they take in record batches.
     """
 
-    def __init__(self, options: WriteOptions, columns: SinkColumns, partition_count: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        options: WriteOptions,
+        columns: SinkColumns,
+        partition_count: Callable[[str], int],
+        origin: TaskOrigin | None = None,
+    ) -> None:
         self._options = options
         self._columns = columns
+        self._headers_at = columns.headers
         self._partition_count = partition_count
+        self._origin = origin
+        self._rows_before = 0
         self._partitioners: dict[str, Partitioner] = {}
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
@@ -62,6 +75,8 @@ class RowEncoder:
             return
         self._gathered.append(batch)
         self._gathered_bytes += batch.nbytes
+        if self._origin is not None:
+            self._gathered_bytes += batch.num_rows * self._origin.bytes_per_row
         if self._gathered_bytes >= self._gather_limit():
             yield from self.finish()
 
@@ -71,12 +86,21 @@ class RowEncoder:
             return
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
         self.drop()
+        if self._origin is not None:
+            rows = self._identified(rows, self._origin)
         for topic, of_topic in self._by_topic(rows):
             yield from self._encode_topic(topic, of_topic)
 
     def drop(self) -> None:
         """Forget what is gathered."""
         self._gathered, self._gathered_bytes = [], 0
+
+    def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
+        """Put a column with all headers behind the others."""
+        headers = with_identity(self._column(rows, self._headers_at), origin, self._rows_before, rows.num_rows)
+        self._rows_before += rows.num_rows
+        self._columns = replace(self._columns, headers=rows.num_columns)
+        return pa.RecordBatch.from_arrays([*rows.columns, headers], [*rows.schema.names, ""])
 
     def _gather_limit(self) -> int:
         partitions = sum(partitioner.partition_count for partitioner in self._partitioners.values())

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Local property in which Spark tells the tasks of a micro-batch its number; internal, hence probed.
+# Local properties in which Spark tells the tasks of a micro-batch its number and its query; internal, hence probed.
 _BATCH_ID_PROPERTY = "streaming.sql.batchId"
+_QUERY_ID_PROPERTY = "sql.streaming.queryId"
 
 
 class SparkMessage(SparkCommitMessage):
@@ -99,8 +100,10 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
         """Write the rows of one task of a micro-batch."""
         context = _task()
-        epoch_id = int(context.getLocalProperty(_BATCH_ID_PROPERTY) or 0)
-        writer = self._factory.createWriter(context.partitionId(), context.taskAttemptId(), epoch_id)
+        batch_id = context.getLocalProperty(_BATCH_ID_PROPERTY)
+        # Without the number of its batch a row is not known by its query either.
+        factory = self._factory.of_query(context.getLocalProperty(_QUERY_ID_PROPERTY) if batch_id else None)
+        writer = factory.createWriter(context.partitionId(), context.taskAttemptId(), int(batch_id or 0))
         return write_partition(writer, iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:

@@ -63,6 +63,14 @@ class StreamingDataWriterFactory(ABC):
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
     """
 
+    def of_query(self, query_id: str | None) -> StreamingDataWriterFactory:  # noqa: ARG002 - most need not know
+        """Give the factory for the tasks of one query, which knows its id only once it runs.
+
+        Args:
+            query_id: the id that the checkpoint keeps; None where the engine does not tell it.
+        """
+        return self
+
     @abstractmethod
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
         """Build the writer of one task attempt of the micro-batch `epoch_id`."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from kafka.partitioner.default import murmur2
 
-from support import Record, consume
+from support import Record, consume, produce
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from conftest import TopicMaker
@@ -125,11 +129,157 @@ def test_no_rows_write_nothing_and_succeed(spark: SparkSession, bootstrap_server
 def test_timestamps_are_the_time_of_writing(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:
-    import time  # noqa: PLC0415 - used here only
-
     topic = make_topic()
     before = int(time.time() * 1000)
     write(spark.createDataFrame([("v",)], "value string"), bootstrap_servers, topic=topic)
     record: Record = consume(bootstrap_servers, topic, 1)[0]
     assert record.timestamp_ms is not None
     assert before <= record.timestamp_ms <= int(time.time() * 1000)
+
+
+def identities(records: list[Record]) -> dict[bytes | None, list[tuple[str, bytes | None]]]:
+    return {record.value: record.headers or [] for record in records}
+
+
+def test_identity_headers_of_a_batch_write_name_job_task_and_row(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=3)
+    rows = spark.range(0, 6, numPartitions=2).selectExpr(
+        "CAST(id AS STRING) AS value", "array(struct('own' AS key, binary('h') AS value)) AS headers"
+    )
+    write(rows, bootstrap_servers, topic=topic, identityHeaders="true")
+    found = identities(consume(bootstrap_servers, topic, 6))
+    jobs = {dict(headers)["pyspark-kafka-query"] for headers in found.values()}
+    assert len(jobs) == 1
+    for number in range(6):
+        assert found[b"%d" % number] == [
+            ("own", b"h"),
+            ("pyspark-kafka-query", *jobs),
+            ("pyspark-kafka-batch", b"0"),
+            ("pyspark-kafka-partition", b"%d" % (number // 3)),
+            ("pyspark-kafka-index", b"%d" % (number % 3)),
+        ]
+
+
+def test_identity_headers_of_a_stream_are_the_same_when_a_micro_batch_is_run_again(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+
+    def run() -> str:
+        reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
+        writer = rows.select("key", "value").writeStream.format("pyspark_kafka")
+        writer = writer.option("kafka.bootstrap.servers", bootstrap_servers).option("topic", target)
+        writer = writer.option("identityHeaders", "true").option("checkpointLocation", str(tmp_path))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return str(query.id)
+
+    produce(bootstrap_servers, source, [Record(None, b"%d" % n, n % 2) for n in range(4)])
+    run()
+    produce(bootstrap_servers, source, [Record(None, b"%d" % n, n % 2) for n in range(4, 10)])
+    query_id = run()
+    # The second batch is written, and not noted as committed: it is run again.
+    for commit in (tmp_path / "commits" / "1", tmp_path / "commits" / ".1.crc"):
+        commit.unlink()
+    assert run() == query_id
+    records = consume(bootstrap_servers, target, 4 + 6 + 6)
+    by_value: dict[bytes | None, set[tuple[tuple[str, bytes | None], ...]]] = {}
+    for record in records:
+        by_value.setdefault(record.value, set()).add(tuple(record.headers or ()))
+    every = [headers for found in by_value.values() for headers in found]
+    # What was written twice has one identity, and no two records share one.
+    assert [len(found) for found in by_value.values()] == [1] * 10
+    assert len(set(every)) == 10
+    for number in range(10):
+        (headers,) = by_value[b"%d" % number]
+        assert headers[:2] == (
+            ("pyspark-kafka-query", query_id.encode()),
+            ("pyspark-kafka-batch", b"0" if number < 4 else b"1"),
+        )
+        assert headers[3] == ("pyspark-kafka-index", b"%d" % ((number if number < 4 else number - 4) // 2))
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "ignore", "error"])
+def test_no_save_mode_but_append_writes_anything(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, mode: str
+) -> None:
+    topic = make_topic()
+    writer = spark.createDataFrame([("v",)], "value string").write.format("pyspark_kafka").mode(mode)
+    with pytest.raises(Exception, match=r"(?i)overwrite|truncate|ignore|errorifexists"):
+        writer.option("kafka.bootstrap.servers", bootstrap_servers).option("topic", topic).save()
+    assert consume(bootstrap_servers, topic, 0) == []
+
+
+def test_rows_that_choose_topic_and_partition_go_there(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    small, large = make_topic(), make_topic(partitions=3)
+    rows = spark.createDataFrame(
+        [(small, "a", 0), (large, "b", 2), (large, "c", 1), (small, "d", 0), (large, "e", 2)],
+        "topic string, value string, partition int",
+    )
+    write(rows.coalesce(1), bootstrap_servers)
+    placed = {
+        topic: [(r.value, r.partition) for r in sorted(consume(bootstrap_servers, topic, n), key=lambda r: r.offset)]
+        for topic, n in ((small, 2), (large, 3))
+    }
+    assert placed[small] == [(b"a", 0), (b"d", 0)]
+    assert sorted(placed[large], key=lambda found: found[0] or b"") == [(b"b", 2), (b"c", 1), (b"e", 2)]
+
+
+def test_a_partition_that_only_another_topic_has_is_refused(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    small, large = make_topic(), make_topic(partitions=3)
+    rows = spark.createDataFrame([(large, "a", 2), (small, "b", 2)], "topic string, value string, partition int")
+    with pytest.raises(Exception, match=rf"PARTITION_OUT_OF_RANGE\] Writing to topic '{small}'.*partition 2"):
+        write(rows.coalesce(1), bootstrap_servers)
+
+
+def test_names_of_columns_are_matched_with_their_case_and_others_have_no_effect(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=2)
+    rows = spark.sql(
+        "SELECT 'v' AS value, 'K' AS Key, 1L AS Partition, timestamp'2001-01-01 00:00:00' AS timestamp, 5 AS TOPIC"
+    )
+    before = time.time()
+    write(rows, bootstrap_servers, topic=topic)
+    (record,) = consume(bootstrap_servers, topic, 1)
+    assert (record.key, record.value) == (None, b"v")
+    assert (record.timestamp_ms or 0) >= int(before * 1000)
+
+
+def test_a_topic_of_a_row_that_cannot_be_is_named(spark: SparkSession, bootstrap_servers: str) -> None:
+    rows = spark.createDataFrame([("no/topic", "v")], "topic string, value string")
+    with pytest.raises(Exception, match="no/topic"):
+        write(rows, bootstrap_servers, **{"kafka.max.block.ms": "1000"})
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_producer_options_have_javas_names(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, codec: str
+) -> None:
+    topic = make_topic(config={"min.insync.replicas": "1"})
+    rows = spark.range(0, 2_000, numPartitions=1).selectExpr("repeat('x', 500) AS value")
+    options = {
+        "acks": "all",
+        "linger.ms": "5",
+        "batch.size": "65536",
+        "max.request.size": "131072",
+        "delivery.timeout.ms": "60000",
+        "request.timeout.ms": "20000",
+        "buffer.memory": str(4 << 20),
+        "max.in.flight.requests.per.connection": "2",
+        "enable.idempotence": "true",
+        "compression.type": codec,
+        "retries": "3",
+    }
+    levels = {"gzip": "9", "lz4": "9", "zstd": "7"}
+    if codec in levels:
+        options[f"compression.{codec}.level"] = levels[codec]
+    write(rows, bootstrap_servers, topic=topic, **{f"kafka.{name}": value for name, value in options.items()})
+    assert len(consume(bootstrap_servers, topic, 2_000)) == 2_000

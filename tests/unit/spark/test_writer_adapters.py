@@ -103,12 +103,17 @@ def test_an_abort_that_fails_does_not_hide_why_the_task_failed(caplog: pytest.Lo
 
 @dataclass(frozen=True)
 class CountingFactory(DataWriterFactory, StreamingDataWriterFactory):
+    def of_query(self, query_id: str | None) -> CountingFactory:
+        queries.append(query_id)
+        return self
+
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = -1) -> DataWriter:  # noqa: N802 - Spark's contract
         created.append((partition_id, task_id, epoch_id))
         return CountingWriter()
 
 
 created: list[tuple[int, int, int]] = []
+queries: list[str | None] = []
 finished: list[tuple[Any, ...]] = []
 
 
@@ -137,6 +142,7 @@ class StreamJob(StreamingWrite):
 @pytest.fixture(autouse=True)
 def _nothing_yet() -> None:
     created.clear()
+    queries.clear()
     finished.clear()
 
 
@@ -145,7 +151,7 @@ def in_task(monkeypatch: pytest.MonkeyPatch, batch_id: str | None) -> None:
     context = SimpleNamespace(
         partitionId=lambda: 3,
         taskAttemptId=lambda: 11,
-        getLocalProperty={"streaming.sql.batchId": batch_id}.get,
+        getLocalProperty={"streaming.sql.batchId": batch_id, "sql.streaming.queryId": "q"}.get,
     )
     monkeypatch.setattr(writers, "TaskContext", SimpleNamespace(get=lambda: context))
 
@@ -170,6 +176,8 @@ def test_a_stream_job_knows_its_micro_batch_in_tasks_and_on_the_driver(
     adapter.commit([message], 42)
     adapter.abort([None, message], 42)
     assert created == [(3, 11, epoch_id)]
+    # A query's id says nothing without the batch's number.
+    assert queries == ["q" if batch_id else None]
     assert finished == [("commit", 42, [Count(2)]), ("abort", 42, [None, Count(2)])]
 
 
