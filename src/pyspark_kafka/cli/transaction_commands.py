@@ -16,6 +16,7 @@ from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
 from pyspark_kafka.client.transaction_admin import list_transactions as ask_for_transactions
 from pyspark_kafka.client.transactions import TransactionalId
+from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.offsets import timestamp_text
 from pyspark_kafka.sink.marker_topic import MarkerTopic
 
@@ -81,7 +82,7 @@ def abort_transaction(
     """Show the open transaction of an id, ask, and abort it by taking the id over; give the exit code.
 
     Raises:
-        ConnectorError: the brokers cannot be asked, or refuse; whether it was aborted shows `list`.
+        ConnectorError: the brokers cannot be asked, or refuse.
     """
     name = printable(transactional_id)
     with _connect(servers, config) as client:
@@ -104,7 +105,13 @@ def abort_transaction(
             state = "gone" if found is None else f"state {found.state}, epoch {found.producer_epoch}"
             _say(f"The transaction went on meanwhile (now: {state}). Nothing was done; look again.")
             return NOTHING_DONE
-        TransactionalId(client, transactional_id, min(found.timeout_ms, _TAKEOVER_TIMEOUT_MS)).fence()
+        owner = TransactionalId(client, transactional_id, min(found.timeout_ms, _TAKEOVER_TIMEOUT_MS))
+        try:
+            owner.fence()
+        except (DeadlineError, TransportError) as error:
+            raise error.located(
+                "The abort may be decided already, and its end be on its way; `pyspark-kafka transactions list` tells"
+            ) from error
     _say(
         f"The transaction of '{name}' is aborted: readers with read_committed go on, and never see its records.\n"
         "Its owner is fenced: what it writes next fails, with INVALID_PRODUCER_EPOCH or the like. An exactly-once "

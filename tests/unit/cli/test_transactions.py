@@ -18,6 +18,8 @@ from pyspark_kafka.cli import transaction_commands
 from pyspark_kafka.cli.main import app
 from pyspark_kafka.cli.transaction_commands import duration_text, partitions_text, printable
 from pyspark_kafka.client.transaction_admin import TransactionDescription, TransactionState
+from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
+from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from transaction_fakes import coordinator, describing, listing
@@ -81,6 +83,22 @@ def test_a_transaction_that_went_on_while_the_user_was_asked_is_left_alone(clust
     )
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}), describing({}, {"a": 105}))
     assert "(now: gone)" in run(cluster, "abort", "a", "--yes").stdout
+
+
+def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unheard(owner: TransactionalId) -> OpenTransaction:
+        raise DeadlineError(f"Taking over '{owner.name}' did not finish.", condition="DEADLINE_EXCEEDED")
+
+    monkeypatch.setattr(TransactionalId, "fence", unheard)
+    cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
+    done = run(cluster, "abort", "a", "--yes")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "[DEADLINE_EXCEEDED] The abort may be decided already, and its end be on its way; `pyspark-kafka transactions "
+        "list` tells: Taking over 'a' did not finish.\n"
+    )
 
 
 def test_a_missing_right_is_one_sentence_on_stderr(cluster: FakeCluster) -> None:

@@ -10,6 +10,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from fake_broker import Close, FakeCluster, Silence
 from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.transaction_admin import (
     TransactionDescription,
     TransactionState,
@@ -98,13 +99,16 @@ def test_a_coordinator_that_is_loading_is_asked_again(cluster: FakeCluster, clie
     assert [each.transactional_id for each in list_transactions(client)] == ["a"]
 
 
-def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(cluster: FakeCluster) -> None:
+def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(
+    cluster: FakeCluster, client: KafkaClient
+) -> None:
     cluster.script(ListTransactionsRequest, listing(("a", "Ongoing")), broker_id=0)
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
     cluster.script(ListTransactionsRequest, Silence, broker_id=1)
-    options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=300)
-    with KafkaClient(options) as client, pytest.raises(DeadlineError) as caught:
-        list_transactions(client)
+    for broker_id in range(2):
+        client.connection_to(broker_id)
+    with pytest.raises(DeadlineError) as caught:
+        list_transactions(client, deadline=Deadline(1_000))
     assert "ListTransactionsRequest did not finish" in str(caught.value)
     host, port = cluster.address(1)
     assert f"{host}:{port}" in str(caught.value)

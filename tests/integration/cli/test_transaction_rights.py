@@ -1,0 +1,115 @@
+"""`pyspark-kafka transactions` as a user without rights, and with transactions of the first generation."""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from pyspark_kafka.cli.main import app
+from pyspark_kafka.client.admin import create_topic
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import Generation, TransactionalId
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.records import encode
+from pyspark_kafka.testing import EmbeddedKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from typer.testing import Result
+
+# A real broker, though not the shared one that the fixtures' marker is derived from.
+pytestmark = pytest.mark.broker
+PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[tuple[int, int]]:
+    """A broker with transactions of the first generation; who has no password may do all, and alice nothing."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        plain, sasl, controller = [int(each.getsockname()[1]) for each in sockets]
+    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
+    properties = {
+        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": addresses,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_MODULE} user_alice="{PASSWORD}";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with EmbeddedKafka("3.9.2", port=plain, properties=properties):
+        yield plain, sasl
+
+
+@pytest.fixture
+def left_open(ports: tuple[int, int]) -> str:
+    """A transactional id with a transaction that nobody ends."""
+    name, topic = f"id-{uuid.uuid4().hex}", f"t-{uuid.uuid4().hex[:8]}"
+    with KafkaClient(ConnectionOptions((("127.0.0.1", ports[0]),))) as client:
+        create_topic(client, topic)
+        where = TopicPartition(topic, 0)
+        owner = TransactionalId(client, name, 60_000)
+        transaction = owner.fence()
+        assert transaction.identity.generation is Generation.V1
+        owner.join(transaction, [where])
+        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+            producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
+            producer.flush()
+    return name
+
+
+def run(port: int, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["transactions", *arguments, "--bootstrap-servers", f"127.0.0.1:{port}"])
+
+
+def test_transactions_of_the_first_generation_are_listed_and_aborted(ports: tuple[int, int], left_open: str) -> None:
+    (told,) = json.loads(run(ports[0], "list", "--json", "--prefix", left_open).stdout)
+    assert (told["state"], len(told["topic_partitions"])) == ("Ongoing", 1)
+    done = run(ports[0], "abort", left_open, "--yes")
+    assert done.exit_code == 0, done.output
+    assert json.loads(run(ports[0], "list", "--json", "--prefix", left_open).stdout) == []
+    unknown = run(ports[0], "abort", f"not-{left_open}", "--yes")
+    assert unknown.exit_code == 1
+    assert "is not known to its coordinator" in unknown.stdout
+
+
+def test_who_may_not_describe_an_id_does_not_see_it_and_cannot_abort_it(
+    ports: tuple[int, int], left_open: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "alice.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=\\\n"
+        f'  {_MODULE} \\\n  username="alice" \\\n  password="{PASSWORD}";\n'
+    )
+    done = run(ports[1], "list", "--config", str(file))
+    assert done.exit_code == 0, done.output
+    assert done.stdout == "No open transaction, among the transactional ids that this user may describe.\n"
+    assert "the password crosses the network unencrypted" in done.stderr
+    done = run(ports[1], "abort", left_open, "--yes", "--config", str(file))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)" in done.stderr
+    assert "DESCRIBE on the transactional id" in done.stderr
+    file.write_text(file.read_text().replace(PASSWORD, "wrong-one"))
+    done = run(ports[1], "list", "--config", str(file))
+    assert done.exit_code == 2
+    assert "[SASL_AUTHENTICATION_FAILED]" in done.stderr
+    assert "wrong-one" not in done.output
+    # It is still there.
+    (told,) = json.loads(run(ports[0], "list", "--json", "--prefix", left_open).stdout)
+    assert told["state"] == "Ongoing"
