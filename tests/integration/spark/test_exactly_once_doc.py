@@ -1,0 +1,37 @@
+"""The programs of docs/exactly-once.md, run as they stand but for addresses and places."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support import Record, consume_committed, produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from conftest import TopicMaker
+
+_DOC = Path(__file__).parents[3] / "docs" / "exactly-once.md"
+
+
+def test_the_programs_write_once(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(b"k", b"v%d" % number) for number in range(5)])
+    common = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": source, "startingOffsets": "earliest"}
+    reading, writing = re.findall(r"```python\n(.*?)```", _DOC.read_text(), re.DOTALL)
+    for program in (reading, reading, writing):
+        text = program.replace("localhost:9092", bootstrap_servers).replace("/checkpoints", str(tmp_path))
+        text = text.replace('"orders-out"', f'"{target}"').replace(".start()", ".trigger(availableNow=True).start()")
+        streaming = program is reading
+        reader = spark.readStream if streaming else spark.read
+        names: dict[str, Any] = {"orders": reader.format("pyspark_kafka").options(**common).load().select("value")}
+        exec(text, names)  # noqa: S102 - our own text
+        if streaming:
+            names["query"].awaitTermination()
+    found = [record.value for record in consume_committed(bootstrap_servers, target)]
+    # Once by the stream, though it was run twice, and once by the batch write.
+    assert sorted(found) == sorted([b"v%d" % number for number in range(5)] * 2)
