@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from pyspark_kafka.cli.main import app
+from cli_runner import invoke
 from pyspark_kafka.client.admin import create_topic
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
@@ -75,7 +74,7 @@ def left_open(ports: tuple[int, int]) -> str:
 
 
 def run(port: int, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["transactions", *arguments, "--bootstrap-servers", f"127.0.0.1:{port}"])
+    return invoke("transactions", *arguments, "--bootstrap-servers", f"127.0.0.1:{port}")
 
 
 def test_transactions_of_the_first_generation_are_listed_and_aborted(ports: tuple[int, int], left_open: str) -> None:

@@ -11,13 +11,14 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+import typer.main
 
-from pyspark_kafka.cli.main import app
+from cli_runner import invoke
+from pyspark_kafka.cli import transactions
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
@@ -63,8 +64,7 @@ def name(client: KafkaClient) -> Iterator[str]:
 
 def run(bootstrap_servers: str, *args: str, answer: str = "") -> Result:
     command, *rest = args
-    runner = CliRunner()
-    return runner.invoke(app, ["transactions", command, "--bootstrap-servers", bootstrap_servers, *rest], input=answer)
+    return invoke("transactions", command, "--bootstrap-servers", bootstrap_servers, *rest, answer=answer)
 
 
 def write(client: KafkaClient, transaction: OpenTransaction, *partitions: TopicPartition) -> None:
@@ -280,7 +280,7 @@ def test_the_commands_of_the_page_run_as_they_stand(
         own = line.replace("localhost:9092", bootstrap_servers).replace("pyspark_kafka_commits", commits)
         program, *arguments = shlex.split(own.replace("billing", name))
         assert program == "pyspark-kafka"
-        done = CliRunner().invoke(app, arguments, input="y\n")
+        done = invoke(*arguments, answer="y\n")
         assert done.exit_code == 0, done.output
         outputs.append(done.stdout)
     assert name in outputs[0]
@@ -288,8 +288,9 @@ def test_the_commands_of_the_page_run_as_they_stand(
     assert name in [each["transactional_id"] for each in json.loads(outputs[2])]
     assert f"The transaction of '{name}' is aborted" in outputs[3]
     options = re.findall(r"^\| `(--[a-z-]+)", _PAGE.read_text(), re.MULTILINE)
-    helped = CliRunner().invoke(app, ["transactions", "list", "--help"], env={"COLUMNS": "200"}).stdout
-    assert sorted(options) == sorted(set(re.findall(r"--[a-z-]+", helped)) - {"--help"})
+    command: Any = typer.main.get_command(transactions.app)
+    known = {name for parameter in command.commands["list"].params for name in parameter.opts}
+    assert sorted(options) == sorted(known - {"--help"})
 
 
 def test_the_program_takes_its_options_from_file_and_environment(
@@ -300,15 +301,17 @@ def test_the_program_takes_its_options_from_file_and_environment(
     file = tmp_path / "client.properties"
     file.write_text(f"# ours\nbootstrap.servers={bootstrap_servers}\ngroup.id=reports\nacks=all\n")
     program = [sys.executable, "-m", "pyspark_kafka.cli", "transactions"]
+    variable = "PYSPARK_KAFKA_BOOTSTRAP_SERVERS"
+    environment = {key: value for key, value in os.environ.items() if key != variable}
     listed = subprocess.run(
-        [*program, "list", "--config", str(file), "--json", "--prefix", name],
+        [*program, "list", "--config", str(file), "--json", "--prefix", name], env=environment,
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert [each["transactional_id"] for each in json.loads(listed.stdout)] == [name]
     assert listed.stderr == ""
     aborted = subprocess.run(
         [*program, "abort", "--yes", name],
-        env=os.environ | {"PYSPARK_KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers},
+        env=environment | {variable: bootstrap_servers},
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert "is aborted" in aborted.stdout

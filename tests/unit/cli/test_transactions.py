@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -11,11 +12,10 @@ import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from rich.console import Console
-from typer.testing import CliRunner
 
+from cli_runner import invoke
 from fake_broker import FakeCluster
 from pyspark_kafka.cli import transaction_commands
-from pyspark_kafka.cli.main import app
 from pyspark_kafka.cli.transaction_commands import duration_text, partitions_text, printable
 from pyspark_kafka.client.transaction_admin import TransactionDescription, TransactionState
 from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
@@ -40,8 +40,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 def run(cluster: FakeCluster, command: str, *options: str, answer: str = "") -> Result:
     host, port = cluster.address(0)
-    arguments = ["transactions", command, "--bootstrap-servers", f"{host}:{port}", *options]
-    return CliRunner().invoke(app, arguments, input=answer)
+    return invoke("transactions", command, "--bootstrap-servers", f"{host}:{port}", *options, answer=answer)
 
 
 def test_nothing_open_is_one_sentence_and_an_empty_list_for_programs(cluster: FakeCluster) -> None:
@@ -116,7 +115,7 @@ def test_brokers_that_cannot_be_reached_are_one_sentence_on_stderr(tmp_path: Pat
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers=127.0.0.1:{port}\ndefault.api.timeout.ms=100\n")
     for command in (["list"], ["abort", "a"]):
-        done = CliRunner().invoke(app, ["transactions", *command, "--config", str(file)])
+        done = invoke("transactions", *command, "--config", str(file))
         assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr.startswith("[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers' could be used")
         assert done.stderr.count("\n") == 1
@@ -125,14 +124,15 @@ def test_brokers_that_cannot_be_reached_are_one_sentence_on_stderr(tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--older-than", "soon"], "must be a time span such as '15m'"),
-        (["--older-than", "5m", "--all"], "give --older-than or --all"),
+        (["--older-than", "soon"], "must be a time span such as"),
+        (["--older-than", "5m", "--all"], "an ended transaction is not open for any time"),
     ],
 )
 def test_options_that_say_nothing_are_refused(cluster: FakeCluster, options: list[str], said: str) -> None:
     done = run(cluster, "list", *options)
     assert done.exit_code == 2
-    assert said in " ".join(done.stderr.replace("│", " ").split())
+    # Where tests run in CI, typer draws its own errors in colours.
+    assert said in " ".join(re.sub(r"\x1b\[[0-9;]*m|│", " ", done.stderr).split())
     assert cluster.connections == 0
 
 

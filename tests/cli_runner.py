@@ -1,0 +1,19 @@
+"""Runs commands of `pyspark-kafka` in this process, whatever the environment of the tests says about terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typer.testing import CliRunner
+
+from pyspark_kafka.cli.main import app
+
+if TYPE_CHECKING:
+    from typer.testing import Result
+
+_PLAIN = {"FORCE_COLOR": None, "TTY_COMPATIBLE": None, "PYSPARK_KAFKA_BOOTSTRAP_SERVERS": None}
+
+
+def invoke(*arguments: str, answer: str = "") -> Result:
+    """Run one command, with `answer` as what the user types; gives exit code and output."""
+    return CliRunner().invoke(app, arguments, input=answer, env=_PLAIN)
