@@ -57,29 +57,30 @@ class MarkerTopic:
         """Make the topic if it is not there.
 
         Raises:
-            AccessError: it is not there, and the user may not make it.
+            AccessError: it is not there and the user may not make it, or may not see it.
             BrokerError: the brokers refused it.
         """
         known = self._client.metadata([self.topic]).topics.get(self.topic)
-        if known is not None and known.error is None:
+        error = None if known is None else known.error
+        if known is not None and error is None:
             return
-        if known is not None and known.error is not None and known.error.condition != "UNKNOWN_TOPIC":
-            raise known.error
         try:
+            if error is not None and error.condition != "UNKNOWN_TOPIC":
+                raise error
             create_topics(self._client, [NewTopic(self.topic, _PARTITIONS, configs=_CONFIGS)])
-        except AccessError as error:
+        except AccessError as refused:
             raise AccessError(
-                f"The topic '{self.topic}', which keeps the commit markers of exactly-once writes, does not exist, and "
-                "this user may not create it. Nothing was written.",
-                code=error.code,
-                condition="COMMIT_TOPIC_MISSING",
-                hint=f"create it, compacted (cleanup.policy=compact, {_PARTITIONS} partitions), or grant CREATE on it; "
-                "another name is set with option 'commitTopic'.",
+                f"The topic '{self.topic}' keeps the commit markers of exactly-once writes. It is not there and this "
+                f"user may not create it, or this user may not describe it. Nothing was written. {refused.message}",
+                code=refused.code,
+                condition="COMMIT_TOPIC_UNUSABLE",
+                hint=f"create it (cleanup.policy=compact, {_PARTITIONS} partitions), or grant CREATE on it; and grant "
+                "READ and WRITE on it. Another name is set with option 'commitTopic'.",
                 facts={"topic": self.topic},
-            ) from error
-        except BrokerError as error:
+            ) from refused
+        except BrokerError as refused:
             # Another query was faster.
-            if error.condition != "TOPIC_ALREADY_EXISTS":
+            if refused.condition != "TOPIC_ALREADY_EXISTS":
                 raise
 
     def partition_of(self, key: str) -> TopicPartition:

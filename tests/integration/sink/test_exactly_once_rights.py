@@ -1,0 +1,107 @@
+"""The rights that an exactly-once write needs, on a real broker that grants them one by one."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
+
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.errors import AccessError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, Secret, WriteOptions
+from pyspark_kafka.records import encode
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.testing import EmbeddedKafka
+from support import consume_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A real broker, though not the shared one that the fixtures' marker is derived from.
+pytestmark = pytest.mark.broker
+PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
+_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+class GuardedBroker:
+    """A broker where who has no password may do all, and alice what she is granted."""
+
+    def __init__(self, kafka: EmbeddedKafka, sasl_port: int) -> None:
+        self.kafka = kafka
+        self.alice = ConnectionOptions(
+            (("127.0.0.1", sasl_port),),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_username="alice",
+            sasl_password=Secret(PASSWORD),
+        )
+
+    def grant(self, kind: ResourceType, name: str, *operations: ACLOperation) -> None:
+        allowed = ACLPermissionType.ALLOW
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.kafka.bootstrap_servers)
+        try:
+            pattern = ResourcePattern(kind, name)
+            admin.create_acls([ACL("User:alice", "*", operation, allowed, pattern) for operation in operations])
+        finally:
+            admin.close()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[GuardedBroker]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        plain, sasl, controller = [int(each.getsockname()[1]) for each in sockets]
+    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
+    properties = {
+        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": addresses,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_MODULE} user_alice="{PASSWORD}";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with EmbeddedKafka(port=plain, properties=properties) as kafka:
+        yield GuardedBroker(kafka, sasl)
+
+
+def publish(broker: GuardedBroker, sink: str, topic: str, commits: str) -> Finding:
+    data = encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))
+    prepared = Chunk((PreparedBatch(TopicPartition(topic, 0), len(data), 1),), data)
+    with KafkaClient(broker.alice) as client:
+        settings = ExactlyOnceOptions(commit_topic=commits)
+        publisher = Publisher(client, WriteOptions(broker.alice), settings, sink, None)
+        return publisher.publish(CommitMarker(sink, "q", 0, "f"), [prepared])
+
+
+def test_each_missing_right_is_named_and_with_all_of_them_a_batch_is_written(broker: GuardedBroker) -> None:
+    run = uuid.uuid4().hex[:8]
+    sink, topic, commits = f"sink-{run}", f"out-{run}", f"commits-{run}"
+    broker.kafka.create_topic(topic)
+    with pytest.raises(AccessError, match=rf"COMMIT_TOPIC_UNUSABLE\] The topic '{commits}'.*grant CREATE on it"):
+        publish(broker, sink, topic, commits)
+    broker.kafka.create_topic(commits, config={"cleanup.policy": "compact"})
+    broker.grant(ResourceType.TOPIC, commits, ACLOperation.READ, ACLOperation.WRITE)
+    with pytest.raises(
+        AccessError, match=rf"TRANSACTIONAL_ID_AUTHORIZATION_FAILED\].*'{sink}'.*Hint: grant the princip"
+    ):
+        publish(broker, sink, topic, commits)
+    broker.grant(ResourceType.TRANSACTIONAL_ID, sink, ACLOperation.WRITE, ACLOperation.DESCRIBE)
+    with pytest.raises(AccessError, match=rf"TOPIC_AUTHORIZATION_FAILED\].*{topic}"):
+        publish(broker, sink, topic, commits)
+    assert consume_committed(broker.kafka.bootstrap_servers, topic) == []
+    broker.grant(ResourceType.TOPIC, topic, ACLOperation.WRITE)
+    assert publish(broker, sink, topic, commits) is Finding.NOT_COMMITTED
+    assert publish(broker, sink, topic, commits) is Finding.COMMITTED
+    assert [record.value for record in consume_committed(broker.kafka.bootstrap_servers, topic)] == [b"v"]
