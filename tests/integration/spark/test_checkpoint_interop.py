@@ -14,13 +14,21 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 import pyspark
 import pytest
 
+from pyspark_kafka import records
 from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import TransactionalId
+from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher
 from pyspark_kafka.source.initial_offset_log import InitialOffsetLog, encode
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 from pyspark_kafka.streaming.offset_log import CommitLog, OffsetSeqLog
@@ -355,3 +363,31 @@ def test_an_offset_log_of_a_newer_version_is_refused_with_a_sentence(query: Quer
     query.files.replace("offsets/0", b"v99999\n{}\n-")
     for connector in (OURS, JVM):
         assert "maximum supported log version is v2, but encountered v99999" in query.attempt(connector)["error"]
+
+
+def test_sparks_connector_reads_what_was_committed_exactly_once(
+    spark_with_jars: Spark, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic = make_topic(partitions=2)
+    connection = ConnectionOptions((("127.0.0.1", int(bootstrap_servers.rpartition(":")[2])),))
+    sink = f"sink-of-{topic}"
+    with borrow_client(connection) as client:
+        publisher = Publisher(client, WriteOptions(connection), ExactlyOnceOptions(), sink, None)
+        for batch_id in range(3):
+            numbers = range(10 * batch_id, 10 * batch_id + 10)
+            data = records.encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number for number in numbers]}))
+            prepared = Chunk((PreparedBatch(TopicPartition(topic, batch_id % 2), len(data), 10),), data)
+            for _ in range(2):
+                publisher.publish(CommitMarker(sink, "q", batch_id, "f"), [prepared])
+        # Records that nobody is to see: of a driver that was shut out.
+        transaction = TransactionalId(client, f"other-{sink}", 60_000).fence()
+        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+            producer.send(TopicPartition(topic, 0), records.encode(pa.RecordBatch.from_pydict({"value": [b"99"]})), 1)
+            producer.flush()
+        TransactionalId(client, f"other-{sink}", 60_000).fence()
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
+    answer = spark_with_jars.ask(
+        format=JVM, options={**options, "kafka.isolation.level": "read_committed"}, checkpoint=str(tmp_path),
+        fail_at=None, conf={}, grouped=False,
+    )  # fmt: skip
+    assert answer == {"batches": {"0": list(range(30))}, "error": ""}
