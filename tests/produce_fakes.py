@@ -214,6 +214,7 @@ class FakeCluster:
         self.lookups = 0
         self.latency_s = 0.0
         self.gives_producer_ids = True
+        self.max_message_bytes = 1 << 30
 
     def values(self, number: int) -> list[bytes]:
         """Give the values in one partition's log, in their order."""
@@ -310,6 +311,8 @@ class FakeCluster:
             code = 3
         elif self.leaders[topic_partition] != broker_id:
             code = 6
+        elif len(data) > self.max_message_bytes:
+            code = 10
         elif fault.appends:
             producer_id, epoch, base_sequence, count = struct.unpack_from(">qhii", data, 43)
             assert (producer_id, epoch) in ((self.producer_id, 0), (-1, -1))

@@ -17,6 +17,7 @@ from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce_identity import request_identity
 from pyspark_kafka.client.produce_leaders import PartitionLeaders
+from pyspark_kafka.client.produce_limits import TopicLimits
 from pyspark_kafka.client.produce_protocol import (
     MAX_PRODUCE_VERSION,
     ProduceFrame,
@@ -95,6 +96,8 @@ class IdempotentProducer:
     returns when everything is acknowledged. The bytes of a batch are not copied; they must not change until then.
     After an error the producer is of no use: every later call raises the same error.
 
+    A batch of several records that is too large for its topic is cut into smaller ones, as are the topic's later ones.
+
     Runs on: executor; one thread, one task at a time (`producer_pool` keeps it for the next). Does not pickle.
 
     Args:
@@ -141,6 +144,7 @@ class IdempotentProducer:
         self._lanes: dict[int, _Lane] = {}
         self._metadata_backoff = client.backoff()
         self._leaders = PartitionLeaders(client, clock)
+        self._limits = TopicLimits(producer.compression_level)
         self._unknown_topic_ms = min(topic_timeout_ms, producer.delivery_timeout_ms)
         # Why, and at which broker, a partition's last attempt failed.
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
@@ -261,7 +265,9 @@ class IdempotentProducer:
             while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
                 self._step(everything=False, wait=True)
             expires_at = self._clock() + self._options.delivery_timeout_ms / 1000
-            state.append(topic_partition, data, record_count, expires_at=expires_at)
+            batch = state.append(topic_partition, data, record_count, expires_at=expires_at)
+            if not self._limits.fits(batch):
+                state.split(batch, self._limits.cut(batch))
             self._step(everything=False, wait=False)
 
     def poll(self) -> None:
@@ -402,6 +408,10 @@ class IdempotentProducer:
             if verdict is Verdict.DELIVERED:
                 self._state.acknowledge(batch)
                 self._last_failure.pop(batch.topic_partition, None)
+            elif self._limits.splittable(batch, answer.code):
+                self._state.fail(batch, now, answer.code)
+                self._limits.refused(batch)
+                self._state.split(batch, self._limits.cut(batch))
             elif verdict is Verdict.FATAL:
                 self._state.refuse(batch, answer.code)
                 fatal = fatal or (batch, answer)

@@ -366,6 +366,34 @@ class ProducerState:
         self._queued[batch.topic_partition] = None
         self._end_attempt(partition, batch)
 
+    def split(self, batch: Batch, parts: list[tuple[Bytes, int]]) -> None:
+        """Put parts into the place of a batch that is not under way, without a pause.
+
+        Args:
+            batch: a queued batch.
+            parts: bytes and number of records of each, with all of the batch's records, and its sequences.
+        """
+        partition = self._partitions[batch.topic_partition]
+        before, after, sequence = [], [], batch.base_sequence
+        for other in partition.batches:
+            if other.number < batch.number:
+                before.append(other)
+            elif other is not batch:
+                other.number += len(parts) - 1
+                after.append(other)
+        for number, (data, records) in enumerate(parts, batch.number):
+            part = Batch(batch.topic_partition, data, records, sequence, batch.expires_at, len(data), number)
+            part.maybe_appended = batch.maybe_appended
+            before.append(part)
+            if self.idempotent:
+                sequence = (sequence + records) % SEQUENCE_LIMIT
+        partition.batches = deque([*before, *after])
+        partition.next_number += len(parts) - 1
+        partition.queued += len(parts) - 1
+        partition.not_before = 0.0
+        self._unacknowledged += len(parts) - 1
+        self.unacknowledged_bytes += sum(len(data) for data, _ in parts) - batch.size
+
     def refuse(self, batch: Batch, code: int) -> None:
         """Note a final refusal, so that `counts` tells it; the producer is of no use afterwards."""
         partition = self._partitions[batch.topic_partition]

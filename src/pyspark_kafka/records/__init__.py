@@ -17,6 +17,7 @@ from pyspark_kafka.records.encoding import (
     patch_header,
 )
 from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
+from pyspark_kafka.records.splitting import split_batch
 
 __all__ = [
     "COLUMN_NAMES",
@@ -35,4 +36,5 @@ __all__ = [
     "patch_header",
     "record_schema",
     "scan",
+    "split_batch",
 ]

@@ -217,6 +217,20 @@ def test_batch_above_the_topic_s_limit_names_both_limits(client: KafkaClient, ma
         assert fact in text
 
 
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+def test_batches_above_the_topic_s_limit_are_cut(
+    client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, compression: str
+) -> None:
+    topic = make_topic(1, {"max.message.bytes": "5000"})
+    values = [b"%05d" % number + random.Random(number).randbytes(number % 400) for number in range(3_000)]
+    with IdempotentProducer(client, ProducerOptions(compression=compression)) as producer:
+        for start in range(0, 3_000, 500):
+            batch = batch_of([*values[start : start + 500]], compression=compression)
+            producer.send(TopicPartition(topic, 0), batch, 500)
+        producer.flush()
+    assert [record.value for record in consume(bootstrap_servers, topic, 3_000)] == values
+
+
 def test_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
     with IdempotentProducer(client, ProducerOptions(delivery_timeout_ms=1_500)) as producer:
         producer.send(TopicPartition("no-such-topic", 0), batch_of([b"a"]), 1)

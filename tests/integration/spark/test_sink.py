@@ -283,3 +283,22 @@ def test_producer_options_have_javas_names(
         options[f"compression.{codec}.level"] = levels[codec]
     write(rows, bootstrap_servers, topic=topic, **{f"kafka.{name}": value for name, value in options.items()})
     assert len(consume(bootstrap_servers, topic, 2_000)) == 2_000
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_rows_are_written_to_a_topic_that_takes_small_batches_only(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, guarantee: str
+) -> None:
+    topic = make_topic(partitions=2, config={"max.message.bytes": "20000"})
+    rows = spark.range(0, 20_000, numPartitions=2).selectExpr(
+        "CAST(id % 7 AS STRING) AS key", "concat(id, '-', repeat('x', 50)) AS value"
+    )
+    write(rows, bootstrap_servers, topic=topic, deliveryGuarantee=guarantee)
+    records = consume(bootstrap_servers, topic, 20_000)
+    numbers = [int((record.value or b"").split(b"-")[0]) for record in records]
+    assert sorted(numbers) == list(range(20_000))
+    in_order: dict[tuple[bytes | None, bool], list[int]] = {}
+    for record in sorted(records, key=lambda record: (record.partition, record.offset)):
+        number = int((record.value or b"").split(b"-")[0])
+        in_order.setdefault((record.key, number < 10_000), []).append(number)
+    assert all(found == sorted(found) for found in in_order.values())
