@@ -42,11 +42,13 @@ class Stop:
         point: one of `points.py`.
         action: `stand` stands still; `outlive` does too, and does not die with its driver; `doubt` fails as if no
             answer had come.
+        after: the name of another stop that must have been reached before.
     """
 
     batch: int
     point: str
     action: str = "stand"
+    after: str = ""
 
     @property
     def name(self) -> str:
@@ -66,6 +68,7 @@ class DriverSpec:
     available_now: bool = False
     master: str = "local[2]"
     plant: str = ""
+    restarts: int = 0
 
 
 class Driver:
@@ -78,6 +81,9 @@ class Driver:
         (self.place / "spec.json").write_text(json.dumps(asdict(spec)))
         # Workers must be this interpreter: the default is the `python3` of PATH.
         own = {_TAG: spec.place, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        # They import this package, too.
+        paths = [str(PROGRAM.parents[1]), os.environ.get("PYTHONPATH", "")]
+        own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         with (self.place / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(PROGRAM), str(self.place / "spec.json")],
@@ -119,6 +125,10 @@ class Driver:
         """Wait until Spark has noted a micro-batch as committed."""
         path = Path(self.spec.checkpoint, "commits", str(batch))
         self._until(path.exists, f"commit of batch {batch}", _STEP_S, lives=True)
+
+    def kill_at(self, stop: Stop) -> None:
+        """Wait until a process has come to a stop, and kill it; its driver lives on."""
+        _kill(self.await_stop(stop))
 
     def go(self, stop: Stop) -> None:
         """Let who stands at a stop go on."""
@@ -220,8 +230,18 @@ class World:
         available_now: bool = False,
         master: str = "local[2]",
         plant: str = "",
+        restarts: int = 0,
     ) -> Driver:
-        """Start a driver; `options` are more options of the source."""
+        """Start a driver.
+
+        Args:
+            stops: where it stops.
+            options: more options of the source.
+            available_now: it ends when it has read what is there.
+            master: Spark's.
+            plant: a bug to plant; see `stopping.py`.
+            restarts: how many times it starts its query again after a failure.
+        """
         self._drivers += 1
         spec = DriverSpec(
             place=str(self.place / f"run-{self._drivers}"),
@@ -232,6 +252,7 @@ class World:
             available_now=available_now,
             master=master,
             plant=plant,
+            restarts=restarts,
         )
         return Driver(spec)
 
@@ -288,9 +309,7 @@ class Outcome:
     def report(self) -> Report:
         """Check all of it."""
         planned = None if self.markers is None else self.plans
-        return check(
-            self.sent, self.visible, planned=planned, markers=self.markers or (), seen_before=self.seen_before
-        )
+        return check(self.sent, self.visible, planned=planned, markers=self.markers or (), seen_before=self.seen_before)
 
     def report_of(self, batch: int) -> Report:
         """Check what belongs to one micro-batch."""

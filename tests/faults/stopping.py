@@ -1,0 +1,193 @@
+"""The package's source and sink, which stop where they are told to; for `driver.py`.
+
+Nothing of the package knows of this: its classes are patched in the processes that Spark starts. A module of its own,
+so that a process which is used again finds the state that its patches look at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+
+from pyspark_kafka import DefaultSource
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.sink import publisher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter, InputPartition
+    from pyspark.sql.types import StructType
+
+# A test that fails to kill it does not leave it behind for ever.
+_LONGEST_S = 120.0
+
+
+class Stops:
+    """Where to stop, and how. Plain data, pickled with readers and writers."""
+
+    def __init__(self, place: str, checkpoint: str, stops: str) -> None:
+        self.place, self.checkpoint = place, checkpoint
+        self.stops: list[dict[str, Any]] = json.loads(stops)
+
+    def planned(self) -> int:
+        """Give the newest batch of the offset log; -1 if there is none."""
+        found = Path(self.checkpoint, "offsets")
+        numbers = (each.name for each in found.iterdir()) if found.is_dir() else ()
+        return max((int(name) for name in numbers if name.isdecimal()), default=-1)
+
+    def at(self, batch: int, point: str) -> None:
+        """Stop if this is where to."""
+        for stop in self.stops:
+            name = f"{batch}.{point}"
+            here = (stop["batch"], stop["point"]) == (batch, point)
+            if here and Path(self.place, stop["after"]).exists() and self._claim(name):
+                self._stand(name, stop)
+
+    def _claim(self, name: str) -> bool:
+        try:
+            os.close(os.open(Path(self.place, f"{name}.claim"), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def _stand(self, name: str, stop: dict[str, Any]) -> None:
+        if stop["action"] == "outlive":
+            # How the daemon of a dead driver ends its workers.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.say(name, str(os.getpid()))
+        if stop["action"] == "doubt":
+            raise TransactionInDoubtError("as if the answer was lost", condition="TRANSACTION_IN_DOUBT")
+        end = time.monotonic() + _LONGEST_S
+        while time.monotonic() < end and not Path(self.place, f"{name}.go").exists():
+            time.sleep(0.01)
+
+    def say(self, name: str, text: str) -> None:
+        """Leave a file, whole."""
+        beside = Path(self.place, f"{name}.{os.getpid()}")
+        beside.write_text(text)
+        beside.replace(Path(self.place, name))
+
+
+# The batch that this process commits; -1 while it does not.
+_COMMITTING = {"batch": -1, "sends": 0}
+
+
+def patch_publishing(stops: Stops, plant: str) -> None:
+    """Stop within a commit, and plant a bug; a process that is used again is patched already.
+
+    Bugs: `marker_ignored`: no marker says that a batch is committed. `fence_skipped`: each process has a transactional
+    id of its own, so none fences another.
+    """
+
+    def wrap(owner: type, name: str, before: Callable[[], None], after: Callable[[], None]) -> None:
+        real = getattr(owner, name)
+        if hasattr(real, "stopped"):
+            return
+
+        def stopped(*args: Any, **named: Any) -> Any:
+            before()
+            result = real(*args, **named)
+            after()
+            return result
+
+        stopped.stopped = True  # type: ignore[attr-defined]
+        setattr(owner, name, stopped)
+
+    def at(point: str) -> Callable[[], None]:
+        return lambda: stops.at(_COMMITTING["batch"], point)
+
+    def sending() -> None:
+        _COMMITTING["sends"] += 1
+        stops.at(_COMMITTING["batch"], "before_produce" if _COMMITTING["sends"] == 1 else "within_produce")
+
+    wrap(TransactionalId, "fence", at("before_fence"), at("after_fence"))
+    wrap(TransactionalId, "end", at("before_end"), at("after_end"))
+    wrap(IdempotentProducer, "send", sending, lambda: None)
+    if "marker_ignored" in plant:
+        publisher.judge = lambda *_: publisher.Finding.NOT_COMMITTED  # type: ignore[assignment]
+    if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
+        real_init = TransactionalId.__init__
+
+        def unfenced(self: TransactionalId, client: Any, name: str, timeout_ms: int) -> None:
+            real_init(self, client, f"{name}-{os.getpid()}", timeout_ms)
+
+        TransactionalId.__init__ = unfenced  # type: ignore[method-assign]
+        TransactionalId.unfenced = True  # type: ignore[attr-defined]
+
+
+class StoppingSource(DefaultSource):
+    """The package's source and sink, which stop where they are told to."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Take what is not for the package out of the options."""
+        own = dict(options)
+        self.plant = own.pop("plant")
+        self.stops = Stops(own.pop("place"), own.pop("watched"), own.pop("stops"))
+        super().__init__(own)
+
+    @classmethod
+    def name(cls) -> str:
+        """Another name than the package's own."""
+        return "stopping_kafka"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's contract
+        """Give the package's reader, wrapped."""
+        stops = self.stops
+        plain = super().streamReader(schema)
+
+        class Stopping(type(plain)):  # type: ignore[misc]
+            def latestOffset(self, start: dict[str, Any], limit: Any) -> Any:  # noqa: N802 - Spark's contract
+                stops.at(stops.planned() + 1, "latest_offset")
+                return super().latestOffset(start, limit)
+
+            def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+                planned = super().partitions(start, end)
+                stops.at(stops.planned(), "partitions")
+                return planned  # type: ignore[no-any-return]
+
+        plain.__class__ = Stopping
+        return plain
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 - Spark's contract
+        """Give the package's writer, wrapped."""
+        stops = self.stops
+        patch_publishing(stops, self.plant)
+        plain = super().streamWriter(schema, overwrite)
+        stops.at(stops.planned(), "stream_writer")
+
+        class Stopping(type(plain)):  # type: ignore[misc]
+            def write(self, iterator: Iterator[Any]) -> Any:
+                context = TaskContext.get()
+                batch = int(context.getLocalProperty("streaming.sql.batchId"))
+
+                def rows() -> Iterator[Any]:
+                    for row in iterator:
+                        stops.at(batch, "task_row")
+                        yield row
+
+                message = super().write(rows())
+                stops.at(batch, "task_prepared")
+                return message
+
+            def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's contract
+                _COMMITTING.update(batch=batchId, sends=0)
+                try:
+                    super().commit(messages, batchId)
+                except BaseException as error:
+                    stops.say(f"{batchId}.commit", f"{type(error).__name__}: {error}")
+                    raise
+                finally:
+                    _COMMITTING["batch"] = -1
+                stops.say(f"{batchId}.commit", "done")
+                stops.at(batchId, "after_commit")
+
+        plain.__class__ = Stopping
+        return plain
