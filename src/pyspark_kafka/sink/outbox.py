@@ -223,7 +223,8 @@ class KafkaOutboxWriter(DataWriter):
                 part += 1
             batches, self._held = self._held[:part], self._held[part:]
             name = f"{self._prefix}-{uuid.uuid4().hex}"
-            spool.create(name, _joined(batches))
+            # Needed until the batch is published, by a driver that runs the tasks again if the machine goes down.
+            spool.create(name, _joined(batches), durable=False)
             self._chunks.append(Chunk(_described(batches), file=name))
         self._held_bytes = 0
 

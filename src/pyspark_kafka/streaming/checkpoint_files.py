@@ -104,16 +104,21 @@ class CheckpointFiles:
             )
         return data
 
-    def create(self, name: str, data: bytes) -> bool:
+    def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
         """Write a file that is not there yet; all of it or nothing.
 
         Of several processes that create one local file at the same time exactly one succeeds. Elsewhere, and where the
         local file system has no hard links, nothing but the look before guards against two at the same moment.
 
+        Args:
+            name: the file.
+            data: its content.
+            durable: whether a local file is on disk when the call returns; else a crash of the machine may lose it.
+
         Returns:
             False when the file is there already; it is not touched.
         """
-        return self._put(name, data, replace=False)
+        return self._put(name, data, replace=False, durable=durable)
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file, in the place of a former one if there is one; readers see the former or the new content."""
@@ -164,17 +169,17 @@ class CheckpointFiles:
     def _path(self, name: str) -> str:
         return os.path.join(self.location, _checked(name))  # noqa: PTH118
 
-    def _put(self, name: str, data: bytes, *, replace: bool) -> bool:
+    def _put(self, name: str, data: bytes, *, replace: bool, durable: bool = True) -> bool:
         directory, _, base = _checked(name).rpartition("/")
         beside = f"{directory}/" * bool(directory) + f".{base}.{uuid.uuid4().hex}.tmp"
         try:
             if self._remote:
                 return self._put_remote(name, beside, data, replace=replace)
-            return self._put_local(name, beside, data, replace=replace)
+            return self._put_local(name, beside, data, replace=replace, durable=durable)
         except (OSError, pa.ArrowException) as error:
             raise self._failure("write", name, error) from error
 
-    def _put_local(self, name: str, beside: str, data: bytes, *, replace: bool) -> bool:
+    def _put_local(self, name: str, beside: str, data: bytes, *, replace: bool, durable: bool) -> bool:
         path, written = self._path(name), self._path(beside)
         if not replace and os.path.lexists(path):
             return False
@@ -184,7 +189,8 @@ class CheckpointFiles:
             with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:  # noqa: PTH123
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             # Before the file is there: a crash in between leaves a file without a checksum, never one with another's.
             # A checksum that a Spark has just put there goes as well, which costs it nothing.
             with suppress(FileNotFoundError):
@@ -196,7 +202,8 @@ class CheckpointFiles:
         finally:
             with suppress(FileNotFoundError):
                 os.remove(written)  # noqa: PTH107
-        _sync_directory(os.path.dirname(path))  # noqa: PTH120
+        if durable:
+            _sync_directory(os.path.dirname(path))  # noqa: PTH120
         return True
 
     def _put_remote(self, name: str, beside: str, data: bytes, *, replace: bool) -> bool:
