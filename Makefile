@@ -65,10 +65,11 @@ bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=director
 	.venv-bench/bin/python bench/first_record.py
 	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
-bench-latency:  ## Measure the latency of micro-batches, and planning over 1,000 partitions; JVM_JARS as for bench
+bench-latency:  ## Measure latencies of micro-batches, of planning and of transactions; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 	.venv-bench/bin/python bench/planning.py
+	.venv-bench/bin/python bench/held_back.py
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
 	@$(fuzz_venv)

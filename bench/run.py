@@ -6,6 +6,7 @@ medians are what lasts, absolute figures depend on the machine and the hour.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -60,11 +61,13 @@ class Case:
 class Bench:
     """One broker, one Spark session, and the sides that take part."""
 
-    def __init__(self, kafka: EmbeddedKafka, spark: SparkSession, *, with_jvm: bool, runs: int) -> None:
+    def __init__(self, kafka: EmbeddedKafka, spark: SparkSession, spool: str, *, with_jvm: bool, runs: int) -> None:
         self._kafka = kafka
+        self._spool = spool
         self._spark = spark
         self._sides = (OURS, JVM) if with_jvm else (OURS,)
         self._runs = runs
+        self._numbers = itertools.count()
 
     def topic(self, name: str, *, records: int, codec: str, value_bytes: int = 90) -> str:
         """Create a topic and fill it."""
@@ -106,22 +109,25 @@ class Bench:
     def _median(self, call: Callable[[], None]) -> float:
         return time_in_turns({"": call}, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)[""].median
 
-    def write(self, side: str, rows: DataFrame, codec: str) -> Callable[[], None]:
-        """Give a call that writes all rows to a topic of the side's own."""
-        return self._writer(side, rows, f"written-by-{side.replace('_', '-')}", codec)
+    def write(self, side: str, rows: DataFrame, *, exactly_once: bool = False) -> Callable[[], None]:
+        """Give a call that writes all rows, with lz4, to a topic of its own.
 
-    def _writer(self, side: str, rows: DataFrame, topic: str, codec: str) -> Callable[[], None]:
+        Spark's connector writes at least once, whatever is asked of ours.
+        """
+        topic = f"written-{next(self._numbers)}"
         self._kafka.create_topic(topic, partitions=_PARTITIONS)
         writer = rows.write.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        writer = writer.option("topic", topic).option("kafka.compression.type", codec).mode("append")
+        writer = writer.option("topic", topic).option("kafka.compression.type", "lz4").mode("append")
+        if exactly_once and side == OURS:
+            writer = writer.option("deliveryGuarantee", "exactly_once").option("spoolLocation", self._spool)
         return writer.save
 
-    def copy(self, side: str, topic: str) -> Callable[[], None]:
+    def copy(self, side: str, topic: str, *, exactly_once: bool = False) -> Callable[[], None]:
         """Give a call that reads key and value of a whole topic and writes them to another."""
         reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
         reader = reader.option("subscribe", topic)
         rows = (reader.schema(_KEY_VALUE) if side == OURS else reader).load().select("key", "value")
-        return self._writer(side, rows, f"copied-by-{side.replace('_', '-')}", "lz4")
+        return self.write(side, rows, exactly_once=exactly_once)
 
     def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
         """Measure one case on every side, in turns."""
@@ -219,7 +225,7 @@ def main(
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
         spark = start_spark(directory, jars)
         stack.callback(spark.stop)
-        bench = Bench(kafka, spark, with_jvm=bool(jars), runs=runs)
+        bench = Bench(kafka, spark, f"{directory}/spool", with_jvm=bool(jars), runs=runs)
         jvm_pid = jvm_process(spark)
 
         memory: dict[str, float] = {}
@@ -245,11 +251,27 @@ def main(
             floor |= bench.floor(lz4, records)
         if "write" in parts:
             rows = rows_to_write(spark, records)
-            cases.append(bench.case("write, lz4", records, 2, lambda side: bench.write(side, rows, "lz4")))
+            cases.append(bench.case("write, lz4", records, 2, lambda side: bench.write(side, rows)))
+            cases.append(
+                bench.case(
+                    "write, lz4, exactly once",
+                    records,
+                    1,
+                    lambda side: bench.write(side, rows, exactly_once=True),
+                )
+            )
             floor |= bench.sink_floor(rows, records)
             rows.unpersist()
         if "copy" in parts:
             cases.append(bench.case("Kafka to Kafka, lz4", records, 4, lambda side: bench.copy(side, lz4)))
+            cases.append(
+                bench.case(
+                    "Kafka to Kafka, lz4, exactly once",
+                    records,
+                    2,
+                    lambda side: bench.copy(side, lz4, exactly_once=True),
+                )
+            )
 
         report(console, cases, floor, memory)
         result = {

@@ -1,0 +1,164 @@
+"""Measure how long exactly-once micro-batches hold readers of committed records back.
+
+From outside: how long the last stable offset of the target lies behind its high watermark, batch by batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from run import OURS, start_spark
+from topics import fill_topic
+
+from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_PARTITIONS = 4
+_SOURCE, _TARGET = "held-source", "held-target"
+_PAUSE_S = 0.0005
+
+
+class Watcher:
+    """Looks at both ends of a topic all the time, in a thread of its own.
+
+    Attributes:
+        held_ms: for how long each time, from the first look that saw it held back to the first that did not.
+        looks: how often it looked.
+    """
+
+    def __init__(self, servers: str, topic: str) -> None:
+        host, _, port = servers.rpartition(":")
+        self._options = ConnectionOptions(((host, int(port)),))
+        self._ends = {TopicPartition(topic, number): Latest() for number in range(_PARTITIONS)}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.held_ms: list[float] = []
+        self.looks = 0
+        self.failure: BaseException | None = None
+
+    def __enter__(self) -> Watcher:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        try:
+            with borrow_client(self._options) as client:
+                since: float | None = None
+                while not self._stop.is_set():
+                    # In this order, what is written between the two looks seems held back, for one look.
+                    stable = client.list_offsets(self._ends, IsolationLevel.READ_COMMITTED)
+                    ends = client.list_offsets(self._ends)
+                    now = time.perf_counter()
+                    self.looks += 1
+                    held = any(stable[where] < ends[where] for where in ends)
+                    if held and since is None:
+                        since = now
+                    elif not held and since is not None:
+                        self.held_ms.append((now - since) * 1000)
+                        since = None
+                    time.sleep(_PAUSE_S)
+        except BaseException as error:  # noqa: BLE001 - told by the main thread
+            self.failure = error
+
+
+def run_query(spark: Any, servers: str, checkpoint: str, per_batch: int) -> list[dict[str, Any]]:
+    """Copy the source to the target exactly once, so many records a batch; give the progress reports."""
+    reader = spark.readStream.format(OURS).option("kafka.bootstrap.servers", servers).option("subscribe", _SOURCE)
+    reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(per_batch))
+    writer = reader.load().select("key", "value").writeStream.format(OURS).option("kafka.bootstrap.servers", servers)
+    writer = writer.option("topic", _TARGET).option("kafka.compression.type", "lz4")
+    writer = writer.option("deliveryGuarantee", "exactly_once").option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    reports = [json.loads(report.json) for report in query.recentProgress]
+    return [report for report in reports if report["numInputRows"]]
+
+
+def main(
+    batches: Annotated[int, typer.Option(help="Micro-batches that count.")] = 100,
+    per_batch: Annotated[int, typer.Option(help="Records of each.")] = 10_000,
+    output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
+) -> None:
+    """Run a query and print for how long its batches held readers back."""
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    ensure_java_for_spark()
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
+        kafka = stack.enter_context(EmbeddedKafka(heap="512m", jvm_flags=WARM_JVM_FLAGS))
+        for topic in (_SOURCE, _TARGET):
+            kafka.create_topic(topic, partitions=_PARTITIONS)
+        spark = start_spark(directory, [])
+        stack.callback(spark.stop)
+        spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
+        servers, checkpoint = kafka.bootstrap_servers, f"{directory}/checkpoint"
+        # The first batches warm up.
+        fill_topic(servers, _SOURCE, records=20 * per_batch, codec="lz4")
+        run_query(spark, servers, checkpoint, per_batch)
+        fill_topic(servers, _SOURCE, records=batches * per_batch, codec="lz4")
+        with Watcher(servers, _TARGET) as watcher:
+            began = time.perf_counter()
+            reports = run_query(spark, servers, checkpoint, per_batch)
+            lasted_s = time.perf_counter() - began
+        if watcher.failure is not None:
+            raise watcher.failure
+        pyspark = spark.version
+    held = sorted(watcher.held_ms)
+    triggers = sorted(report["durationMs"]["triggerExecution"] for report in reports)
+    if not held:
+        raise RuntimeError("no batch was seen to hold readers back: none was written, or all were too quick")
+
+    def share(values: list[float], part: float) -> float:
+        return values[min(len(values) - 1, int(part * len(values)))]
+
+    title = f"ms, {len(reports)} micro-batches of {per_batch:,} records, {len(held)} seen held back"
+    table = Table(title=title)
+    for heading in ("", "p50", "p99", "longest"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, values in (("readers held back", held), ("whole batch", triggers)):
+        table.add_row(name, *(f"{value:.1f}" for value in (share(values, 0.5), share(values, 0.99), values[-1])))
+    console.print(table)
+    look_ms = 1000 * lasted_s / watcher.looks
+    console.print(f"looked every {look_ms:.1f} ms, so each figure is right to about as much", highlight=False)
+    result = {
+        "python": platform.python_version(),
+        "pyspark": pyspark,
+        "cores": os.cpu_count(),
+        "records_per_batch": per_batch,
+        "batches": len(reports),
+        "held_back_ms": held,
+        "trigger_ms": triggers,
+        "look_every_ms": look_ms,
+    }
+    output = output or Path(__file__).parent / "results" / "held_back.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"JSON: {output}", highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)
