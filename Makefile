@@ -1,11 +1,13 @@
 # Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
-# SECONDS=to fuzz each target.
+# SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests.
 
 VENV := .venv
 ARGS :=
 JVM_JARS :=
 SECONDS := 75
+KILLS := 20
+SEED := 1
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
@@ -19,7 +21,7 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop bench bench-latency fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults bench bench-latency fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -57,6 +59,11 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_
 	@.venv-pyspark42/bin/python tools/get_broker.py
 	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
 		.venv-pyspark42/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
+
+test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
+	@$(prepare) $(VENV) --group test
+	@$(VENV)/bin/python tools/get_broker.py
+	@PYTHONPATH=tests $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

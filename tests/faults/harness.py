@@ -104,10 +104,16 @@ class Driver:
         """What it has printed."""
         return (self.place / "log").read_text(errors="replace")
 
-    @property
-    def ready_at(self) -> float:
-        """When its session was there and the query about to start."""
-        return (self.place / "ready").stat().st_mtime
+    def seconds_to(self, batch: int) -> float:
+        """How long after its session was there Spark had noted a micro-batch as committed."""
+        return self._committed_at(batch) - (self.place / "ready").stat().st_mtime
+
+    def seconds_from(self, stop: Stop) -> float:
+        """How long after a stop was reached Spark had noted its micro-batch as committed."""
+        return self._committed_at(stop.batch) - (self.place / stop.name).stat().st_mtime
+
+    def _committed_at(self, batch: int) -> float:
+        return Path(self.spec.checkpoint, "commits", str(batch)).stat().st_mtime
 
     def await_file(self, name: str, *, seconds: float = _STEP_S) -> str:
         """Wait until there is a file of the run, and give its text; the driver may have ended meanwhile."""

@@ -19,6 +19,7 @@ from pyspark_kafka import DefaultSource
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.sink import publisher
+from pyspark_kafka.sink.commit_marker import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,7 +113,7 @@ def patch_publishing(stops: Stops, plant: str) -> None:
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
     wrap(IdempotentProducer, "send", sending, lambda: None)
     if "marker_ignored" in plant:
-        publisher.judge = lambda *_: publisher.Finding.NOT_COMMITTED  # type: ignore[assignment]
+        setattr(publisher, "judge", lambda *_: Finding.NOT_COMMITTED)  # noqa: B010 - no name that it gives to others
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
         real_init = TransactionalId.__init__
 
@@ -156,7 +157,7 @@ class StoppingSource(DefaultSource):
         plain.__class__ = Stopping
         return plain
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802 - Spark's contract
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's contract
         """Give the package's writer, wrapped."""
         stops = self.stops
         patch_publishing(stops, self.plant)
@@ -166,7 +167,7 @@ class StoppingSource(DefaultSource):
         class Stopping(type(plain)):  # type: ignore[misc]
             def write(self, iterator: Iterator[Any]) -> Any:
                 context = TaskContext.get()
-                batch = int(context.getLocalProperty("streaming.sql.batchId"))
+                batch = int((context and context.getLocalProperty("streaming.sql.batchId")) or -1)
 
                 def rows() -> Iterator[Any]:
                     for row in iterator:

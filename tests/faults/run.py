@@ -1,0 +1,192 @@
+"""The fault tests of exactly-once writes, long: kills spread over all crash points, and a table of what came of them.
+
+`python -m faults.run --kills 20 --task-kills 20 --seed 1`; the table is the one in docs/exactly-once.md, which
+`--docs FILE` puts there. Exits with 1 where anything was lost, duplicated, torn or otherwise not as it was sent.
+"""
+# ruff: noqa: T201 - a program
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, Stop, World
+from faults.points import EXACTLY_ONCE, TASKS, TWICE
+from faults.topics import watching
+from pyspark_kafka.testing import EmbeddedKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from faults.checker import Report
+
+BEGIN, END = "<!-- fault table: make test-faults -->", "<!-- end of the fault table -->"
+_HEADS = ("killed", "where", "runs", "lost", "duplicated", "torn", "other", "recovered in, median")
+# A task is tried this often; every batch has one that dies once.
+_TASK_FAILURES = 3
+
+
+@dataclass
+class Line:
+    """What came of the kills at one point.
+
+    Attributes:
+        who: what is killed.
+        where: the point, for people.
+        batches: the micro-batches in which it was.
+        seconds: from the start of the next query, or from the kill of a task, until Spark had noted the batch.
+    """
+
+    who: str
+    where: str
+    batches: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+def spread(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
+    """Give each name about as often as the others, in random order."""
+    chosen: list[str] = []
+    while len(chosen) < count:
+        chosen += rng.sample(names, len(names))
+    return chosen[:count]
+
+
+def kill_drivers(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+    """Kill drivers, one after another, on one checkpoint; each recovers what the one before has left."""
+    left = spread([*EXACTLY_ONCE, *TWICE], kills, rng)
+    waiting: list[tuple[Line, int]] = []
+    for number, name in enumerate(left, 1):
+        line = lines.setdefault(name, Line("driver", EXACTLY_ONCE.get(name, name)))
+        # A batch that was not planned yet when its driver died is the next one still.
+        batch = max(world.next_batch, *(interrupted + 1 for _, interrupted in waiting), 0)
+        line.batches.append(batch)
+        for point in TWICE.get(name, (name,)):
+            world.produce(1)
+            stop = Stop(batch, point)
+            with world.driver(stop, options=_partitioning(rng)) as driver:
+                driver.await_stop(stop)
+                for earlier, interrupted in waiting:
+                    earlier.seconds.append(driver.seconds_to(interrupted))
+                driver.kill()
+            waiting = []
+        waiting = [(line, batch)]
+        print(f"driver {number} of {kills}: batch {batch}, {name}", flush=True)
+    last = world.run_to_end()
+    for earlier, interrupted in waiting:
+        earlier.seconds.append(last.seconds_to(interrupted))
+
+
+def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+    """Kill Python workers in the middle of tasks; the query goes on."""
+    first = world.next_batch
+    stops = [Stop(first + number, point) for number, point in enumerate(spread([*TASKS], kills, rng))]
+    world.produce(kills + 1)
+    with world.driver(
+        *stops, options=_partitioning(rng), available_now=True, master=f"local[2,{_TASK_FAILURES}]"
+    ) as driver:
+        for stop in stops:
+            line = lines.setdefault(f"task {stop.point}", Line("task's Python", TASKS[stop.point]))
+            line.batches.append(stop.batch)
+            driver.kill_at(stop)
+        if driver.await_end():
+            raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
+        for stop in stops:
+            lines[f"task {stop.point}"].seconds.append(driver.seconds_from(stop))
+
+
+def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+    """Kill the broker while a batch is published, and start it again; the query goes on, or starts again."""
+    first = world.next_batch
+    points = spread(["before_produce", "within_produce", "before_end"], kills, rng)
+    stops = [Stop(first + number, point) for number, point in enumerate(points)]
+    world.produce(kills + 1)
+    with world.driver(*stops, available_now=True, restarts=kills) as driver:
+        for stop in stops:
+            line = lines.setdefault(f"broker {stop.point}", Line("broker", EXACTLY_ONCE[stop.point]))
+            line.batches.append(stop.batch)
+            driver.await_stop(stop)
+            kafka.kill()
+            driver.go(stop)
+            kafka.start()
+        if driver.await_end():
+            raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
+        for stop in stops:
+            lines[f"broker {stop.point}"].seconds.append(driver.seconds_from(stop))
+
+
+def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
+    """Give the table, a line per crash point, in Markdown."""
+    order = {name: number for number, name in enumerate([*EXACTLY_ONCE, *TWICE])}
+    rows = []
+    for _, line in sorted(lines.items(), key=lambda item: order.get(item[0], len(order))):
+        found = [reports[batch] for batch in line.batches]
+        counted = [sum(getattr(each, name) for each in found) for name in ("lost", "duplicated", "torn")]
+        others = sum(sum(each.anomalies.values()) for each in found) - sum(counted)
+        recovery = f"{statistics.median(line.seconds):.1f} s" if line.seconds else ""
+        rows.append([line.who, line.where, len(found), *counted, others, recovery])
+    shown = [_HEADS, ["---"] * len(_HEADS), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in shown)
+
+
+def put_into(path: Path, text: str) -> None:
+    """Replace what is between the two marks of a page."""
+    page = path.read_text()
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def _partitioning(rng: random.Random) -> dict[str, str]:
+    """A batch that is run again may be cut into other tasks."""
+    return rng.choice([{}, {"minPartitions": "5"}, {"minPartitions": "8"}])
+
+
+def main() -> int:
+    """Run."""
+    parser = argparse.ArgumentParser(description="Kill drivers, tasks and brokers of an exactly-once query.")
+    parser.add_argument("--kills", type=int, default=20, help="of drivers")
+    parser.add_argument("--task-kills", type=int, help="of tasks; as many as of drivers where it is not given")
+    parser.add_argument("--broker-kills", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--docs", type=Path, help="a page to put the table into")
+    given = parser.parse_args()
+    task_kills = given.kills if given.task_kills is None else given.task_kills
+    rng = random.Random(given.seed)
+    lines: dict[str, Line] = {}
+    with tempfile.TemporaryDirectory(prefix="faults-") as place, EmbeddedKafka(data_dir=f"{place}/broker") as kafka:
+        world = World(kafka, Path(place), "faults", given.seed)
+        world.produce(2)
+        # The reader that reads along gets over a broker that is away, but need not be part of that.
+        with watching(world.servers, world.sink) as seen:
+            kill_drivers(world, given.kills, rng, lines)
+            if task_kills:
+                kill_tasks(world, task_kills, rng, lines)
+        if given.broker_kills:
+            kill_brokers(world, kafka, given.broker_kills, rng, lines)
+        outcome = world.outcome(seen)
+    whole = outcome.report()
+    summary = (
+        f"Seed {given.seed}; {given.kills} drivers, {task_kills} tasks and {given.broker_kills} brokers killed, all on "
+        f"one checkpoint. {whole.batches} micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} "
+        f"partitions: {whole.sent} records sent, {whole.visible} visible; {whole.lost} lost, {whole.duplicated} "
+        f"duplicated, {whole.phantom} never sent, {whole.corrupted} damaged, {whole.inversions} out of order, "
+        f"{whole.withdrawn} seen and gone again; {whole.torn} micro-batches torn."
+    )
+    reports = {batch: outcome.report_of(batch) for line in lines.values() for batch in line.batches}
+    text = f"{summary}\n\n{table(lines, reports)}"
+    print(f"\n{text}")
+    for name, examples in whole.examples.items():
+        print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
+    if given.docs is not None:
+        put_into(given.docs, text)
+    return 1 if whole.anomalies else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
