@@ -141,14 +141,15 @@ def identities(records: list[Record]) -> dict[bytes | None, list[tuple[str, byte
     return {record.value: record.headers or [] for record in records}
 
 
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
 def test_identity_headers_of_a_batch_write_name_job_task_and_row(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, guarantee: str
 ) -> None:
     topic = make_topic(partitions=3)
     rows = spark.range(0, 6, numPartitions=2).selectExpr(
         "CAST(id AS STRING) AS value", "array(struct('own' AS key, binary('h') AS value)) AS headers"
     )
-    write(rows, bootstrap_servers, topic=topic, identityHeaders="true")
+    write(rows, bootstrap_servers, topic=topic, identityHeaders="true", deliveryGuarantee=guarantee)
     found = identities(consume(bootstrap_servers, topic, 6))
     jobs = {dict(headers)["pyspark-kafka-query"] for headers in found.values()}
     assert len(jobs) == 1
@@ -160,6 +161,21 @@ def test_identity_headers_of_a_batch_write_name_job_task_and_row(
             ("pyspark-kafka-partition", b"%d" % (number // 3)),
             ("pyspark-kafka-index", b"%d" % (number % 3)),
         ]
+
+
+def test_identity_headers_of_an_exactly_once_stream_name_its_query(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, [Record(None, b"v", 0)])
+    reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
+    writer = rows.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    writer = writer.options(topic=target, identityHeaders="true", deliveryGuarantee="exactly_once")
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    (record,) = consume(bootstrap_servers, target, 1)
+    assert (record.headers or [])[0] == ("pyspark-kafka-query", str(query.id).encode())
 
 
 def test_identity_headers_of_a_stream_are_the_same_when_a_micro_batch_is_run_again(
