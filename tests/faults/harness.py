@@ -1,4 +1,4 @@
-"""Runs driver programs on one checkpoint, kills them, and has the outcome checked."""
+"""Runs driver programs on one checkpoint, kills them, and has the outcome checked. Linux: looks into /proc."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from faults.topics import Pairs
     from pyspark_kafka.testing import EmbeddedKafka
 
 PROGRAM = Path(__file__).with_name("driver.py")
@@ -150,9 +151,8 @@ class Driver:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         spared = {self._pid(stop) for stop in self.spec.stops if stop.action == "outlive"}
-        for stop in self.spec.stops:
-            if (pid := self._pid(stop)) is not None and pid not in spared and pid in self._left():
-                _kill(pid)
+        for pid in self._left() & {self._pid(stop) for stop in self.spec.stops} - spared:
+            _kill(pid)
         end = time.monotonic() + 10
         # Spark's daemons end their workers when the JVM is gone.
         while (left := self._left() - spared) and time.monotonic() < end:
@@ -162,9 +162,12 @@ class Driver:
 
     def kill_left(self) -> None:
         """Kill who has outlived the driver."""
+        end = time.monotonic() + 10
         while left := self._left():
             for pid in left:
                 _kill(pid)
+            if time.monotonic() > end:
+                raise AssertionError(f"processes {sorted(left)} of {self.place} cannot be killed")
             time.sleep(_POLL_S)
 
     def _pid(self, stop: Stop) -> int | None:
@@ -179,6 +182,7 @@ class Driver:
         found = set()
         for each in Path("/proc").iterdir():
             if each.name.isdecimal() and int(each.name) != os.getpid():
+                # It may end meanwhile, or be another user's.
                 with suppress(OSError):
                     if wanted in (each / "environ").read_bytes().split(b"\0"):
                         found.add(int(each.name))
@@ -222,12 +226,14 @@ class World:
             **({"commitTopic": self.markers} if self._exactly_once else {}),
         }
 
-    def produce(self, batches: int) -> None:
-        """Write so many micro-batches' worth of records to the source."""
+    def produce(self, batches: int) -> dict[int, Pairs]:
+        """Write so many micro-batches' worth of records to the source, and give them."""
         more = batches * RECORDS_PER_BATCH // SOURCE_PARTITIONS
         ranges = {partition: range(start, start + more) for partition, start in self._sent.items()}
-        send(self.servers, self.source, generate(self.run, ranges, self._seed))
+        made = generate(self.run, ranges, self._seed)
+        send(self.servers, self.source, made)
         self._sent = {partition: start + more for partition, start in self._sent.items()}
+        return made
 
     def driver(
         self,
