@@ -1,4 +1,4 @@
-"""The fault tests of exactly-once writes, long: kills spread over all crash points, and a table of what came of them.
+"""The fault tests of exactly-once writes, long: kills at all crash points, and a table of what came of them.
 
 `python -m faults.run --kills 20 --task-kills 20 --seed 1`; the table is the one in docs/exactly-once.md, which
 `--docs FILE` puts there. Exits with 1 where anything was lost, duplicated, torn or otherwise not as it was sent.
@@ -12,6 +12,7 @@ import random
 import statistics
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,11 +58,19 @@ def spread(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
     return chosen[:count]
 
 
-def kill_drivers(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
-    """Kill drivers, one after another, on one checkpoint; each recovers what the one before has left."""
+def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, lines: dict[str, Line]) -> int:
+    """Kill drivers, one after another, on one checkpoint; each recovers what the one before has left.
+
+    Returns:
+        How many kills there was time for.
+    """
+    end = time.monotonic() + minutes * 60
+    done = 0
     left = spread([*EXACTLY_ONCE, *TWICE], kills, rng)
     waiting: list[tuple[Line, int]] = []
-    for number, name in enumerate(left, 1):
+    for name in left:
+        if time.monotonic() > end:
+            break
         line = lines.setdefault(name, Line("driver", EXACTLY_ONCE.get(name, name)))
         # A batch that was not planned yet when its driver died is the next one still.
         batch = max(world.next_batch, *(interrupted + 1 for _, interrupted in waiting), 0)
@@ -76,10 +85,34 @@ def kill_drivers(world: World, kills: int, rng: random.Random, lines: dict[str, 
                 driver.kill()
             waiting = []
         waiting = [(line, batch)]
-        print(f"driver {number} of {kills}: batch {batch}, {name}", flush=True)
+        done += 1
+        print(f"driver {done} of {kills}: batch {batch}, {name}", flush=True)
     last = world.run_to_end()
     for earlier, interrupted in waiting:
         earlier.seconds.append(last.seconds_to(interrupted))
+    return done
+
+
+def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+    """Kill the Python processes of a driver that plan or commit; its query fails, and is started again."""
+    first = world.next_batch
+    names = [name for name in (*EXACTLY_ONCE, *TWICE) if not TASKS.keys() & set(TWICE.get(name, (name,)))]
+    chains = [TWICE.get(name, (name,)) for name in spread(names, kills, rng)]
+    stops: list[Stop] = []
+    for batch, points in enumerate(chains, first):
+        stops.append(Stop(batch, points[0]))
+        stops += [Stop(batch, point, after=stops[-1].name) for point in points[1:]]
+    world.produce(kills + 1)
+    with world.driver(*stops, options=_partitioning(rng), available_now=True, restarts=len(stops)) as driver:
+        for stop in stops:
+            driver.kill_at(stop)
+        if driver.await_end():
+            raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
+        for stop in stops:
+            where = f"{EXACTLY_ONCE[stop.point]}{', in recovery' if stop.after else ''}"
+            line = lines.setdefault(f"process {where}", Line("driver's Python", where))
+            line.batches.append(stop.batch)
+            line.seconds.append(driver.seconds_from(stop))
 
 
 def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
@@ -151,7 +184,8 @@ def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description="Kill drivers, tasks and brokers of an exactly-once query.")
     parser.add_argument("--kills", type=int, default=20, help="of drivers")
-    parser.add_argument("--task-kills", type=int, help="of tasks; as many as of drivers where it is not given")
+    parser.add_argument("--minutes", type=float, default=600, help="after which no more drivers are killed")
+    parser.add_argument("--task-kills", type=int, help="of tasks, and of drivers' Python; as drivers if not given")
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, help="a page to put the table into")
@@ -164,19 +198,21 @@ def main() -> int:
         world.produce(2)
         # The reader that reads along gets over a broker that is away, but need not be part of that.
         with watching(world.servers, world.sink) as seen:
-            kill_drivers(world, given.kills, rng, lines)
+            kills = kill_drivers(world, given.kills, given.minutes, rng, lines)
             if task_kills:
+                kill_processes(world, task_kills, rng, lines)
                 kill_tasks(world, task_kills, rng, lines)
         if given.broker_kills:
             kill_brokers(world, kafka, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)
     whole = outcome.report()
     summary = (
-        f"Seed {given.seed}; {given.kills} drivers, {task_kills} tasks and {given.broker_kills} brokers killed, all on "
-        f"one checkpoint. {whole.batches} micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} "
-        f"partitions: {whole.sent} records sent, {whole.visible} visible; {whole.lost} lost, {whole.duplicated} "
-        f"duplicated, {whole.phantom} never sent, {whole.corrupted} damaged, {whole.inversions} out of order, "
-        f"{whole.withdrawn} seen and gone again; {whole.torn} micro-batches torn."
+        f"Seed {given.seed}; killed, all on one checkpoint: {kills} drivers, {task_kills} of their Python processes, "
+        f"{task_kills} tasks, {given.broker_kills} times the broker. {whole.batches} micro-batches of "
+        f"{RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.sent} records sent, {whole.visible} "
+        f"visible; {whole.lost} lost, {whole.duplicated} duplicated, {whole.phantom} never sent, {whole.corrupted} "
+        f"damaged, {whole.inversions} out of order, {whole.withdrawn} seen and gone again; {whole.torn} micro-batches "
+        "torn."
     )
     reports = {batch: outcome.report_of(batch) for line in lines.values() for batch in line.batches}
     text = f"{summary}\n\n{table(lines, reports)}"
