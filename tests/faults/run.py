@@ -62,7 +62,7 @@ def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, l
     """Kill drivers, one after another, on one checkpoint; each recovers what the one before has left.
 
     Returns:
-        How many kills there was time for.
+        How many were killed; a kill while it recovers from another counts as well.
     """
     end = time.monotonic() + minutes * 60
     done = 0
@@ -85,8 +85,8 @@ def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, l
                 driver.kill()
             waiting = []
         waiting = [(line, batch)]
-        done += 1
-        print(f"driver {done} of {kills}: batch {batch}, {name}", flush=True)
+        done += len(TWICE.get(name, (name,)))
+        print(f"{done} drivers killed: batch {batch}, {name}", flush=True)
     last = world.run_to_end()
     for earlier, interrupted in waiting:
         earlier.seconds.append(last.seconds_to(interrupted))
@@ -110,7 +110,8 @@ def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str
             raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
         for stop in stops:
             where = f"{EXACTLY_ONCE[stop.point]}{', in recovery' if stop.after else ''}"
-            line = lines.setdefault(f"process {where}", Line("driver's Python", where))
+            key = f"process {stop.point}{' again' if stop.after else ''}"
+            line = lines.setdefault(key, Line("driver's Python", where))
             line.batches.append(stop.batch)
             line.seconds.append(driver.seconds_from(stop))
 
@@ -155,9 +156,11 @@ def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Ran
 
 def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
     """Give the table, a line per crash point, in Markdown."""
-    order = {name: number for number, name in enumerate([*EXACTLY_ONCE, *TWICE])}
+    points = [*EXACTLY_ONCE, *(f"{point} again" for point in EXACTLY_ONCE), *TWICE]
+    kinds = ["", "process ", "task ", "broker "]
+    order = [kind + point for kind in kinds for point in points]
     rows = []
-    for _, line in sorted(lines.items(), key=lambda item: order.get(item[0], len(order))):
+    for _, line in sorted(lines.items(), key=lambda item: order.index(item[0])):
         found = [reports[batch] for batch in line.batches]
         counted = [sum(getattr(each, name) for each in found) for name in ("lost", "duplicated", "torn")]
         others = sum(sum(each.anomalies.values()) for each in found) - sum(counted)
@@ -206,8 +209,9 @@ def main() -> int:
             kill_brokers(world, kafka, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)
     whole = outcome.report()
+    processes = sum(len(line.batches) for name, line in lines.items() if name.startswith("process "))
     summary = (
-        f"Seed {given.seed}; killed, all on one checkpoint: {kills} drivers, {task_kills} of their Python processes, "
+        f"Seed {given.seed}; killed, all on one checkpoint: {kills} drivers, {processes} of their Python processes, "
         f"{task_kills} tasks, {given.broker_kills} times the broker. {whole.batches} micro-batches of "
         f"{RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.sent} records sent, {whole.visible} "
         f"visible; {whole.lost} lost, {whole.duplicated} duplicated, {whole.phantom} never sent, {whole.corrupted} "
