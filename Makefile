@@ -63,6 +63,7 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test
 	@$(VENV)/bin/python tools/get_broker.py
+	@$(VENV)/bin/python -m pytest -q -m long tests/integration/faults
 	@PYTHONPATH=tests $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars

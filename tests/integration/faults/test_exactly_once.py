@@ -62,6 +62,7 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
     assert report.batches == len(chains) + 1
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_killed_driver_and_two_drivers_at_once_neither_lose_nor_duplicate(
     kafka: EmbeddedKafka, make_world: Callable[..., World]
