@@ -33,20 +33,7 @@ def produce(bootstrap_servers: str, topic: str, records: list[Record], **config:
 
 def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
     """Read a topic from its beginning to its end and check that it holds `count` records."""
-    consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False
-    )
-    try:
-        partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(partitions)
-        ends = consumer.end_offsets(partitions)
-        consumer.seek_to_beginning(*partitions)
-        found: list[Record] = []
-        while any(consumer.position(p) < ends[p] for p in partitions):
-            for batch in consumer.poll(timeout_ms=1000).values():
-                found += [Record(r.key, r.value, r.partition, r.timestamp, list(r.headers), r.offset) for r in batch]
-    finally:
-        consumer.close()
+    found = _consume_all(bootstrap_servers, topic, "read_uncommitted")
     if len(found) != count:
         raise AssertionError(f"topic {topic} holds {len(found)} records, expected {count}")
     return found
@@ -54,16 +41,20 @@ def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
 
 def consume_committed(bootstrap_servers: str, topic: str) -> list[Record]:
     """Read what readers of committed records see of a topic now, from its beginning to its end."""
+    return _consume_all(bootstrap_servers, topic, "read_committed")
+
+
+def _consume_all(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        isolation_level="read_committed",
+        isolation_level=isolation_level,
     )
     try:
         partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic) or ()]
         consumer.assign(partitions)
-        # The last stable offsets.
+        # With read_committed the last stable offsets.
         ends = consumer.end_offsets(partitions)
         consumer.seek_to_beginning(*partitions)
         found: list[Record] = []

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 from pyspark_kafka.streaming.offset_log import OffsetSeqLog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -83,15 +84,14 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         self._settings = settings
         self._columns = columns
         self._checkpoint = CheckpointFiles(settings.checkpoint_location)
-        self._spool = None if settings.spool_location is None else CheckpointFiles(settings.spool_location)
 
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
         """Give the factory that executors write with, after a look whether this sink may write at all."""
         marker = self._marker(-1, "")
         key = (marker.sink_id, marker.query_id)
         if key not in _CHECKED:
-            with borrow_client(self._options.connection) as client:
-                Publisher(client, self._options, self._settings, marker.sink_id, self._spool).check(marker)
+            with _publisher(self._options, self._settings, marker.sink_id) as publisher:
+                publisher.check(marker)
             _CHECKED.add(key)
         return KafkaOutboxWriterFactory(self._options, self._settings, self._columns)
 
@@ -99,17 +99,14 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         """Publish one micro-batch; does nothing where it is published already."""
         prepared = _prepared(messages)
         marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
-        with borrow_client(self._options.connection) as client:
-            publisher = Publisher(client, self._options, self._settings, marker.sink_id, self._spool)
+        with _publisher(self._options, self._settings, marker.sink_id) as publisher:
             found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
         logger.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
-        files = [name for message in prepared for name in message.spool_files()]
-        remove_spool(self._spool, files, before_batch=epoch_id)
+        _clean(self._settings, prepared, before_batch=epoch_id)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
         """Remove what tasks have prepared; none of it was sent."""
-        files = [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
-        remove_spool(self._spool, files, before_batch=0)
+        _clean(self._settings, messages)
 
     def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
         query_id = self._query_id()
@@ -180,22 +177,31 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
             records=sum(message.records for message in prepared),
             encoded_bytes=sum(message.encoded_bytes for message in prepared),
         )
-        with borrow_client(self._options.connection) as client:
-            publisher = Publisher(client, self._options, self._settings, sink_id, self._spool())
+        with _publisher(self._options, self._settings, sink_id) as publisher:
             publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
-        self._clean(prepared)
+        _clean(self._settings, prepared)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Remove what tasks have prepared; none of it was sent."""
-        self._clean([message for message in messages if isinstance(message, PreparedMessage)])
+        _clean(self._settings, messages)
 
-    def _spool(self) -> CheckpointFiles | None:
-        location = self._settings.spool_location
-        return None if location is None else CheckpointFiles(location)
 
-    def _clean(self, prepared: Sequence[PreparedMessage]) -> None:
-        files = [name for message in prepared for name in message.spool_files()]
-        remove_spool(self._spool(), files, before_batch=0)
+@contextmanager
+def _publisher(options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str) -> Iterator[Publisher]:
+    with borrow_client(options.connection) as client:
+        yield Publisher(client, options, settings, sink_id, _spool(settings))
+
+
+def _spool(settings: ExactlyOnceOptions) -> CheckpointFiles | None:
+    return None if settings.spool_location is None else CheckpointFiles(settings.spool_location)
+
+
+def _clean(
+    settings: ExactlyOnceOptions, messages: Sequence[WriterCommitMessage | None], *, before_batch: int = 0
+) -> None:
+    """Remove what tasks have spooled, and what earlier batches have left."""
+    files = [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
+    remove_spool(_spool(settings), files, before_batch=before_batch)
 
 
 def _prepared(messages: Sequence[WriterCommitMessage]) -> list[PreparedMessage]:

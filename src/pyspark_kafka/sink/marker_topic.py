@@ -52,6 +52,8 @@ class MarkerTopic:
         self._client = client
         self.topic = topic
         self._patience_ms = patience_ms
+        # Partitions are asked for once: a publisher needs them several times a batch.
+        self._partition_count = 0
 
     def ensure(self) -> None:
         """Make the topic if it is not there.
@@ -63,6 +65,7 @@ class MarkerTopic:
         known = self._client.metadata([self.topic]).topics.get(self.topic)
         error = None if known is None else known.error
         if known is not None and error is None:
+            self._partition_count = len(known.partitions)
             return
         try:
             if error is not None and error.condition != "UNKNOWN_TOPIC":
@@ -85,10 +88,12 @@ class MarkerTopic:
 
     def partition_of(self, key: str) -> TopicPartition:
         """Give where the markers of a key are; mostly that is a sink's id."""
-        found = self._client.metadata([self.topic]).topics[self.topic]
-        if found.error is not None:
-            raise found.error
-        (number,) = murmur2_partitions(pa.array([key.encode()]), len(found.partitions)).to_pylist()
+        if not self._partition_count:
+            found = self._client.metadata([self.topic]).topics[self.topic]
+            if found.error is not None:
+                raise found.error
+            self._partition_count = len(found.partitions)
+        (number,) = murmur2_partitions(pa.array([key.encode()]), self._partition_count).to_pylist()
         return TopicPartition(self.topic, number)
 
     def encode(self, key: str, marker: CommitMarker) -> bytes:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
 import uuid
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from cli_runner import invoke
+from guarded_broker import PASSWORD, PLAIN_LOGIN, guarded_broker
 from pyspark_kafka.client.admin import create_topic
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
@@ -19,7 +18,6 @@ from pyspark_kafka.client.transactions import Generation, TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,30 +27,12 @@ if TYPE_CHECKING:
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 pytestmark = pytest.mark.broker
-PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
-_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
     """A broker with transactions of the first generation; who has no password may do all, and alice nothing."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        plain, sasl, controller = [int(each.getsockname()[1]) for each in sockets]
-    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
-    properties = {
-        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": addresses,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_MODULE} user_alice="{PASSWORD}";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    with EmbeddedKafka("3.9.2", port=plain, properties=properties):
+    with guarded_broker("3.9.2") as (_, plain, sasl):
         yield plain, sasl
 
 
@@ -94,7 +74,7 @@ def test_who_may_not_describe_an_id_does_not_see_it_and_cannot_abort_it(
     file = tmp_path / "alice.properties"
     file.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=\\\n"
-        f'  {_MODULE} \\\n  username="alice" \\\n  password="{PASSWORD}";\n'
+        f'  {PLAIN_LOGIN} \\\n  username="alice" \\\n  password="{PASSWORD}";\n'
     )
     done = run(ports[1], "list", "--config", str(file))
     assert done.exit_code == 0, done.output

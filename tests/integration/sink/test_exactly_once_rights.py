@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 
+from guarded_broker import PASSWORD, guarded_broker
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
@@ -19,16 +18,16 @@ from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.publisher import Publisher
-from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.jars import DEFAULT_VERSION
 from support import consume_committed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark_kafka.testing import EmbeddedKafka
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 pytestmark = pytest.mark.broker
-PASSWORD = "correct-horse"  # noqa: S105 - of a broker that lives for this test
-_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 class GuardedBroker:
@@ -56,23 +55,7 @@ class GuardedBroker:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[GuardedBroker]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        plain, sasl, controller = [int(each.getsockname()[1]) for each in sockets]
-    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
-    properties = {
-        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": addresses,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{_MODULE} user_alice="{PASSWORD}";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    with EmbeddedKafka(port=plain, properties=properties) as kafka:
+    with guarded_broker(DEFAULT_VERSION) as (kafka, _, sasl):
         yield GuardedBroker(kafka, sasl)
 
 
