@@ -1,10 +1,12 @@
 # Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
-# SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests.
+# WORKERS=processes that share the tests, each with a broker and a Spark session; SECONDS=to fuzz each target;
+# KILLS=of drivers and of tasks, SEED=of their places, for the fault tests.
 
 VENV := .venv
 ARGS :=
 JVM_JARS :=
+WORKERS := 2
 SECONDS := 75
 KILLS := 20
 SEED := 1
@@ -19,7 +21,9 @@ fuzz_venv = $(prepare) .venv-fuzz --group test --with '$(atheris)' --with 'setup
 prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 # Where a kernel can be compiled, tests of the compiled kernel must not be skipped.
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
-pytest = $(1)/bin/python tools/get_broker.py && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest $(ARGS); }
+before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
+# Who is done takes over tests of who is not: they differ much in how long they take.
+pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
 .PHONY: help demo test lint format test-pyspark42 test-interop test-faults bench bench-latency fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
@@ -56,15 +60,15 @@ test-pyspark42:  ## Run the tests with PySpark 4.2
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
 	@$(pyspark42_venv)
-	@.venv-pyspark42/bin/python tools/get_broker.py
+	@$(call before_tests,.venv-pyspark42)
 	@export PYSPARK_KAFKA_JVM_JARS="$$(cd '$(JVM_JARS)' && pwd)" && test -n "$$PYSPARK_KAFKA_JVM_JARS" && \
 		.venv-pyspark42/bin/python -m pytest tests/integration/spark/test_checkpoint_interop.py $(ARGS)
 
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test
-	@$(VENV)/bin/python tools/get_broker.py
+	@$(call before_tests,$(VENV))
 	@$(VENV)/bin/python -m pytest -q -m long tests/integration/faults
-	@PYTHONPATH=tests $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
+	@PYTHONPATH=tests:tools $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from archive_classes import start_drivers_quickly
 from pyspark_kafka.client.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 
@@ -24,6 +25,7 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 # Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
 os.environ["TZ"] = "UTC"
 time.tzset()
+start_drivers_quickly()
 
 
 class TopicMaker(Protocol):

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kafka
-from fixture_cases import BATCHES, CASES, Case, Record
 
+from fixture_cases import BATCHES, CASES, Case, Record
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, PartitionFetcher
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition

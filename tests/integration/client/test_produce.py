@@ -269,6 +269,11 @@ def test_record_time_that_the_topic_refuses_names_its_options(client: KafkaClien
 
 def test_hundreds_of_thousands_of_records_are_written_in_seconds(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(4)
+    # A leader is known a moment before it takes writes.
+    with IdempotentProducer(client, ProducerOptions()) as producer:
+        for partition in range(4):
+            producer.send(TopicPartition(topic, partition), batch_of([b"first"]), 1)
+        producer.flush()
     noise = random.Random(7)
     columns = RecordColumns(None, pa.array([noise.randbytes(100) for _ in range(10_000)], pa.binary()))
     started = time.monotonic()

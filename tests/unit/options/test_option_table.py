@@ -151,7 +151,7 @@ def test_what_spark_refuses_is_refused() -> None:
         (_parse_write, {"kafka.acks": "1"}),
         (_parse_write, {"kafka.max.in.flight.requests.per.connection": "6"}),
     ],
-    ids=str,
+    ids=lambda given: getattr(given, "__name__", str(given)),
 )
 def test_what_is_said_to_be_refused_at_once_is(parse: Any, changes: dict[str, str | None]) -> None:
     given = {"kafka.bootstrap.servers": "b:9092"}
