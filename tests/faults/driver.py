@@ -13,9 +13,11 @@ import sys
 import traceback
 from pathlib import Path
 
+from pyspark import SparkConf
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from faults.cluster import prepare
 from faults.stopping import StoppingSource
 from pyspark_kafka.testing import ensure_java_for_spark
 
@@ -25,16 +27,24 @@ def main(path: str) -> None:
     spec = json.loads(Path(path).read_text())
     place = spec["place"]
     ensure_java_for_spark()
-    spark = (
-        SparkSession.builder.master(spec["master"])
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.local.dir", f"{place}/local")
-        .config("spark.sql.streaming.minBatchesToRetain", "1000000")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        .getOrCreate()
+    conf = (
+        SparkConf()
+        .setMaster(spec["master"])
+        .setAll(
+            [
+                ("spark.ui.enabled", "false"),
+                ("spark.driver.bindAddress", "127.0.0.1"),
+                ("spark.driver.host", "127.0.0.1"),
+                ("spark.local.dir", f"{place}/local"),
+                ("spark.sql.streaming.minBatchesToRetain", "1000000"),
+                ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+                *spec["conf"].items(),
+            ]
+        )
     )
+    if not spec["master"].startswith("local["):
+        prepare(conf, place)
+    spark = SparkSession.builder.config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(StoppingSource)
     stopping = {

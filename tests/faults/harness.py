@@ -70,6 +70,7 @@ class DriverSpec:
     master: str = "local[2]"
     plant: str = ""
     restarts: int = 0
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 class Driver:
@@ -136,6 +137,12 @@ class Driver:
     def kill_at(self, stop: Stop) -> None:
         """Wait until a process has come to a stop, and kill it; its driver lives on."""
         _kill(self.await_stop(stop))
+
+    def kill_executor_at(self, stop: Stop) -> int:
+        """Wait until a task has come to a stop, kill the executor that runs it, and give its process id."""
+        pid = executor_of(self.await_stop(stop))
+        _kill(pid)
+        return pid
 
     def go(self, stop: Stop) -> None:
         """Let who stands at a stop go on."""
@@ -243,6 +250,7 @@ class World:
         master: str = "local[2]",
         plant: str = "",
         restarts: int = 0,
+        conf: Mapping[str, str] | None = None,
     ) -> Driver:
         """Start a driver.
 
@@ -250,9 +258,10 @@ class World:
             stops: where it stops.
             options: more options of the source.
             available_now: it ends when it has read what is there.
-            master: Spark's.
+            master: Spark's; or `two-hosts`, see `cluster.py`.
             plant: a bug to plant; see `stopping.py`.
             restarts: how many times it starts its query again after a failure.
+            conf: more settings of Spark.
         """
         self._drivers += 1
         spec = DriverSpec(
@@ -265,6 +274,7 @@ class World:
             master=master,
             plant=plant,
             restarts=restarts,
+            conf=dict(conf or {}),
         )
         return Driver(spec)
 
@@ -337,6 +347,17 @@ class Outcome:
             planned=None if self.markers is None else {batch: self.plans[batch]},
             markers=[each for each in self.markers or () if each[0] == batch],
         )
+
+
+def executor_of(pid: int) -> int:
+    """Give the process id of the executor that a Python worker belongs to."""
+    above = pid
+    while above > 1:
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{above}/cmdline").read_bytes():
+            return above
+        # Behind the name of the program, which may have blanks and brackets: the state, and the parent.
+        above = int(Path(f"/proc/{above}/stat").read_text().rpartition(")")[2].split()[1])
+    raise AssertionError(f"process {pid} has no executor")
 
 
 def _kill(pid: int) -> None:
