@@ -71,6 +71,8 @@ def main(path: str) -> None:
                 raise
             traceback.print_exc()
         else:
+            # A cluster in this JVM would start executors anew while it goes down.
+            spark.stop()
             return
 
 

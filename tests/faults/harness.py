@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 PROGRAM = Path(__file__).with_name("driver.py")
 SOURCE_PARTITIONS = 3
 RECORDS_PER_BATCH = 30
+# As masters: executors that are processes of their own, on one host or on two (`cluster.py`).
+TWO_EXECUTORS, TWO_HOSTS = "local-cluster[2,1,1024]", "two-hosts"
 # A driver starts in 6 to 8 s on a quiet machine.
 _STEP_S = 120.0
 _POLL_S = 0.02
@@ -151,6 +153,14 @@ class Driver:
     def await_end(self) -> int:
         """Wait until it has ended, and give its exit code."""
         return self._process.wait(_STEP_S)
+
+    def await_gone(self, pid: int | None = None) -> None:
+        """Wait until a process, or everything that the driver has started, is there no more."""
+        end = time.monotonic() + _STEP_S
+        while left := self._left() & ({pid} if pid else self._left()):
+            if time.monotonic() > end:
+                raise AssertionError(f"processes {sorted(left)} of {self.place} still run")
+            time.sleep(_POLL_S)
 
     def kill(self) -> None:
         """Kill the driver with its JVM, and who stands still; wait until what it has started is gone, too."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, Stop, World
+from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
 from pyspark_kafka.testing import EmbeddedKafka
@@ -134,6 +134,22 @@ def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Li
             lines[f"task {stop.point}"].seconds.append(driver.seconds_from(stop))
 
 
+def kill_executors(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
+    """Kill executors in the middle of tasks; the query goes on with others."""
+    first = world.next_batch
+    stops = [Stop(first + number, point) for number, point in enumerate(spread([*TASKS], kills, rng))]
+    world.produce(kills + 1)
+    with world.driver(*stops, options=_partitioning(rng), available_now=True, master=TWO_EXECUTORS) as driver:
+        for stop in stops:
+            line = lines.setdefault(f"executor {stop.point}", Line("executor", TASKS[stop.point]))
+            line.batches.append(stop.batch)
+            driver.kill_executor_at(stop)
+        if driver.await_end():
+            raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
+        for stop in stops:
+            lines[f"executor {stop.point}"].seconds.append(driver.seconds_from(stop))
+
+
 def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
     """Kill the broker while a batch is published, and start it again; the query goes on, or starts again."""
     first = world.next_batch
@@ -157,7 +173,7 @@ def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Ran
 def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
     """Give the table, a line per crash point, in Markdown."""
     points = [*EXACTLY_ONCE, *(f"{point} again" for point in EXACTLY_ONCE), *TWICE]
-    kinds = ["", "process ", "task ", "broker "]
+    kinds = ["", "process ", "task ", "executor ", "broker "]
     order = [kind + point for kind in kinds for point in points]
     rows = []
     for _, line in sorted(lines.items(), key=lambda item: order.index(item[0])):
@@ -185,10 +201,11 @@ def _partitioning(rng: random.Random) -> dict[str, str]:
 
 def main() -> int:
     """Run."""
-    parser = argparse.ArgumentParser(description="Kill drivers, tasks and brokers of an exactly-once query.")
+    parser = argparse.ArgumentParser(description="Kill drivers, tasks, executors and brokers of an exactly-once query.")
     parser.add_argument("--kills", type=int, default=20, help="of drivers")
     parser.add_argument("--minutes", type=float, default=600, help="after which no more drivers are killed")
     parser.add_argument("--task-kills", type=int, help="of tasks, and of drivers' Python; as drivers if not given")
+    parser.add_argument("--executor-kills", type=int, default=4)
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, help="a page to put the table into")
@@ -205,6 +222,8 @@ def main() -> int:
             if task_kills:
                 kill_processes(world, task_kills, rng, lines)
                 kill_tasks(world, task_kills, rng, lines)
+            if given.executor_kills:
+                kill_executors(world, given.executor_kills, rng, lines)
         if given.broker_kills:
             kill_brokers(world, kafka, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)
@@ -212,11 +231,11 @@ def main() -> int:
     processes = sum(len(line.batches) for name, line in lines.items() if name.startswith("process "))
     summary = (
         f"Seed {given.seed}; killed, all on one checkpoint: {kills} drivers, {processes} of their Python processes, "
-        f"{task_kills} tasks, {given.broker_kills} times the broker. {whole.batches} micro-batches of "
-        f"{RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.sent} records sent, {whole.visible} "
-        f"visible; {whole.lost} lost, {whole.duplicated} duplicated, {whole.phantom} never sent, {whole.corrupted} "
-        f"damaged, {whole.inversions} out of order, {whole.withdrawn} seen and gone again; {whole.torn} micro-batches "
-        "torn."
+        f"{task_kills} tasks, {given.executor_kills} executors, {given.broker_kills} times the broker. {whole.batches} "
+        f"micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.sent} records sent, "
+        f"{whole.visible} visible; {whole.lost} lost, {whole.duplicated} duplicated, {whole.phantom} never sent, "
+        f"{whole.corrupted} damaged, {whole.inversions} out of order, {whole.withdrawn} seen and gone again; "
+        f"{whole.torn} micro-batches torn."
     )
     reports = {batch: outcome.report_of(batch) for line in lines.values() for batch in line.batches}
     text = f"{summary}\n\n{table(lines, reports)}"
