@@ -38,9 +38,11 @@ from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
 _TOPIC = "many"
 _GOAL_MS = 1_000.0
-_QUERY_BATCHES = 2
+_QUERY_BATCHES = 6
 
 
 def add_one_record_each(bootstrap_servers: str, partitions: int) -> None:
@@ -95,30 +97,29 @@ def measure_look_ups(bootstrap_servers: str, partitions: int, repeats: int) -> d
     return found
 
 
-def measure_query(bootstrap_servers: str, partitions: int, directory: str) -> list[dict[str, int]]:
+def measure_query(
+    spark: SparkSession, bootstrap_servers: str, partitions: int, checkpoint: str, per_task: int
+) -> list[dict[str, int]]:
     """Run batches of one record a partition through Spark; give their durationMs, the first one cold."""
-    spark = start_spark(directory, [])
+    rows = spark.readStream.format(OURS).option("kafka.bootstrap.servers", bootstrap_servers)
+    rows = rows.option("startingOffsets", "earliest").option("subscribe", _TOPIC)
+    rows = rows.option("maxPartitionsPerTask", str(per_task))
+    query = rows.load().writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:
-        rows = spark.readStream.format(OURS).option("kafka.bootstrap.servers", bootstrap_servers)
-        rows = rows.option("startingOffsets", "earliest").option("subscribe", _TOPIC)
-        writer = rows.load().writeStream.format("noop").option("checkpointLocation", f"{directory}/checkpoint")
-        query = writer.start()
-        try:
-            for batch in range(_QUERY_BATCHES):
-                if batch:
-                    add_one_record_each(bootstrap_servers, partitions)
-                query.processAllAvailable()
-            reports = [as_dict(report) for report in query.recentProgress]
-        finally:
-            query.stop()
+        for batch in range(_QUERY_BATCHES):
+            if batch:
+                add_one_record_each(bootstrap_servers, partitions)
+            query.processAllAvailable()
+        reports = [as_dict(report) for report in query.recentProgress]
     finally:
-        spark.stop()
+        query.stop()
     return [dict(each["durationMs"]) for each in reports if each["numInputRows"]]
 
 
 def main(
     partitions: Annotated[int, typer.Option(help="Partitions of the topic.")] = 1_000,
     repeats: Annotated[int, typer.Option(help="Counted repeats of each look-up.")] = 20,
+    per_task: Annotated[int, typer.Option(help="Partitions that share a task in the last line.")] = 250,
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
     """Measure and print the figures."""
@@ -130,7 +131,12 @@ def main(
         kafka.create_topic(_TOPIC, partitions=partitions)
         add_one_record_each(kafka.bootstrap_servers, partitions)
         look_ups = measure_look_ups(kafka.bootstrap_servers, partitions, repeats)
-        batches = measure_query(kafka.bootstrap_servers, partitions, directory)
+        spark = start_spark(directory, [])
+        stack.callback(spark.stop)
+        batches, shared = (
+            measure_query(spark, kafka.bootstrap_servers, partitions, f"{directory}/{per_task}", per_task)
+            for per_task in (1, per_task)
+        )
     table = Table(title=f"{partitions:,} partitions, one broker, ms")
     for heading in ("", "p50", "longest", "goal"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -144,10 +150,16 @@ def main(
         f"{planned[-1]:.0f}",
         f"< {_GOAL_MS:,.0f}",
     )
-    whole = sorted(each["triggerExecution"] for each in warm)
-    table.add_row("its whole batch, a task a partition", f"{statistics.median(whole):.0f}", f"{whole[-1]:.0f}", "")
+    for name, reports in (("a task a partition", warm), (f"maxPartitionsPerTask={per_task}", shared[1:])):
+        whole = sorted(each["triggerExecution"] for each in reports)
+        table.add_row(f"its whole batch, {name}", f"{statistics.median(whole):.0f}", f"{whole[-1]:.0f}", "")
     console.print(table)
-    result = {"partitions": partitions, "look_ups_ms": look_ups, "query_duration_ms": batches}
+    result = {
+        "partitions": partitions,
+        "look_ups_ms": look_ups,
+        "query_duration_ms": batches,
+        "shared_duration_ms": shared,
+    }
     output = output or Path(__file__).parent / "results" / "planning.json"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(result, indent=2) + "\n")

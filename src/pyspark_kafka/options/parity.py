@@ -43,6 +43,7 @@ PARITY: dict[str, str] = {
     "maxTriggerDelay": SAME,
     "minPartitions": "same; split and whole ranges alike have no preferred executor",
     "maxRecordsPerPartition": "same in a stream; there, a batch from earliest to latest is not split",
+    "maxPartitionsPerTask": OURS,
     "pushDownPredicate": OURS,
     "fetchOffset.numRetries": "same; what a deadline or missing rights have ended is not tried again",
     "fetchOffset.retryIntervalMs": SAME,

@@ -184,6 +184,14 @@ def _resolve_read(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]
             check_names(options, edge, subscription)
     if options.given("kafka.group.id") and options.given("groupIdPrefix"):
         options.notes.append("Option 'groupIdPrefix' has no effect: 'kafka.group.id' is given.")
+    if options["minPartitions"] is not None and options["maxPartitionsPerTask"] > 1:
+        options.report(
+            "OPTION_CONFLICT",
+            f"Option 'minPartitions' is {options['minPartitions']} and asks for more tasks than topic-partitions, "
+            f"'maxPartitionsPerTask' is {options['maxPartitionsPerTask']} and asks for fewer.",
+            "Give one of the two.",
+            "maxPartitionsPerTask",
+        )
     if options["kafka.fetch.max.bytes"] > options["maxBufferedBytesPerTask"]:
         options.report(
             "OPTION_CONFLICT",
@@ -199,6 +207,7 @@ def _resolve_read(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]
         "start_at_latest_without_match": options["startingOffsetsByTimestampStrategy"] == "latest",
         "min_partitions": options["minPartitions"],
         "max_records_per_partition": options["maxRecordsPerPartition"],
+        "max_partitions_per_task": options["maxPartitionsPerTask"],
         "fail_on_data_loss": options["failOnDataLoss"],
         "include_headers": options["includeHeaders"],
         "fetch": FetchOptions(

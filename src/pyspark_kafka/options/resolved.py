@@ -57,6 +57,7 @@ class BatchReadOptions:
         min_partitions: about how many tasks a read has at least, where there is enough to read; None: one for each
             topic-partition.
         max_records_per_partition: how many offsets a task takes at most; None: no limit.
+        max_partitions_per_task: how many topic-partitions with few offsets may share a task.
         push_down_predicate: whether Spark's filters decide what is read.
         group_id_prefix: begins the name under which the reader is known to brokers, where no group id is given.
         group_id: `kafka.group.id`, if given.
@@ -71,6 +72,7 @@ class BatchReadOptions:
     start_at_latest_without_match: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
+    max_partitions_per_task: int = 1
     push_down_predicate: bool = False
     fail_on_data_loss: bool = True
     include_headers: bool = False
@@ -102,6 +104,7 @@ class StreamReadOptions:
     start_at_latest_without_match: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
+    max_partitions_per_task: int = 1
     fail_on_data_loss: bool = True
     include_headers: bool = False
     max_offsets_per_trigger: int | None = None

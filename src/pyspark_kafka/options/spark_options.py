@@ -217,6 +217,18 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         scopes=READS,
     ),
     Option(
+        "maxPartitionsPerTask",
+        "How many topic-partitions may share a task, as long as they have at most 100,000 offsets together (or "
+        "`maxRecordsPerPartition`, if given). For topics of many partitions with few records each: a task costs Spark "
+        "milliseconds, and partitions that share one share fetch requests. In a batch read, `earliest` and `latest` "
+        "are then what they are when it is planned. Not an option of Spark's Kafka connector.",
+        parse=parsers.whole_number(1, parsers.INT32_MAX, "topic-partitions"),
+        kind="whole number",
+        default=1,
+        unit="topic-partitions",
+        scopes=READS,
+    ),
+    Option(
         "pushDownPredicate",
         "Whether filters on `topic`, `partition`, `offset` and `timestamp` decide what is read at all; needs Spark's "
         "`spark.sql.python.filterPushdown.enabled`. Only for a DataFrame that is filtered once: Spark mixes up the "

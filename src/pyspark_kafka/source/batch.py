@@ -13,6 +13,7 @@ from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, spli
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.tasks import tasks_of
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions
+    from pyspark_kafka.planning.late_binding import LateBinding
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class KafkaBatch(Batch):
         self._filter &= record_filter
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Give one task for each partition that may have something to read, or several where the options split it.
+        """Give one task for each partition that may have something to read; options split it, or let some share.
 
         A partition that is empty now has a task where its end is open.
 
@@ -72,9 +74,7 @@ class KafkaBatch(Batch):
         ends = resolver.ends(options.ending)
         starts = resolver.starts(options.starting, latest_without_match=options.start_at_latest_without_match)
         planned = [
-            PlannedRange(
-                OffsetRange(where, starts[where], ends[where]), late_binding(options.starting, options.ending, where)
-            )
+            PlannedRange(OffsetRange(where, starts[where], ends[where]), self._late_binding(where))
             for where in resolver.assigned
         ]
         behind = [part.offset_range for part in planned if part.crossed]
@@ -86,7 +86,17 @@ class KafkaBatch(Batch):
             min_partitions=options.min_partitions,
             max_records=options.max_records_per_partition,
         )
+        if self._shares_tasks:
+            return tasks_of((part.offset_range for part in split), options)
         return [KafkaInputPartition(part.offset_range, late=part.late) for part in split]
+
+    @property
+    def _shares_tasks(self) -> bool:
+        return self._options.max_partitions_per_task > 1
+
+    def _late_binding(self, where: TopicPartition) -> LateBinding | None:
+        # A task of several partitions reads what was planned: it has nothing to look up.
+        return None if self._shares_tasks else late_binding(self._options.starting, self._options.ending, where)
 
     def _narrowed(
         self, planned: Sequence[PlannedRange], offset_reader: KafkaOffsetReader, latest: Mapping[TopicPartition, int]

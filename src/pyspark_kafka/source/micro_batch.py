@@ -22,8 +22,9 @@ from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.partition_reader import KafkaPartitionReaderFactory
 from pyspark_kafka.source.starting_position import StartingPosition
+from pyspark_kafka.source.tasks import tasks_of
 from pyspark_kafka.source.topic_watch import TopicWatch
 from pyspark_kafka.streaming import (
     CompositeReadLimit,
@@ -194,7 +195,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         return offsets_behind_latest(consumed, self._latest)
 
     def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Give one task for each partition that has something in `[start, end)`, or several where options split it.
+        """Give one task for each partition that has something in `[start, end)`; options split it, or let some share.
 
         Raises:
             DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
@@ -220,7 +221,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
-        return [KafkaInputPartition(offset_range) for offset_range in split]
+        return tasks_of(split, self._options)
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Give the factory that executors read with."""

@@ -99,7 +99,13 @@ def test_a_time_back_from_now_is_told_from_the_records_times(
 
 @pytest.mark.parametrize(
     ("options", "tasks"),
-    [({}, 2), ({"minPartitions": "7"}, 7), ({"maxRecordsPerPartition": "3"}, 6), ({"minPartitions": "2"}, 2)],
+    [
+        ({}, 2),
+        ({"minPartitions": "7"}, 7),
+        ({"maxRecordsPerPartition": "3"}, 6),
+        ({"minPartitions": "2"}, 2),
+        ({"maxPartitionsPerTask": "2"}, 1),
+    ],
 )
 def test_a_read_has_as_many_tasks_as_asked_for_and_the_same_rows(
     spark: SparkSession, bootstrap_servers: str, topic: str, options: dict[str, str], tasks: int

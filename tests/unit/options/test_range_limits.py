@@ -196,7 +196,18 @@ def test_splitting_options_reach_their_fields() -> None:
         assert (parse(READ).min_partitions, parse(READ).max_records_per_partition) == (None, None)
 
 
-@pytest.mark.parametrize("name", ["minPartitions", "maxRecordsPerPartition"])
+def test_partitions_that_share_tasks_and_more_tasks_than_partitions_do_not_go_together() -> None:
+    for parse in (parse_batch_read_options, parse_stream_read_options):
+        assert parse({**READ, "maxpartitionspertask": "50"}).max_partitions_per_task == 50
+        assert parse({**READ, "maxPartitionsPerTask": "1", "minPartitions": "7"}).max_partitions_per_task == 1
+        assert parse(READ).max_partitions_per_task == 1
+        assert str(refused(parse, maxPartitionsPerTask="2", minPartitions="7")) == (
+            "[OPTION_CONFLICT] Option 'minPartitions' is 7 and asks for more tasks than topic-partitions, "
+            "'maxPartitionsPerTask' is 2 and asks for fewer. Hint: Give one of the two."
+        )
+
+
+@pytest.mark.parametrize("name", ["minPartitions", "maxRecordsPerPartition", "maxPartitionsPerTask"])
 def test_a_split_into_nothing_is_refused(name: str) -> None:
     for value in ("0", "-1", "1.0", str(2**63)):
         assert f"Option '{name}' must be a whole number of " in str(refused(parse_batch_read_options, **{name: value}))

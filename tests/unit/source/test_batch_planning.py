@@ -252,3 +252,17 @@ def test_a_read_from_earliest_to_latest_is_split_by_what_there_is(offsets: Scrip
     assert planned(max_records_per_partition=4) == ["t-0 [3, 6)", "t-0 [6, 9)", "t-0 [9, 13)"]
     assert planned(min_partitions=2) == ["t-0 [3, 8)", "t-0 [8, 13)"]
     assert planned(min_partitions=1, max_records_per_partition=10) == ["t-0 [3, 13)"]
+
+
+def test_partitions_share_a_task_and_then_no_end_stays_open(offsets: ScriptedOffsets) -> None:
+    c = TopicPartition("t", 2)
+    offsets.logs = {A: (3, 13), B: (5, 5), c: (0, 6)}
+    assert tasks(max_partitions_per_task=2) == [KafkaInputPartition(OffsetRange(A, 3, 13), (OffsetRange(c, 0, 6),))]
+    assert tasks(max_partitions_per_task=2, max_records_per_partition=15) == [
+        KafkaInputPartition(OffsetRange(A, 3, 13)),
+        KafkaInputPartition(OffsetRange(c, 0, 6)),
+    ]
+    offsets.logs[A] = (0, 99_995)
+    assert len(tasks(max_partitions_per_task=2)) == 2
+    offsets.logs[A] = (0, 99_994)
+    assert len(tasks(max_partitions_per_task=2)) == 1

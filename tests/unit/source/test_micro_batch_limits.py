@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.errors import OptionError, PlanningError
-from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, SpecificTimestamps
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
@@ -230,6 +230,15 @@ def test_a_batch_is_split_as_the_options_say_and_again_in_the_same_way(offsets: 
     assert wished == [["t-0 [0, 3)", "t-0 [3, 6)", "t-0 [6, 10)", "t-1 [0, 3)"]] * 2
     # Asked once for the ids of topics, as this run has not given that end; never for offsets.
     assert offsets.asked == ["partitions"] * 3
+
+
+@pytest.mark.usefixtures("offsets")
+def test_partitions_share_a_task_and_again_in_the_same_way() -> None:
+    start, end = KafkaOffset({A: 0, B: 0}), KafkaOffset({A: 10, B: 3})
+    for _ in range(2):
+        assert stream_of(max_partitions_per_task=2).planInputPartitions(start, end) == [
+            KafkaInputPartition(OffsetRange(A, 0, 10), (OffsetRange(B, 0, 3),))
+        ]
 
 
 def test_ends_are_compared_with_what_the_query_knows(offsets: ScriptedOffsets) -> None:
