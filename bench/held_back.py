@@ -1,6 +1,8 @@
 """Measure how long exactly-once micro-batches hold readers of committed records back.
 
-From outside: how long the last stable offset of the target lies behind its high watermark, batch by batch.
+From outside: how long the last stable offset of the target lies behind its high watermark, batch by batch. With large
+batches (`--batches 2 --per-batch 10000000`) it is as good as the time for which a transaction is open, which brokers
+limit; and the memory of Python processes shows that what a batch holds is in the spool, not in them.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from measure import python_worker_peaks_mib
 from rich.console import Console
 from rich.table import Table
-from run import OURS, start_spark
+from run import OURS, jvm_process, start_spark
 from topics import fill_topic
 
 from pyspark_kafka.client.pool import borrow_client
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 _PARTITIONS = 4
 _SOURCE, _TARGET = "held-source", "held-target"
 _PAUSE_S = 0.0005
+# More records in a batch are no warmer.
+_WARM_UP_BATCHES, _WARM_UP_RECORDS = 20, 10_000
 
 
 class Watcher:
@@ -117,8 +122,9 @@ def main(
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")
         servers, checkpoint = kafka.bootstrap_servers, f"{directory}/checkpoint"
         # The first batches warm up.
-        fill_topic(servers, _SOURCE, records=20 * per_batch, codec="lz4")
-        run_query(spark, servers, checkpoint, per_batch)
+        warm_up = min(per_batch, _WARM_UP_RECORDS)
+        fill_topic(servers, _SOURCE, records=_WARM_UP_BATCHES * warm_up, codec="lz4")
+        run_query(spark, servers, checkpoint, warm_up)
         fill_topic(servers, _SOURCE, records=batches * per_batch, codec="lz4")
         with Watcher(servers, _TARGET) as watcher:
             began = time.perf_counter()
@@ -126,6 +132,7 @@ def main(
             lasted_s = time.perf_counter() - began
         if watcher.failure is not None:
             raise watcher.failure
+        peak_mib = max(python_worker_peaks_mib(jvm_process(spark)), default=float("nan"))
         pyspark = spark.version
     held = sorted(watcher.held_ms)
     triggers = sorted(report["durationMs"]["triggerExecution"] for report in reports)
@@ -144,6 +151,9 @@ def main(
     console.print(table)
     look_ms = 1000 * lasted_s / watcher.looks
     console.print(f"looked every {look_ms:.1f} ms, so each figure is right to about as much", highlight=False)
+    rate = per_batch / share(held, 0.5) * 1000
+    console.print(f"while held back, {rate:,.0f} records/s were written", highlight=False)
+    console.print(f"peak memory of a Python process: {peak_mib:.0f} MiB", highlight=False)
     result = {
         "python": platform.python_version(),
         "pyspark": pyspark,
@@ -151,6 +161,7 @@ def main(
         "records_per_batch": per_batch,
         "batches": len(reports),
         "held_back_ms": held,
+        "peak_mib": peak_mib,
         "trigger_ms": triggers,
         "look_every_ms": look_ms,
     }
