@@ -34,8 +34,10 @@ def prepare(conf: SparkConf, place: str) -> None:
     home = Path(place, "home")
     home.mkdir()
     # Workers keep the folders of their executors in SPARK_HOME, which is the installed package otherwise.
+    (home / "work").mkdir()
     for each in Path(str(find_spec("pyspark").origin)).parent.iterdir():  # type: ignore[union-attr]
-        (home / each.name).symlink_to(each)
+        if each.name != "work":
+            (home / each.name).symlink_to(each)
     os.environ.update(SPARK_HOME=str(home), SPARK_LOCAL_IP=_HOSTS[0])
     for name, value in _CONF.items():
         conf.setIfMissing(name, value)

@@ -20,11 +20,16 @@ def test_every_point_is_chosen_about_as_often_as_the_others() -> None:
 
 
 def test_the_table_adds_up_what_was_found_at_a_point_and_tells_every_kind() -> None:
-    lines = {"after_end": Line("driver", "after EndTxn", [1, 2], [1.0, 3.0, 2.0]), "task task_row": Line("task", "row")}
+    lines = {
+        "executor task_row": Line("executor", "row"),
+        "after_end": Line("driver", "after EndTxn", [1, 2], [1.0, 3.0, 2.0]),
+        "task task_row": Line("task", "row"),
+    }
     reports = {1: Report(30, 30), 2: Report(30, 61, lost=1, duplicated=30, torn=1, inversions=2)}
     assert table(lines, reports).splitlines()[2:] == [
         "| driver | after EndTxn | 2 | 1 | 30 | 1 | 2 | 2.0 s |",
         "| task | row | 0 | 0 | 0 | 0 | 0 |  |",
+        "| executor | row | 0 | 0 | 0 | 0 | 0 |  |",
     ]
 
 
