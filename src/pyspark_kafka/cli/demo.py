@@ -9,9 +9,14 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from rich.console import Console
@@ -25,10 +30,15 @@ from pyspark_kafka.sink.data_writer import KafkaDataWriter
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType, TracebackType
+
     from pyspark.sql import DataFrame
+    from rich.status import Status
 
 _ORDERS, _REVENUE = "orders", "revenue_by_country"
 _PARTITIONS = 4
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
 
 
@@ -37,8 +47,7 @@ def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
     console = Console()
     with ExitStack() as stack:
         # SIGTERM too must run the clean-up below.
-        previous = signal.signal(signal.SIGTERM, _interrupt)
-        stack.callback(signal.signal, signal.SIGTERM, previous)
+        stack.enter_context(_handled_by(_interrupt))
         ensure_java_for_spark()
         kafka = _start_kafka(console, stack)
         events = OrderEvents(records)
@@ -49,6 +58,16 @@ def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
         _show(console, spark, kafka.bootstrap_servers, events)
         if keep_running:
             _keep_running(console, kafka.bootstrap_servers)
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    previous = [(number, signal.signal(number, handler)) for number in _ENDING_SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler_before in previous:
+            signal.signal(number, handler_before)
 
 
 def _interrupt(*_: object) -> None:
@@ -105,26 +124,64 @@ def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSes
     # Workers must run the interpreter that has this package, whatever `python3` is on PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     began = time.monotonic()
-    with console.status("Starting Spark …"):
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .appName("pyspark-kafka demo")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "ERROR")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.local.dir", directory)
-            .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.session.timeZone", "UTC")
-            .getOrCreate()
-        )
-        stack.callback(spark.stop)
-    # PySpark's own handler calls into the JVM from within the interrupted call, which fails and floods the screen.
-    signal.signal(signal.SIGINT, _interrupt)
+    settings = SparkConf().setMaster("local[2]").setAppName("pyspark-kafka demo")
+    settings.setAll(
+        [
+            ("spark.ui.enabled", "false"),
+            ("spark.ui.showConsoleProgress", "false"),
+            ("spark.log.level", "ERROR"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.local.dir", directory),
+            ("spark.sql.warehouse.dir", f"{directory}/warehouse"),
+            ("spark.sql.shuffle.partitions", "2"),
+            ("spark.sql.session.timeZone", "UTC"),
+        ]
+    )
+    with console.status("Starting Spark …") as status:
+        spark = _start_uninterrupted(settings, stack, status)
     console.print(f"Spark {spark.version} is up after {time.monotonic() - began:.1f} s.", highlight=False)
     return spark
+
+
+def _start_uninterrupted(settings: SparkConf, stack: ExitStack, status: Status) -> SparkSession:
+    """Start Spark; an interrupt meanwhile is raised when it is up, and only then can be stopped.
+
+    Broken off earlier, PySpark forgets the JVM that it has launched, and that lives on.
+    """
+    interrupted = threading.Event()
+
+    def hold(*_: object) -> None:
+        # Where the signal went to the JVM as well, what fails now would be logged with its traceback.
+        logging.disable(logging.CRITICAL)
+        interrupted.set()
+        status.update("Interrupted: stopping as soon as Spark is up …")
+
+    with _handled_by(hold), ThreadPoolExecutor(1) as thread:
+        try:
+            # In the main thread PySpark would put its own handler in place of `hold`. The session must be made in the
+            # main thread, though: in the JVM it belongs to the thread.
+            thread.submit(SparkContext.getOrCreate, settings).result()
+            spark = SparkSession.builder.config(conf=settings).getOrCreate()
+            stack.push(partial(_stop_spark, spark))
+        except Exception:
+            if not interrupted.is_set():
+                raise
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+    return spark
+
+
+def _stop_spark(
+    spark: SparkSession, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+) -> None:
+    if kind is not KeyboardInterrupt:
+        spark.stop()
+        return
+    # A signal to the whole process group may have ended the JVM already.
+    with suppress(Py4JError, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark.stop()
 
 
 def _aggregate(

@@ -8,9 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 _PROGRAM = [sys.executable, "-m", "pyspark_kafka.cli"]
 
@@ -65,13 +70,17 @@ def test_the_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     await_no_file_in(tmp_path)
 
 
-@pytest.mark.broker
-@pytest.mark.parametrize("moment", ["is up at", ".show("])
-def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path, moment: str) -> None:
+@contextmanager
+def demo_until(moment: str, place: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the demo in a process group of its own, up to a line with the text `moment`; at the end nothing is left."""
     demo = subprocess.Popen(
-        [*_PROGRAM, "demo", "--records", "1000", "--keep-running"],
-        env=run_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [*_PROGRAM, "demo", "--records", "1000", *options],
+        env=run_environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     assert demo.stdout is not None
     try:
         lines = []
@@ -80,18 +89,65 @@ def test_ctrl_c_ends_the_demo_and_leaves_nothing(tmp_path: Path, moment: str) ->
             if moment in line:
                 break
         assert moment in lines[-1], "".join(lines)
-        assert processes_with(str(tmp_path))
-        demo.send_signal(signal.SIGINT)
-        rest = demo.stdout.read()
-        assert demo.wait(timeout=60) == 130
-        assert "Interrupted." in rest
-        assert "Traceback" not in rest
+        yield demo
     finally:
         demo.kill()
         demo.wait()
         demo.stdout.close()
-    await_no_process_with(str(tmp_path))
-    await_no_file_in(tmp_path)
+    await_no_process_with(str(place))
+    await_no_file_in(place)
+
+
+def assert_interrupted(demo: subprocess.Popen[str]) -> None:
+    assert demo.stdout is not None
+    rest = demo.stdout.read()
+    assert demo.wait(timeout=60) == 130, rest
+    assert "Interrupted. The broker is stopped" in rest
+    assert "Traceback" not in rest
+    assert "Exception" not in rest
+    assert "Error" not in rest
+
+
+# A terminal sends Ctrl-C to the program and to all that it has started. Spark's JVM ignores that, but ends by SIGTERM.
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("moment", "send", "number"), [("is up at", os.kill, signal.SIGINT), (".show(", os.killpg, signal.SIGTERM)]
+)
+def test_a_signal_ends_the_demo_and_leaves_nothing(
+    tmp_path: Path, moment: str, send: Callable[[int, int], None], number: signal.Signals
+) -> None:
+    with demo_until(moment, tmp_path, "--keep-running") as demo:
+        assert processes_with(str(tmp_path))
+        send(demo.pid, number)
+        assert_interrupted(demo)
+
+
+def jvm_is_launched(place: Path) -> bool:
+    return any("org.apache.spark.deploy.SparkSubmit" in line for line in processes_with(str(place)))
+
+
+def context_is_being_made(place: Path) -> bool:
+    return any(place.glob("pyspark-kafka-demo-*/blockmgr-*"))
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("begun", "send", "number"),
+    [
+        (jvm_is_launched, os.kill, signal.SIGINT),
+        (context_is_being_made, os.killpg, signal.SIGINT),
+        (jvm_is_launched, os.killpg, signal.SIGTERM),
+    ],
+)
+def test_a_signal_while_spark_starts_ends_the_demo_and_leaves_nothing(
+    tmp_path: Path, begun: Callable[[Path], bool], send: Callable[[int, int], None], number: signal.Signals
+) -> None:
+    with demo_until("Produced", tmp_path) as demo:
+        while not begun(tmp_path):
+            assert demo.poll() is None
+            time.sleep(0.01)
+        send(demo.pid, number)
+        assert_interrupted(demo)
 
 
 def test_the_version_says_which_codec_is_active() -> None:
