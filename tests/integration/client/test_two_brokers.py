@@ -1,0 +1,264 @@
+"""Two real brokers: reads from both and from followers; one of them is killed in the middle of reads and writes."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_cluster import COMMITS, TwoBrokers, eventually, two_brokers
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
+from pyspark_kafka.client.pool import close_clients
+from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.records import encode
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.marker_topic import MarkerTopic
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from support import Record, consume, consume_committed, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark_kafka.streaming import PartitionReader
+
+# Real brokers, though not the shared one that the fixtures' marker is derived from.
+pytestmark = pytest.mark.broker
+
+KIB = 1 << 10
+SCHEMA = pa.schema([SOURCE_SCHEMA.field(name) for name in ("value", "partition", "offset")])
+
+
+@pytest.fixture(scope="module")
+def _cluster_of_the_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoBrokers]:
+    with two_brokers(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+        close_clients()
+
+
+@pytest.fixture
+def cluster(_cluster_of_the_module: TwoBrokers) -> TwoBrokers:
+    """Both brokers run; the test may kill the second one."""
+    _cluster_of_the_module.mend()
+    return _cluster_of_the_module
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def received(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How many bytes of records each broker has answered, by what its address says it is."""
+    found: Counter[int] = Counter()
+    take = MultiPartitionFetcher._take
+
+    def counting(self: MultiPartitionFetcher, lane: Any, asked: Any, answer: Any) -> None:
+        found[cluster.number_of(lane.connection.port)] += sum(len(entry.records) for entry in answer.partitions)
+        take(self, lane, asked, answer)
+
+    monkeypatch.setattr(MultiPartitionFetcher, "_take", counting)
+    return found
+
+
+def fill(cluster: TwoBrokers, topic: str, counts: list[int]) -> list[OffsetRange]:
+    """Write so many records of 1 KiB to each partition, about ten a batch; gives the ranges of all of them."""
+    records = [Record(None, value_of(p, n), p) for p, count in enumerate(counts) for n in range(count)]
+    produce(cluster.bootstrap_servers, topic, records, batch_size=10 * KIB, linger_ms=20)
+    return [OffsetRange(TopicPartition(topic, partition), 0, count) for partition, count in enumerate(counts)]
+
+
+def value_of(partition: int, number: int) -> bytes:
+    return b"%d:%d " % (partition, number) + b"." * KIB
+
+
+def reader_of(cluster: TwoBrokers, ranges: list[OffsetRange], *, rack: str | None = None) -> PartitionReader:
+    """Make the reader of one task, which fetches little at a time."""
+    fetch = FetchOptions(max_bytes_per_fetch=32 * KIB)
+    factory = KafkaPartitionReaderFactory(cluster.options(client_rack=rack), fetch, SCHEMA, fail_on_data_loss=True)
+    return factory.createReader(KafkaInputPartition(ranges[0], tuple(ranges[1:])))
+
+
+def read_rest(reader: PartitionReader, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        while reader.next():
+            rows += reader.get().to_pylist()
+    finally:
+        reader.close()
+    return rows
+
+
+def check_complete(rows: list[dict[str, Any]], counts: list[int]) -> None:
+    """Check that every record was given once, those of a partition in order."""
+    for partition, count in enumerate(counts):
+        found = [(row["offset"], row["value"]) for row in rows if row["partition"] == partition]
+        assert found == [(number, value_of(partition, number)) for number in range(count)]
+    assert len(rows) == sum(counts)
+
+
+@pytest.mark.parametrize(("rack", "read_from"), [("b", 2), ("a", 1), (None, 1)])
+def test_all_records_come_from_the_replica_in_the_readers_rack(
+    cluster: TwoBrokers, topic: str, received: Counter[int], rack: str | None, read_from: int
+) -> None:
+    cluster.create_topic(topic, [(1, 2)])
+    ranges = fill(cluster, topic, [300])
+    check_complete(read_rest(reader_of(cluster, ranges, rack=rack), []), [300])
+    assert received[read_from] > 300 * KIB
+    assert received[3 - read_from] == 0
+
+
+def test_one_task_reads_partitions_of_both_leaders(cluster: TwoBrokers, topic: str, received: Counter[int]) -> None:
+    counts = [200, 150, 1, 0, 90]
+    cluster.create_topic(topic, [(1,), (2,), (2,), (1,), (2,)])
+    ranges = [each for each in fill(cluster, topic, counts) if each.end_offset]
+    check_complete(read_rest(reader_of(cluster, ranges), []), counts)
+    assert received[1] > 200 * KIB
+    assert received[2] > 241 * KIB
+
+
+def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
+    cluster: TwoBrokers, topic: str, received: Counter[int]
+) -> None:
+    counts = [300, 300]
+    cluster.create_topic(topic, [(2, 1), (1, 2)])
+    ranges = fill(cluster, topic, counts)
+    # One loses the leader. The other loses the leader of a partition and the follower that it reads of another.
+    readers = [reader_of(cluster, ranges[:1]), reader_of(cluster, ranges, rack="b")]
+    rows: list[list[dict[str, Any]]] = [[], []]
+    for reader, found in zip(readers, rows, strict=True):
+        before = received[2]
+        while received[2] < before + 100 * KIB:
+            assert reader.next()
+            found.extend(reader.get().to_pylist())
+    assert received[2] < 300 * KIB
+    cluster.second.kill()
+    check_complete(read_rest(readers[0], rows[0]), counts[:1])
+    check_complete(read_rest(readers[1], rows[1]), counts)
+    assert received[1] > 600 * KIB
+
+
+def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: TwoBrokers, topic: str) -> None:
+    cluster.create_topic(topic, [(2, 1), (1, 2)], {"min.insync.replicas": "1"})
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    expected: dict[int, list[bytes | None]] = {0: [], 1: []}
+
+    def send(where: TopicPartition, *values: bytes) -> None:
+        data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
+        producer.send(where, bytearray(data), len(values))
+        expected[where.partition] += values
+
+    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+        for number in range(20):
+            send(first, b"%d a" % number, b"%d b" % number)
+            send(second, b"%d" % number)
+        producer.flush()
+        send(first, b"stored by both, and the answer is lost")
+        with KafkaClient(cluster.options()) as watcher:
+            eventually(lambda: watcher.list_offsets({first: Latest()})[first] == 41)
+        cluster.second.kill()
+        for number in range(20, 40):
+            send(first, b"%d" % number)
+            send(second, b"%d" % number)
+        producer.flush()
+        assert producer.metrics.retries > 0
+    found: dict[int, list[bytes | None]] = {0: [], 1: []}
+    for record in consume(cluster.first.bootstrap_servers, topic, 101):
+        found[record.partition or 0].append(record.value)
+    assert found == expected
+
+
+def chunk(topic: str, partition: int, *values: bytes) -> Chunk:
+    data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
+    return Chunk((PreparedBatch(TopicPartition(topic, partition), len(data), len(values)),), data)
+
+
+def publisher_of(client: KafkaClient, sink_id: str) -> Publisher:
+    return Publisher(client, WriteOptions(client.options), ExactlyOnceOptions(commit_topic=COMMITS), sink_id, None)
+
+
+def sink_on(client: KafkaClient, broker: int) -> str:
+    """Give the name of a sink whose coordinator, and the leader of whose markers, is this broker."""
+    while True:
+        name = f"sink-{uuid.uuid4().hex}"
+        owner = TransactionalId(client, name, 60_000)
+        owner.fence()
+        marker_at = MarkerTopic(client, COMMITS, 60_000).partition_of(name)
+        if owner._coordinator == client.leader(marker_at).leader_id == broker:
+            return name
+
+
+def committed(cluster: TwoBrokers, topic: str) -> dict[int, list[bytes | None]]:
+    found: dict[int, list[bytes | None]] = {}
+    for record in consume_committed(cluster.first.bootstrap_servers, topic):
+        found.setdefault(record.partition or 0, []).append(record.value)
+    return found
+
+
+def die_between_sends(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - as the others
+    send, sent = IdempotentProducer.send, list[TopicPartition]()
+
+    def dying(self: IdempotentProducer, where: TopicPartition, *batch: Any) -> None:
+        sent.append(where)
+        if len(sent) == 3:
+            # What it has acknowledged is part of the transaction.
+            self.flush()
+            cluster.second.kill()
+        send(self, where, *batch)
+
+    monkeypatch.setattr(IdempotentProducer, "send", dying)
+
+
+def die_before_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = publisher._id.end
+
+    def dying(*arguments: Any, **named: Any) -> None:
+        cluster.second.kill()
+        end(*arguments, **named)
+
+    monkeypatch.setattr(publisher._id, "end", dying)
+
+
+def die_after_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = publisher._id.end
+
+    def dying(*arguments: Any, **named: Any) -> None:
+        end(*arguments, **named)
+        cluster.second.kill()
+        raise TransactionInDoubtError("the answer is lost", condition="TRANSACTION_IN_DOUBT")
+
+    monkeypatch.setattr(publisher._id, "end", dying)
+
+
+@pytest.mark.parametrize(
+    ("die", "coordinator"),
+    [(die_between_sends, 1), (die_between_sends, 2), (die_before_the_end, 2), (die_after_the_end, 2)],
+)
+def test_a_batch_is_published_once_though_a_broker_dies(
+    cluster: TwoBrokers, topic: str, monkeypatch: pytest.MonkeyPatch,
+    die: Callable[[TwoBrokers, Publisher, pytest.MonkeyPatch], None], coordinator: int,
+) -> None:  # fmt: skip
+    cluster.create_topic(topic, [(1, 2), (2, 1)])
+    chunks = [chunk(topic, 1, b"a", b"b"), chunk(topic, 0, b"c"), chunk(topic, 1, b"d"), chunk(topic, 0, b"e", b"f")]
+    with KafkaClient(cluster.options()) as client:
+        sink_id = sink_on(client, coordinator)
+        marker = CommitMarker(sink_id, "query", 4, "print")
+        publisher = publisher_of(client, sink_id)
+        die(cluster, publisher, monkeypatch)
+        assert publisher.publish(marker, chunks) is Finding.NOT_COMMITTED
+    assert not cluster.second.running
+    monkeypatch.undo()
+    # As a driver that has lost the answer does; what is committed is complete then.
+    with KafkaClient(cluster.options()) as client:
+        assert publisher_of(client, sink_id).publish(marker, [chunk(topic, 0, b"x")]) is Finding.COMMITTED
+    assert committed(cluster, topic) == {0: [b"c", b"e", b"f"], 1: [b"a", b"b", b"d"]}

@@ -1,0 +1,177 @@
+"""A real cluster of two brokers, one of which tests may kill.
+
+Broker 1 is an `EmbeddedKafka` as it is, the controller with it; it is in rack "a" and stays up. Broker 2 is another
+that joins the first one's cluster, in rack "b".
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kafka.admin import KafkaAdminClient
+
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.errors import SetupError
+from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark_kafka.client.metadata import PartitionMetadata
+
+COMMITS = "commits"
+_TRANSACTIONS = "__transaction_state"
+# Replicas of partitions by number, the preferred leader first: one partition led by each broker.
+_ONE_EACH = ((1, 2), (2, 1))
+_PREFERRED = 0
+_START_ATTEMPTS = 3
+
+
+def eventually(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Wait for what brokers do by themselves, which gives no event to wait for."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "the brokers did not do it in time"
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class TwoBrokers:
+    """The cluster.
+
+    Transactions and commit markers have two partitions each, one led by each broker, with replicas on both.
+
+    Attributes:
+        first: broker 1, rack "a", never killed.
+        second: broker 2, rack "b".
+    """
+
+    first: EmbeddedKafka
+    second: EmbeddedKafka
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Both addresses."""
+        return f"{self.second.bootstrap_servers},{self.first.bootstrap_servers}"
+
+    def options(self, **changes: Any) -> ConnectionOptions:
+        """Give how to reach it; only broker 1 can be relied on."""
+        servers = [text.rpartition(":") for text in self.bootstrap_servers.split(",")]
+        return ConnectionOptions(tuple((host, int(port)) for host, _, port in servers), **changes)
+
+    def number_of(self, port: int) -> int:
+        """Give the broker that listens on a port."""
+        return {_port_of(self.first): 1, _port_of(self.second): 2}[port]
+
+    def create_topic(
+        self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> str:
+        """Make a topic with one partition an entry, which names its brokers, the leader first; gives its name."""
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.first.bootstrap_servers)
+        try:
+            assignments = {number: list(brokers) for number, brokers in enumerate(replicas)}
+            admin.create_topics({name: {"assignments": assignments, "configs": dict(config or {})}})
+        finally:
+            admin.close()
+        leaders = [brokers[0] for brokers in replicas]
+        eventually(lambda: [found.leader_id for found in self.partitions(name)] == leaders)
+        return name
+
+    def partitions(self, topic: str) -> list[PartitionMetadata]:
+        """Give what broker 1 knows of a topic now."""
+        with self._ask_first() as client:
+            return list(client.metadata([topic]).topics[topic].partitions)
+
+    def mend(self) -> None:
+        """Bring broker 2 back; wait until it is in step, and leads again what it is meant to."""
+        self.second.start()
+        eventually(self._has_both)
+        for topic in (_TRANSACTIONS, COMMITS):
+            eventually(lambda topic=topic: all(len(p.in_sync_ids) == 2 for p in self.partitions(topic)))  # type: ignore[misc]
+            admin: Any = KafkaAdminClient(bootstrap_servers=self.first.bootstrap_servers)
+            try:
+                admin.elect_leaders(_PREFERRED, {topic: [0, 1]})
+            finally:
+                admin.close()
+            eventually(lambda topic=topic: [p.leader_id for p in self.partitions(topic)] == [1, 2])  # type: ignore[misc]
+
+    def _has_both(self) -> bool:
+        with self._ask_first() as client:
+            return set(client.metadata(()).brokers) == {1, 2}
+
+    def _ask_first(self) -> KafkaClient:
+        return KafkaClient(ConnectionOptions(((HOST, _port_of(self.first)),)))
+
+
+@contextmanager
+def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
+    """Run the cluster; its files are put into an empty directory."""
+    with ExitStack() as running:
+        first_port, controller_port = _free_ports(2)
+        quorum = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
+        first_listeners = f"PLAINTEXT://{HOST}:{first_port},CONTROLLER://{HOST}:{controller_port}"
+        first = EmbeddedKafka(
+            port=first_port,
+            heap="256m",
+            data_dir=directory / "first",
+            properties=_in_rack("a") | quorum | {"listeners": first_listeners},
+        )
+        running.enter_context(first)
+        running.callback(first.kill)
+        second = _join(
+            directory / "second", parse_cluster_id((directory / "first/meta.properties").read_text()), quorum
+        )
+        running.enter_context(second)
+        # Killed, for an orderly stop takes longer: closing sees no data directory that it may remove.
+        running.callback(second.kill)
+        cluster = TwoBrokers(first, second)
+        eventually(cluster._has_both)
+        # As brokers make it themselves, but for who leads what.
+        compacted = {"cleanup.policy": "compact"}
+        cluster.create_topic(_TRANSACTIONS, _ONE_EACH, compacted | {"compression.type": "uncompressed"})
+        cluster.create_topic(COMMITS, _ONE_EACH, compacted)
+        yield cluster
+
+
+def _join(data_dir: Path, cluster_id: str | None, quorum: Mapping[str, str]) -> EmbeddedKafka:
+    """Start broker 2 in a cluster that runs."""
+    # What formatting would write, but for the cluster's id, which it would make up.
+    data_dir.mkdir()
+    (data_dir / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=2\n")
+    for attempt in range(1, _START_ATTEMPTS + 1):
+        (port,) = _free_ports(1)
+        properties = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://{HOST}:{port}", **quorum}
+        second = EmbeddedKafka(port=port, heap="256m", data_dir=data_dir, properties=_in_rack("b") | properties)
+        try:
+            return second.start()
+        except SetupError as error:
+            if error.condition != "PORT_IN_USE" or attempt == _START_ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _in_rack(rack: str) -> dict[str, str]:
+    return {
+        "broker.rack": rack,
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        "transaction.state.log.num.partitions": "2",
+    }
+
+
+def _port_of(kafka: EmbeddedKafka) -> int:
+    return int(kafka.bootstrap_servers.rpartition(":")[2])
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [int(each.getsockname()[1]) for each in sockets]
