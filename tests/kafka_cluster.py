@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from pyspark_kafka.client.cluster import KafkaClient
@@ -70,23 +71,27 @@ class TwoBrokers:
         """Give the broker that listens on a port."""
         return {_port_of(self.first): 1, _port_of(self.second): 2}[port]
 
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        admin: Any = KafkaAdminClient(bootstrap_servers=self.first.bootstrap_servers)
+        try:
+            yield admin
+        finally:
+            admin.close()
+
     def create_topic(
         self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> str:
         """Make a topic with one partition an entry, which names its brokers, the leader first; gives its name."""
-        admin: Any = KafkaAdminClient(bootstrap_servers=self.first.bootstrap_servers)
-        try:
-            assignments = {number: list(brokers) for number, brokers in enumerate(replicas)}
+        assignments = {number: list(brokers) for number, brokers in enumerate(replicas)}
+        with self._admin() as admin:
             admin.create_topics({name: {"assignments": assignments, "configs": dict(config or {})}})
-        finally:
-            admin.close()
-        leaders = [brokers[0] for brokers in replicas]
-        eventually(lambda: [found.leader_id for found in self.partitions(name)] == leaders)
+        self._await_leaders(name, [brokers[0] for brokers in replicas])
         return name
 
-    def partitions(self, topic: str) -> list[PartitionMetadata]:
-        """Give what broker 1 knows of a topic now."""
-        with self._ask_first() as client:
+    def partitions(self, topic: str, broker: EmbeddedKafka | None = None) -> list[PartitionMetadata]:
+        """Give what a broker, or else broker 1, knows of a topic now."""
+        with _ask(broker or self.first) as client:
             return list(client.metadata([topic]).topics[topic].partitions)
 
     def mend(self) -> None:
@@ -94,20 +99,29 @@ class TwoBrokers:
         self.second.start()
         eventually(self._has_both)
         for topic in (_TRANSACTIONS, COMMITS):
-            eventually(lambda topic=topic: all(len(p.in_sync_ids) == 2 for p in self.partitions(topic)))  # type: ignore[misc]
-            admin: Any = KafkaAdminClient(bootstrap_servers=self.first.bootstrap_servers)
-            try:
-                admin.elect_leaders(_PREFERRED, {topic: [0, 1]})
-            finally:
-                admin.close()
-            eventually(lambda topic=topic: [p.leader_id for p in self.partitions(topic)] == [1, 2])  # type: ignore[misc]
+            self._elect(topic, [1, 2])
+
+    def move_leader(self, topic: str, broker: int) -> None:
+        """Let a broker lead the only partition of a topic, which both brokers have."""
+        with self._admin() as admin:
+            admin.alter_partition_reassignments({TopicPartition(topic, 0): [broker, 3 - broker]})
+        self._elect(topic, [broker])
+
+    def _elect(self, topic: str, leaders: list[int]) -> None:
+        """Let the preferred replicas, which these are, lead; once they are in step."""
+        eventually(lambda: all(len(found.in_sync_ids) == 2 for found in self.partitions(topic)))
+        with self._admin() as admin:
+            admin.elect_leaders(_PREFERRED, {topic: [*range(len(leaders))]})
+        self._await_leaders(topic, leaders)
+
+    def _await_leaders(self, topic: str, leaders: list[int]) -> None:
+        """Wait until both brokers say who leads."""
+        for broker in (self.first, self.second):
+            eventually(lambda broker=broker: [p.leader_id for p in self.partitions(topic, broker)] == leaders)  # type: ignore[misc]
 
     def _has_both(self) -> bool:
-        with self._ask_first() as client:
+        with _ask(self.first) as client:
             return set(client.metadata(()).brokers) == {1, 2}
-
-    def _ask_first(self) -> KafkaClient:
-        return KafkaClient(ConnectionOptions(((HOST, _port_of(self.first)),)))
 
 
 @contextmanager
@@ -155,6 +169,10 @@ def _join(data_dir: Path, cluster_id: str | None, quorum: Mapping[str, str]) -> 
             if error.condition != "PORT_IN_USE" or attempt == _START_ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
+
+
+def _ask(broker: EmbeddedKafka) -> KafkaClient:
+    return KafkaClient(ConnectionOptions(((HOST, _port_of(broker)),)))
 
 
 def _in_rack(rack: str) -> dict[str, str]:

@@ -127,6 +127,43 @@ def test_one_task_reads_partitions_of_both_leaders(cluster: TwoBrokers, topic: s
     assert received[2] > 241 * KIB
 
 
+def test_reads_and_writes_go_on_with_a_leader_that_has_moved(
+    cluster: TwoBrokers, topic: str, received: Counter[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn, learned = KafkaClient.learn_leader, list[int]()
+
+    def noting(self: KafkaClient, where: TopicPartition, leader_id: int, *more: Any) -> bool:
+        news = learn(self, where, leader_id, *more)
+        if news:
+            learned.append(leader_id)
+        return news
+
+    monkeypatch.setattr(KafkaClient, "learn_leader", noting)
+    cluster.create_topic(topic, [(2, 1)])
+    ranges, where = fill(cluster, topic, [600]), TopicPartition(topic, 0)
+    reader = reader_of(cluster, ranges)
+    assert reader.next()
+    rows = reader.get().to_pylist()
+    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+        for leader in (2, 1, 2):
+            if leader != cluster.partitions(topic)[0].leader_id:
+                cluster.move_leader(topic, leader)
+            while received[leader] == 0:
+                assert reader.next()
+                rows += reader.get().to_pylist()
+            for number in range(10):
+                producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
+            producer.flush()
+            if leader == 1:
+                # Back where it began, and counted anew.
+                received[2] = 0
+    check_complete(read_rest(reader, rows), [600])
+    # The reader learns it from the one that leads no longer (KIP-951).
+    assert learned == [1, 2]
+    stored = consume(cluster.bootstrap_servers, topic, 630)[600:]
+    assert [record.value for record in stored] == [b"%d" % number for _ in range(3) for number in range(10)]
+
+
 def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
     cluster: TwoBrokers, topic: str, received: Counter[int]
 ) -> None:
