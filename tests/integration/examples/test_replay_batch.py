@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from programs import run_program
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
@@ -44,18 +44,33 @@ class Replay:
         query = rows.load().writeStream.format("noop").option("checkpointLocation", str(self.checkpoint))
         query.trigger(availableNow=True).start().awaitTermination()
 
-    def __call__(self, batch: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the example."""
-        command = [sys.executable, str(_EXAMPLE), str(self.checkpoint), str(batch)]
-        return subprocess.run(
-            [*command, "-o", f"kafka.bootstrap.servers={self._servers}", *arguments],
-            cwd=self._place, capture_output=True, text=True, timeout=150, check=False,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        )  # fmt: skip
+    def __call__(self, batch: int, *arguments: str) -> None:
+        """Run the example, in this session."""
+        given = ["-o", f"kafka.bootstrap.servers={self._servers}", *arguments]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(_EXAMPLE), str(self.checkpoint), str(batch), *given])
+            # Other tests go on with it.
+            patch.setattr(type(self._spark), "stop", lambda _: None)
+            runpy.run_path(str(_EXAMPLE), run_name="__main__")
+
+    def refused(self, batch: int) -> str:
+        """Run the example, and give with what it ends."""
+        with pytest.raises(SystemExit) as ended:
+            self(batch)
+        return str(ended.value)
+
+    def program(self, batch: int, *arguments: str) -> str:
+        """Run the example as a program, and give what it prints."""
+        given = ("-o", f"kafka.bootstrap.servers={self._servers}", *arguments)
+        return run_program(_EXAMPLE.read_text(), str(self.checkpoint), str(batch), *given, place=self._place)
+
+    def folder(self, name: str) -> str:
+        """Give a place to write to."""
+        return str(self._place / name)
 
     def values(self, folder: str) -> list[int]:
         """Give what the example wrote."""
-        return sorted(int(row.value) for row in self._spark.read.parquet(str(self._place / folder)).collect())
+        return sorted(int(row.value) for row in self._spark.read.parquet(self.folder(folder)).collect())
 
 
 @pytest.fixture
@@ -65,42 +80,36 @@ def replay(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, 
 
 def test_a_batch_is_read_again_as_it_was(replay: Replay) -> None:
     replay.run_query()
-    done = replay(1, "--to", "again")
-    assert done.returncode == 0, done.stderr[-4000:]
+    said = replay.program(1, "--to", "again")
     start, end = (KafkaSourceOffset.from_dict({replay.topic: {"0": each}}).json() for each in (5, 9))
-    assert f"batch 1: {start} to {end}, 4 records\n" in done.stdout
+    assert f"batch 1: {start} to {end}, 4 records\n" in said
     assert replay.values("again") == [5, 6, 7, 8]
 
 
 def test_the_first_batch_begins_where_the_checkpoint_says_or_the_user(replay: Replay) -> None:
     replay.run_query()
-    done = replay(0)
-    assert done.returncode != 0
-    assert f"{replay.checkpoint} does not hold where batch 0 began. Give it: --start JSON" in done.stderr
+    assert f"{replay.checkpoint} does not hold where batch 0 began. Give it: --start JSON" in replay.refused(0)
     InitialOffsetLog(CheckpointFiles(str(replay.checkpoint))).get_or_create(
         lambda: KafkaSourceOffset.from_dict({replay.topic: {"0": 1}})
     )
-    done = replay(0, "--to", "again")
-    assert done.returncode == 0, done.stderr[-4000:]
+    replay(0, "--to", replay.folder("again"))
     assert replay.values("again") == [1, 2, 3, 4]
 
 
 def test_a_batch_that_the_checkpoint_does_not_have_is_named(replay: Replay) -> None:
     replay.run_query()
-    done = replay(7)
-    assert done.returncode != 0
-    assert f"{replay.checkpoint} has no offsets of batch 7; it has the batches [0, 1, 2]." in done.stderr
+    assert f"{replay.checkpoint} has no offsets of batch 7; it has the batches [0, 1, 2]." in replay.refused(7)
 
 
-def test_the_start_can_be_given_where_the_checkpoint_has_it_no_more(replay: Replay) -> None:
+def test_the_start_can_be_given_where_the_checkpoint_has_it_no_more(
+    replay: Replay, capsys: pytest.CaptureFixture[str]
+) -> None:
     replay.run_query()
     (replay.checkpoint / "offsets" / "1").unlink()
-    done = replay(2)
-    assert done.returncode != 0
-    assert "no longer has batch 1, whose end is the start" in done.stderr
+    assert "no longer has batch 1, whose end is the start" in replay.refused(2)
     start = KafkaSourceOffset.from_dict({replay.topic: {"0": 9}}).json()
-    done = replay(2, "--start", start)
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "1 records\n" in done.stdout
+    replay(2, "--start", start)
+    said = capsys.readouterr().out
+    assert "1 records\n" in said
     # Without --to, they are shown.
-    assert "|value|" in done.stdout
+    assert "|value|" in said

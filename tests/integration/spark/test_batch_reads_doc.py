@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from programs import run_program
 from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
@@ -32,14 +31,8 @@ def test_the_example_runs_as_it_stands(bootstrap_servers: str, make_topic: Topic
     topic = make_topic(partitions=2)
     produce(bootstrap_servers, topic, [Record(None, b"%d" % i, partition=i % 2) for i in range(24)])
     # What a reader changes: the address of the broker, and here the name of the topic.
-    script = tmp_path / "example.py"
     own = example.replace("localhost:9092", bootstrap_servers).replace('"events"', f'"{topic}"')
-    script.write_text(own)
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    said = [line for line in done.stdout.splitlines() if re.match(r"\d+ ", line)]
+    said = [line for line in run_program(own, place=tmp_path).splitlines() if re.match(r"\d+ ", line)]
     assert said == ["24 records", "17 in the part", "4 after the filter"]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
+from programs import run_connect_program
 from support import Record, consume, produce
 
 if TYPE_CHECKING:
@@ -44,15 +43,9 @@ def test_batch_stream_sink_and_errors_work_on_spark_connect(
 ) -> None:
     source, target = make_topic(partitions=2), make_topic(partitions=2)
     produce(bootstrap_servers, source, [Record(b"k%d" % i, b"v%d" % i) for i in range(30)])
-    script = tmp_path / "job.py"
-    script.write_text(_SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(script), bootstrap_servers, source, target, str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "batch 30 pyspark.sql.connect" in done.stdout
-    assert "refused True" in done.stdout
+    said = run_connect_program(_SCRIPT, bootstrap_servers, source, target, str(tmp_path), place=tmp_path)
+    assert "batch 30 pyspark.sql.connect" in said
+    assert "refused True" in said
     assert {(r.key, r.value) for r in consume(bootstrap_servers, target, 30)} == {
         (b"k%d" % i, b"v%d" % i) for i in range(30)
     }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
+from programs import run_connect_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
 from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.pool import borrow_client
@@ -326,12 +325,7 @@ spark.stop()
 def test_it_works_on_spark_connect(make_topic: TopicMaker, bootstrap_servers: str, tmp_path: Path) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, records(0, 3))
-    script = tmp_path / "job.py"
-    script.write_text(_CONNECT)
-    done = subprocess.run(
-        [sys.executable, str(script), bootstrap_servers, topic, str(tmp_path / "sources" / "0")],
-        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert f'pyspark.sql.connect.dataframe 3 0 {{"{topic}":{{"0":3}}}}' in done.stdout
-    assert (tmp_path / "sources" / "0" / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()
+    kept = tmp_path / "sources" / "0"
+    said = run_connect_program(_CONNECT, bootstrap_servers, topic, str(kept), place=tmp_path)
+    assert f'pyspark.sql.connect.dataframe 3 0 {{"{topic}":{{"0":3}}}}' in said
+    assert (kept / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()

@@ -6,8 +6,6 @@ import gc
 import json
 import logging
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from programs import run_connect_program
 from pyspark_kafka import metrics
 from support import Record, produce
 
@@ -268,14 +267,9 @@ spark.stop()
 def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 50)
-    script = tmp_path / "job.py"
-    script.write_text(_CONNECT)
-    done = subprocess.run(
-        [sys.executable, "-W", "error:Failed to", str(script), bootstrap_servers, topic, str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    lines = [line for line in done.stdout.splitlines() if line.startswith("query 'orders' id=")]
+    flags = ("-W", "error:Failed to")
+    said = run_connect_program(_CONNECT, bootstrap_servers, topic, str(tmp_path), place=tmp_path, flags=flags)
+    lines = [line for line in said.splitlines() if line.startswith("query 'orders' id=")]
     assert [re.findall(r"(?:batchId|maxOffsetsBehindLatest)=(\d+)", line) for line in lines] == [
         ["0", "30"],
         ["1", "10"],
@@ -283,5 +277,5 @@ def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, make_topic: Top
     ]
     assert (
         "latest 2 True {'minOffsetsBehindLatest': '0', 'maxOffsetsBehindLatest': '0', 'avgOffsetsBehindLatest': '0.0'}"
-        in done.stdout
+        in said
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -12,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
+from programs import run_connect_program
 from support import Record, produce
 
 if TYPE_CHECKING:
@@ -253,12 +252,6 @@ spark.stop()
 
 
 def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, topics: list[str], tmp_path: Path) -> None:
-    script = tmp_path / "job.py"
-    script.write_text(_SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(script), bootstrap_servers, ",".join(topics)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
+    said = run_connect_program(_SCRIPT, bootstrap_servers, ",".join(topics), place=tmp_path)
     for line in ("plain 4", "refused True", "pushed 4", "without 4"):
-        assert line in done.stdout
+        assert line in said

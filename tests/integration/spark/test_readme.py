@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from programs import run_program
 from support import Record, consume, produce
 
 if TYPE_CHECKING:
@@ -23,23 +22,16 @@ def example_with(word: str) -> str:
 
 
 def test_the_broker_of_the_readme_starts_and_tells_its_address(tmp_path: Path) -> None:
-    script = tmp_path / "broker.py"
-    script.write_text(example_with("EmbeddedKafka"))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
-    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout)
+    said = run_program(example_with("EmbeddedKafka"), place=tmp_path)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", said)
 
 
 def test_the_example_runs_as_it_stands(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     example = example_with("readStream")
     # The one thing a reader changes is the address of the broker.
     assert "localhost:9092" in example
-    script = tmp_path / "example.py"
-    script.write_text(example.replace("localhost:9092", kafka.bootstrap_servers))
     kafka.create_topic("events", 2)
     kafka.create_topic("events-copy", 2)
     produce(kafka.bootstrap_servers, "events", [Record(b"k%d" % i, b"v%d" % i) for i in range(25)])
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    run_program(example.replace("localhost:9092", kafka.bootstrap_servers), place=tmp_path)
     assert {r.value for r in consume(kafka.bootstrap_servers, "events-copy", 25)} == {b"v%d" % i for i in range(25)}

@@ -1,0 +1,42 @@
+"""Runs programs of users: scripts in a process and a folder of their own."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LONGEST_S = 150
+
+
+def run_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
+    """Run a script and give what it printed; fails with its last error output where it fails."""
+    script = place / "program.py"
+    script.write_text(text)
+    done = subprocess.run(
+        [sys.executable, *flags, str(script), *arguments],
+        cwd=place, capture_output=True, text=True, timeout=_LONGEST_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def run_connect_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
+    """Run a script that makes its session with `remote("local[2]")`; see `run_program`."""
+    with _connect_server_port():
+        return run_program(text, *arguments, place=place, flags=flags)
+
+
+@contextmanager
+def _connect_server_port() -> Iterator[None]:
+    """Wait for the port on which such a session's server listens, always the same: tests may run side by side."""
+    with (Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
