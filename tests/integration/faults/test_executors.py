@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from faults.harness import TWO_EXECUTORS, TWO_HOSTS, Stop, World
 from faults.topics import watching
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark_kafka.testing import EmbeddedKafka
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -29,12 +28,20 @@ SPECULATION = {
 }
 
 
+def make_world(kafka: EmbeddedKafka, place: Path, guarantee: str) -> World:
+    return World(kafka, place, f"f{uuid.uuid4().hex[:8]}", seed=1, guarantee=guarantee)
+
+
 @pytest.fixture
 def world(kafka: EmbeddedKafka, tmp_path: Path) -> World:
-    made = World(kafka, tmp_path, f"f{uuid.uuid4().hex[:8]}", seed=1)
+    made = make_world(kafka, tmp_path, "exactly_once")
     # Whatever a task prepares goes into files, which an attempt that dies or loses leaves behind.
     made.sink_options["spoolThresholdBytes"] = "0"
     return made
+
+
+def runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def spooled(world: World, batch: int) -> list[str]:
@@ -72,6 +79,7 @@ def test_an_executor_killed_in_a_task_neither_loses_nor_duplicates(world: World)
         killed = [driver.kill_executor_at(stop) for stop in (*stops, orphan)]
         left = driver.await_stop(orphan)
         driver.await_batch(orphan.batch)
+        assert runs(left)
         driver.go(orphan)
         driver.await_gone(left)
         assert driver.await_end() == 0, driver.log
@@ -100,6 +108,7 @@ def test_an_attempt_that_lost_against_another_one_and_goes_on_duplicates_nothing
             pid = driver.await_stop(loser)
             driver.await_batch(loser.batch)
             # Now the batch has what another attempt has prepared.
+            assert runs(pid)
             driver.go(loser)
             await_spooled(world, loser.batch)
             driver.await_gone(pid)
@@ -124,3 +133,20 @@ def test_an_attempt_that_spark_ends_because_another_one_was_faster_duplicates_no
             driver.await_gone(driver.await_stop(loser))
         assert driver.await_end() == 0, driver.log
     check(world, seen, batches=3)
+
+
+def test_the_check_notices_what_these_faults_duplicate_where_the_sink_writes_at_least_once(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    world = make_world(kafka, tmp_path, "at_least_once")
+    slow, killed = Stop(0, "task_prepared"), Stop(1, "task_prepared")
+    world.produce(3)
+    with world.driver(slow, killed, available_now=True, master=TWO_HOSTS, conf=SPECULATION) as driver:
+        driver.await_gone(driver.await_stop(slow))
+        driver.kill_executor_at(killed)
+        assert driver.await_end() == 0, driver.log
+    outcome = world.outcome()
+    assert not outcome.report().lost
+    for batch in (slow.batch, killed.batch):
+        # At least those of one task of three.
+        assert outcome.report_of(batch).duplicated >= 10
