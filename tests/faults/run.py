@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from archive_classes import start_drivers_quickly
 from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
@@ -69,9 +70,10 @@ def kill_drivers(world: World, kills: int, minutes: float, rng: random.Random, l
     left = spread([*EXACTLY_ONCE, *TWICE], kills, rng)
     waiting: list[tuple[Line, int]] = []
     for name in left:
-        if time.monotonic() > end:
+        if done >= kills or time.monotonic() > end:
             break
-        line = lines.setdefault(name, Line("driver", EXACTLY_ONCE.get(name, name)))
+        where = "; then, in recovery, ".join(EXACTLY_ONCE[point] for point in TWICE.get(name, (name,)))
+        line = lines.setdefault(name, Line("driver", where))
         # A batch that was not planned yet when its driver died is the next one still.
         batch = max(world.next_batch, *(interrupted + 1 for _, interrupted in waiting), 0)
         line.batches.append(batch)
@@ -204,13 +206,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kill drivers, tasks, executors and brokers of an exactly-once query.")
     parser.add_argument("--kills", type=int, default=20, help="of drivers")
     parser.add_argument("--minutes", type=float, default=600, help="after which no more drivers are killed")
-    parser.add_argument("--task-kills", type=int, help="of tasks, and of drivers' Python; as drivers if not given")
+    parser.add_argument("--task-kills", type=int, help="of tasks; as drivers if not given")
+    parser.add_argument("--process-kills", type=int, default=40, help="of drivers' Python processes, at the most")
     parser.add_argument("--executor-kills", type=int, default=4)
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--docs", type=Path, help="a page to put the table into")
     given = parser.parse_args()
     task_kills = given.kills if given.task_kills is None else given.task_kills
+    start_drivers_quickly()
     rng = random.Random(given.seed)
     lines: dict[str, Line] = {}
     with tempfile.TemporaryDirectory(prefix="faults-") as place, EmbeddedKafka(data_dir=f"{place}/broker") as kafka:
@@ -219,8 +223,9 @@ def main() -> int:
         # The reader that reads along gets over a broker that is away, but need not be part of that.
         with watching(world.servers, world.sink) as seen:
             kills = kill_drivers(world, given.kills, given.minutes, rng, lines)
+            if given.process_kills:
+                kill_processes(world, min(given.process_kills, given.kills), rng, lines)
             if task_kills:
-                kill_processes(world, task_kills, rng, lines)
                 kill_tasks(world, task_kills, rng, lines)
             if given.executor_kills:
                 kill_executors(world, given.executor_kills, rng, lines)
