@@ -106,12 +106,14 @@ def _read(file: Path) -> dict[str, str]:
         raise OptionError(
             f"The file of --config, {file}, cannot be read: {error.strerror}.",
             condition="CONFIG_UNREADABLE",
+            hint="give the path of a client.properties file that you may read.",
             facts={"file": file},
         ) from error
     except ValueError as error:
         raise OptionError(
             f"The file of --config, {file}, is no properties file: {error}.",
             condition="CONFIG_INVALID",
+            hint="a backslash in a value is written twice; other characters as \\uXXXX.",
             facts={"file": file},
         ) from error
     raw: dict[str, str] = {}

@@ -62,6 +62,7 @@ def authenticate(connection: _Caller, host: str, options: ConnectionOptions, dea
         raise TransportError(
             f"{where} failed: the broker speaks only the unframed SASL exchange of Kafka before 1.0.",
             condition="BROKER_TOO_OLD",
+            hint="upgrade the broker, or use a listener without SASL.",
             facts={"broker": connection.address},
         )
     handshake = connection.call(SaslHandshakeRequest(mechanism=mechanism), deadline)

@@ -13,6 +13,8 @@ from pyspark_kafka.errors import DeadlineError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_HINT = "check that the brokers can be reached and are not overloaded."
+
 
 class Deadline:
     """A point in time by which a step must be done.
@@ -83,6 +85,8 @@ class Deadline:
         return DeadlineError(
             f"{step} did not finish within {self.timeout_ms:.0f} ms ({self.elapsed_ms()} ms elapsed).{reason}",
             condition="DEADLINE_EXCEEDED",
+            # Where the last failure has a hint, the text ends with that.
+            hint="" if getattr(cause, "hint", "") else _HINT,
             retriable=True,
             facts={"step": step, "timeout_ms": f"{self.timeout_ms:.0f}", "elapsed_ms": self.elapsed_ms()},
         )

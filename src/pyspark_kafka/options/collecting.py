@@ -81,6 +81,7 @@ class Collector:
         raise OptionError(
             f"{len(self.problems)} problems with the options of this {self.scope}; nothing was done. {listed}",
             condition="OPTIONS_INVALID",
+            hint="correct all that are listed.",
             facts=facts,
         )
 

@@ -62,7 +62,11 @@ class CheckpointFiles:
 
     def __post_init__(self) -> None:
         if not self.location.strip():
-            raise CheckpointError("The location of a checkpoint is empty.", condition="CHECKPOINT_LOCATION_INVALID")
+            raise CheckpointError(
+                "The location of a checkpoint is empty.",
+                condition="CHECKPOINT_LOCATION_INVALID",
+                hint="give a path or a URI.",
+            )
         path = _local_path(self.location)
         if path is not None:
             object.__setattr__(self, "location", os.path.abspath(path))  # noqa: PTH100 - paths are text here, as in pyarrow.fs

@@ -68,6 +68,7 @@ class SupervisedProcess:
             raise SetupError(
                 f"{command[0]} cannot be started: {reply['error']}.",
                 condition="PROCESS_NOT_STARTED",
+                hint="check that the program is there and may be run.",
                 facts={"command": command[0]},
             )
         return int(reply["pid"])

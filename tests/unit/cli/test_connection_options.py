@@ -86,7 +86,7 @@ def test_a_file_for_kafkas_own_tools_will_do(tmp_path: Path) -> None:
         # A jaas configuration whose backslash is missing.
         ("sasl.mechanism=PLAIN\ncorrect-horse;", "CONFIG_INVALID", "Line 2 of the file of --config, "),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=correct-horse", "OPTION_INVALID", "jaas"),
-        (r"sasl.jaas.config=correct-horse\u12", "CONFIG_INVALID", "line 1 has an escape"),
+        (r"sasl.jaas.config=correct-horse\u12", "CONFIG_INVALID", "Hint: a backslash in a value is written twice"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused_without_its_secrets(
@@ -107,4 +107,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         resolve_connection("host:9092", file)
     assert str(caught.value) == (
         f"[CONFIG_UNREADABLE] The file of --config, {file}, cannot be read: No such file or directory."
+        " Hint: give the path of a client.properties file that you may read."
     )

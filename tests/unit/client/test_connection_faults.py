@@ -278,6 +278,16 @@ def sasl_cluster(mechanisms: list[str], handshake_code: int = 0) -> FakeCluster:
     return cluster
 
 
+def test_a_broker_without_framed_sasl_is_too_old() -> None:
+    with FakeCluster(versions={SaslHandshakeRequest.API_KEY: (0, 0)}) as cluster:
+        host, port = cluster.address(0)
+        text = open_error(cluster, SASL)
+    assert text == (
+        f"[BROKER_TOO_OLD] SASL authentication (PLAIN) at {host}:{port} failed: the broker speaks only the unframed "
+        "SASL exchange of Kafka before 1.0. Hint: upgrade the broker, or use a listener without SASL."
+    )
+
+
 def test_plain_credentials_are_sent_after_the_handshake() -> None:
     with sasl_cluster(["PLAIN"]) as cluster:
         cluster.script(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.errors import DeadlineError, TransportError
 
 
 class FakeTime:
@@ -41,9 +41,19 @@ def test_check_names_step_budget_elapsed_and_cause() -> None:
         deadline.check("Reading", ValueError("the cause"))
     assert str(caught.value) == (
         "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (750 ms elapsed). Last failure: the cause"
+        " Hint: check that the brokers can be reached and are not overloaded."
     )
     assert isinstance(caught.value.__cause__, ValueError)
     assert isinstance(caught.value, TimeoutError)
+
+
+def test_the_hint_of_the_last_failure_is_the_hint() -> None:
+    cause = TransportError("No broker answered.", condition="TLS_FAILED", hint="check the certificate.")
+    error = Deadline(500, clock=FakeTime().clock).error("Reading", cause)
+    assert str(error) == (
+        "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (0 ms elapsed). Last failure: "
+        "[TLS_FAILED] No broker answered. Hint: check the certificate."
+    )
 
 
 def test_a_deadline_within_another_never_ends_later() -> None:

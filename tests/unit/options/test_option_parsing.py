@@ -258,6 +258,7 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
         "[OPTION_MISSING] Option 'kafka.bootstrap.servers'",
     ):
         assert part in text
+    assert text.endswith(" Hint: correct all that are listed.")
     assert error.facts["options"] == (
         "startingofsets, failOnDataLoss, minPartitions, kafka.auto.offset.reset, subscribe, kafka.bootstrap.servers"
     )

@@ -208,8 +208,10 @@ def test_a_partition_that_does_not_exist_is_named_and_nothing_is_sent(producer: 
     writer.write(rows_of(value=[b"a", b"b"], partition=pa.array([0, wrong], pa.int32())))
     with pytest.raises(RecordError) as caught:
         writer.commit()
-    assert str(caught.value).startswith(
-        f"[PARTITION_OUT_OF_RANGE] Writing to topic 't': row 1 is for partition {wrong}, but the topic has 2 partitions"
+    assert str(caught.value) == (
+        f"[PARTITION_OUT_OF_RANGE] Writing to topic 't': row 1 is for partition {wrong}, but the topic has 2 "
+        "partitions, counted from 0. The row was not sent. "
+        "Hint: correct column 'partition', leave it out, or add partitions to the topic."
     )
     assert producer.sent == []
 
