@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
-from pyspark_kafka.records import RecordColumns, _variant, decode, encode, encode_rows, iter_decode, patch_header, scan
+from pyspark_kafka.records import (
+    HEADERS_TYPE,
+    RecordColumns,
+    _variant,
+    decode,
+    encode,
+    encode_rows,
+    iter_decode,
+    patch_header,
+    scan,
+)
 from record_batches import (
     ABORT,
     COMMIT,
@@ -26,6 +36,9 @@ from record_batches import (
     rows,
     whole,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["codec_variant"]
 
@@ -232,12 +245,24 @@ def outcome(records: bytes, **arguments: Any) -> Any:
         return type(error), str(error)
 
 
-@settings(COMMON, max_examples=300)
-@given(row_lists.filter(bool), st.sampled_from(CODECS), st.data())
-def test_both_variants_do_the_same_with_mutated_bytes(rows_: list[Any], codec: str, data: st.DataObject) -> None:
+def on_both_variants(call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Give what a call gives with the compiled kernel, and with its source as Python."""
     compiled = _variant.load_compiled()
     if compiled is None:
         pytest.skip("the compiled codec was not built")
+    previous = _variant.kernel
+    try:
+        _variant.kernel = compiled
+        fast = call()
+        _variant.kernel = _variant.load_pure_python()
+        return fast, call()
+    finally:
+        _variant.kernel = previous
+
+
+@settings(COMMON, max_examples=300)
+@given(row_lists.filter(bool), st.sampled_from(CODECS), st.data())
+def test_both_variants_do_the_same_with_mutated_bytes(rows_: list[Any], codec: str, data: st.DataObject) -> None:
     mutated = bytearray(encode(to_rows(rows_), compression=codec))
     for _ in range(data.draw(st.integers(1, 4))):
         # The checksum is set right afterwards: what it would catch is not what is tested here.
@@ -252,14 +277,52 @@ def test_both_variants_do_the_same_with_mutated_bytes(rows_: list[Any], codec: s
         "columns": data.draw(st.sampled_from([None, ["value"], ["timestamp", "headers"]])),
         "max_decompressed_bytes": 1 << 20,
     }
-    previous = _variant.kernel
+    fast, slow = on_both_variants(lambda: outcome(records, **arguments))
+    assert fast == slow
+
+
+texts = st.none() | st.text(max_size=60)
+columns_of_bytes = st.sampled_from([(contents, pa.binary()), (contents, pa.large_binary()), (texts, pa.string())])
+header_lists = st.none() | st.lists(st.fixed_dictionaries({"key": st.text(max_size=8), "value": contents}), max_size=4)
+
+
+@st.composite
+def batches_to_encode(draw: st.DrawFn) -> pa.RecordBatch:
+    """Give columns of any types and lengths, none of which need be there; with nulls, or cut out of longer ones."""
+    skipped, rows_ = draw(st.integers(0, 3)), draw(st.integers(0, 40))
+    columns: dict[str, pa.Array[Any]] = {}
+
+    def add(name: str, values: st.SearchStrategy[Any], kind: pa.DataType) -> None:
+        if draw(st.booleans()):
+            size = skipped + rows_
+            columns[name] = pa.array(draw(st.lists(values, min_size=size, max_size=size)), kind).slice(skipped)
+
+    for name in ("key", "value"):
+        add(name, *draw(columns_of_bytes))
+    add("headers", header_lists, HEADERS_TYPE)
+    add("timestamp", st.none() | times, draw(st.sampled_from([pa.int64(), pa.timestamp("ms"), pa.timestamp("us")])))
+    return pa.record_batch(columns)
+
+
+def encoding(data: pa.RecordBatch, order: list[int], **arguments: Any) -> Any:
+    """Give the batches that the rows become in an order, or the error at the first that does not fit."""
+    found: list[Any] = []
+    columns = RecordColumns.from_batch(data, timestamp_ms=1_700_000_000_000)
+    indices = pa.array(order, pa.int32()).buffers()[1]
     try:
-        _variant.kernel = compiled
-        fast = outcome(records, **arguments)
-        _variant.kernel = _variant.load_pure_python()
-        slow = outcome(records, **arguments)
-    finally:
-        _variant.kernel = previous
+        while sum(taken for _, taken in found) < len(order):
+            position = sum(taken for _, taken in found)
+            found.append(encode_rows(columns, indices, position, len(order), **arguments))
+    except ConnectorError as error:
+        found.append((type(error), str(error)))
+    return found
+
+
+@settings(COMMON, max_examples=300)
+@given(batches_to_encode(), st.sampled_from(CODECS), st.sampled_from([90, 200, 2_000, 1 << 20]), st.randoms())
+def test_both_variants_encode_the_same_bytes(data: pa.RecordBatch, codec: str, limit: int, random: Any) -> None:
+    order = random.sample(range(data.num_rows), data.num_rows)
+    fast, slow = on_both_variants(lambda: encoding(data, order, compression=codec, max_batch_bytes=limit))
     assert fast == slow
 
 
