@@ -68,7 +68,7 @@ test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exact
 	@$(prepare) $(VENV) --group test
 	@$(call before_tests,$(VENV))
 	@$(VENV)/bin/python -m pytest -q -m long tests/integration/faults
-	@PYTHONPATH=tests:tools $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
+	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
