@@ -17,10 +17,11 @@ from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, Prod
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import decode, encode
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SEQUENCES = 1 << 31
 OUT_OF_ORDER = 45
+ORDERS_0 = TopicPartition("orders", 0)
+ORDERS_1 = TopicPartition("orders", 1)
 
 
 def batch_of(*values: bytes, size: int = 0) -> bytearray:
@@ -100,6 +103,7 @@ class Fault:
 LOST_REPLY = Fault(answer=False, closes=True)
 LOST_REQUEST = Fault(appends=False, answer=False, closes=True)
 SILENCE = Fault(answer=False)
+NOT_LEADER = Fault(appends=False, code=6)
 
 
 class FakeConnection:
@@ -332,3 +336,30 @@ def _values(data: bytes) -> list[bytes]:
     # Decoding checks the CRC too, which a stamp changes.
     values = decode(data, start_offset=0, columns=["value"]).batch.column("value").to_pylist()
     return [bytes(value or b"").rstrip(b".") for value in values]
+
+
+def make_producer(cluster: FakeCluster, buffer_bytes: int = 32 << 20, **options: Any) -> IdempotentProducer:
+    """Give a producer of that cluster, in its time."""
+    return IdempotentProducer(
+        cluster.as_client(),
+        ProducerOptions(**options),
+        buffer_bytes=buffer_bytes,
+        clock=cluster.clock,
+        sleep=cluster.clock.sleep,
+    )
+
+
+def send_numbered(producer: IdempotentProducer, topic_partition: TopicPartition, *numbers: int, size: int = 0) -> None:
+    """Send a batch for each number; `size` pads it."""
+    for number in numbers:
+        producer.send(topic_partition, batch_of(b"%d" % number, size=size), 1)
+
+
+def numbers(*values: int) -> list[bytes]:
+    """Give what the log holds of them."""
+    return [b"%d" % value for value in values]
+
+
+def partitions_of(request: Any) -> list[int]:
+    """Give the partitions that a request writes to."""
+    return [entry.index for topic in request.topic_data for entry in topic.partition_data]
