@@ -335,6 +335,11 @@ class KafkaClient:
         else:
             idle.append(connection)
 
+    def drop_idle_connections(self, broker_id: int) -> None:
+        """Close the connections to a broker that did not answer on another one, so that none is chosen next."""
+        if not ((known := self._control.get(broker_id)) and known.in_flight):
+            self._drop_connections(broker_id)
+
     def _open(self, broker_id: int, deadline: Deadline) -> Connection:
         node = self._brokers.get(broker_id)
         if node is None:

@@ -306,7 +306,7 @@ class Connection:
     def call(self, request: Any, deadline: Deadline, *, max_version: int | None = None) -> Any:
         """Send a request and wait for its answer; nothing else may be in flight.
 
-        The wait is bounded by `request_timeout_ms` too.
+        The wait is bounded by `answer_timeout_ms` too.
 
         Raises:
             TransportError: the connection is lost; it is closed.
@@ -320,7 +320,7 @@ class Connection:
                 hint="this is a defect of this package; please report it.",
                 facts={"broker": self.address},
             )
-        step = deadline.within(self._options.request_timeout_ms)
+        step = deadline.within(self._options.answer_timeout_ms)
         self.send(request, max_version=max_version, timeout_ms=step.remaining_s() * 1000)
         return self.receive(step)
 

@@ -387,6 +387,8 @@ class MultiPartitionFetcher:
             answer = parse_fetch_response(raw.body, raw.api_version)
         except ConnectorError as error:
             lane.drop()
+            # Who leads instead must not be asked of a broker that has just been silent.
+            self._client.drop_idle_connections(lane.broker_id)
             self._recover([(read, error) for read in asked.reads], progress)
             return False
         self._take(lane, asked, answer)

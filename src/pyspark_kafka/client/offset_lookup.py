@@ -115,7 +115,7 @@ def _round(
         by_broker.setdefault(partition.leader_id, []).append(partition)
     failures: dict[TopicPartition, ConnectorError] = {}
     asked: list[tuple[int, Connection, list[PartitionMetadata]]] = []
-    step = deadline.within(client.options.request_timeout_ms)
+    step = deadline.within(client.options.answer_timeout_ms)
     try:
         for broker_id, partitions in by_broker.items():
             try:
@@ -131,6 +131,8 @@ def _round(
                 response = connection.receive(step)
             except ConnectorError as error:
                 failures.update((partition.topic_partition, error) for partition in partitions)
+                # Who leads instead must not be asked of a broker that has just been silent.
+                client.drop_idle_connections(broker_id)
             else:
                 failures.update(_parse_response(response, partitions, pending, found, connection.address))
             client.give_back(broker_id, connection)

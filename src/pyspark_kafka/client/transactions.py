@@ -242,7 +242,7 @@ class TransactionalId:
 
         def guarded(step: Deadline) -> _T:
             try:
-                return attempt(step.within(self._client.options.request_timeout_ms))
+                return attempt(step.within(self._client.options.answer_timeout_ms))
             except ConnectorError as error:
                 lost = isinstance(error, (TransportError, DeadlineError))
                 if lost or (isinstance(error, BrokerError) and error.code in _MOVED):

@@ -160,7 +160,8 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     Option(
         "kafka.default.api.timeout.ms",
-        "The deadline of a whole step (metadata, an offset look-up), retries included.",
+        "The deadline of a whole step (metadata, an offset look-up), retries included. One broker's answer is waited "
+        "for half as long at most, so that another one can be asked.",
         parse=_POSITIVE_MS,
         kind=_NUMBER,
         default=_CONNECTION.api_timeout_ms,

@@ -95,6 +95,14 @@ class ConnectionOptions:
     send_buffer_bytes: int = 128 * 1024
 
     @property
+    def answer_timeout_ms(self) -> float:
+        """The longest wait for one answer within a step: half of it at most, so that another broker can be asked.
+
+        A machine that is gone says nothing: connections to it stay open, while its partitions have other leaders.
+        """
+        return min(self.request_timeout_ms, self.api_timeout_ms / 2)
+
+    @property
     def uses_tls(self) -> bool:
         """Whether connections are encrypted."""
         return self.security_protocol in ("SSL", "SASL_SSL")

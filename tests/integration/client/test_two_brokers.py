@@ -223,6 +223,25 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
     assert found == expected
 
 
+def test_a_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: TwoBrokers, topic: str) -> None:
+    cluster.create_topic(topic, [(2, 1)])
+    fill(cluster, topic, [10])
+    where = TopicPartition(topic, 0)
+    with KafkaClient(cluster.options(api_timeout_ms=12_000)) as client:
+        owner = TransactionalId(client, sink_on(client, 2), 60_000)
+        owner.fence()
+        assert client.list_offsets({where: Latest()}) == {where: 10}
+        # As a machine that is gone: its connections stay open.
+        cluster.second.pause()
+        try:
+            assert client.list_offsets({where: Latest()}) == {where: 10}
+            assert owner._coordinator == 2
+            owner.fence()
+            assert owner._coordinator == 1
+        finally:
+            cluster.second.resume()
+
+
 def chunk(topic: str, partition: int, *values: bytes) -> Chunk:
     data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
     return Chunk((PreparedBatch(TopicPartition(topic, partition), len(data), len(values)),), data)
