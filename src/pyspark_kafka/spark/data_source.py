@@ -1,4 +1,10 @@
-"""The data source that Spark finds by the name `pyspark_kafka`."""
+"""The data source that Spark finds by the name `pyspark_kafka`.
+
+What only one of its methods needs is imported there. Spark starts a Python process for each step of a query: to find
+the source, to make it, to plan a read, to make a writer. Most of them need the options and no more, and the rest takes
+longer to import than they take to run.
+"""
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -17,14 +23,8 @@ from pyspark_kafka.options import (
 )
 from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
-from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite, KafkaExactlyOnceStreamingWrite
-from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
-from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import check_asked_columns, source_schema
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter, StreamReaderAdapter
-from pyspark_kafka.spark.writers import BatchWriterAdapter, StreamWriterAdapter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -66,6 +66,9 @@ class KafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Build the reader of a batch query."""
+        from pyspark_kafka.source.batch import KafkaBatch
+        from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
+
         options = parse_batch_read_options(self.options)
         _log_notes(options.notes)
         batch = KafkaBatch(options, _checked(schema, options))
@@ -73,12 +76,19 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Build the reader of a streaming query."""
+        from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+        from pyspark_kafka.spark.readers import StreamReaderAdapter
+
         options = parse_stream_read_options(self.options)
         _log_notes(options.notes)
         return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Build the writer of a batch query."""
+        from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite
+        from pyspark_kafka.sink.job import KafkaBatchWrite
+        from pyspark_kafka.spark.writers import BatchWriterAdapter
+
         options = parse_write_options(self.options, streaming=False)
         _log_notes(options.notes)
         if overwrite:
@@ -94,6 +104,10 @@ class KafkaDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
+        from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceStreamingWrite
+        from pyspark_kafka.sink.job import KafkaStreamingWrite
+        from pyspark_kafka.spark.writers import StreamWriterAdapter
+
         options = parse_write_options(self.options, streaming=True)
         _log_notes(options.notes)
         columns = _found(schema, options)
