@@ -67,7 +67,7 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test
 	@$(call before_tests,$(VENV))
-	@$(VENV)/bin/python -m pytest -q -m long tests/integration/faults
+	@$(VENV)/bin/python -m pytest -q -m long
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars

@@ -306,7 +306,12 @@ def die_after_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: py
 
 @pytest.mark.parametrize(
     ("die", "coordinator"),
-    [(die_between_sends, 1), (die_between_sends, 2), (die_before_the_end, 2), (die_after_the_end, 2)],
+    [
+        (die_between_sends, 1),
+        pytest.param(die_between_sends, 2, marks=pytest.mark.long),
+        pytest.param(die_before_the_end, 2, marks=pytest.mark.long),
+        (die_after_the_end, 2),
+    ],
 )
 def test_a_batch_is_published_once_though_a_broker_dies(
     cluster: TwoBrokers, topic: str, monkeypatch: pytest.MonkeyPatch,
