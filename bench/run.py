@@ -89,16 +89,25 @@ class Bench:
 
     def floor(self, topic: str, records: int) -> dict[str, float]:
         """Give the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
-        reader = self._spark.read.format(OURS).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        prepared.register(self._spark, reader.option("subscribe", topic).load().schema, _PARTITIONS)
         found = {}
         for name, columns in (("all columns", None), ("key + value", _KEY_VALUE)):
-            source = self._spark.read.format(prepared.NAME).option("records", str(records))
-            rows = (source.schema(columns) if columns else source).load()
+            rows = self._prepared(topic, records, columns)
             found[f"source with its batches ready, {name}"] = records / self._median(
                 rows.write.format("noop").mode("overwrite").save
             )
         return found
+
+    def copy_floor(self, topic: str, records: int) -> dict[str, float]:
+        """Give the rows/s from that source to a Python sink that throws its rows away."""
+        prepared.register_sink(self._spark)
+        writer = self._prepared(topic, records, _KEY_VALUE).write.format(prepared.SINK_NAME).mode("append")
+        return {"source with its batches ready, to a sink that throws them away": records / self._median(writer.save)}
+
+    def _prepared(self, topic: str, records: int, columns: str | None) -> DataFrame:
+        reader = self._spark.read.format(OURS).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
+        prepared.register(self._spark, reader.option("subscribe", topic).load().schema, _PARTITIONS)
+        source = self._spark.read.format(prepared.NAME).option("records", str(records))
+        return (source.schema(columns) if columns else source).load()
 
     def sink_floor(self, rows: DataFrame, records: int) -> dict[str, float]:
         """Give the rows/s of a Python sink that throws its rows away: what Spark allows, whatever the sink."""
@@ -272,6 +281,8 @@ def main(
                     lambda side: bench.copy(side, lz4, exactly_once=True),
                 )
             )
+
+            floor |= bench.copy_floor(lz4, records)
 
         report(console, cases, floor, memory)
         result = {
