@@ -32,6 +32,7 @@ TWO_EXECUTORS, TWO_HOSTS = "local-cluster[2,1,1024]", "two-hosts"
 # A driver starts in 6 to 8 s on a quiet machine.
 _STEP_S = 120.0
 _POLL_S = 0.02
+_KEPT_MS = str(24 * 3_600_000)
 # In the environment of every process that a driver starts; names the folder of its run.
 _TAG = "PYSPARK_KAFKA_FAULT_RUN"
 
@@ -230,6 +231,10 @@ class World:
         self._drivers = 0
         kafka.create_topic(self.source, SOURCE_PARTITIONS)
         kafka.create_topic(self.sink, 2)
+        if self._exactly_once:
+            # The sink makes it, too; but of a run of more than an hour brokers would keep the newest marker only, and
+            # all of them are compared.
+            kafka.create_topic(self.markers, 16, {"cleanup.policy": "compact", "min.compaction.lag.ms": _KEPT_MS})
         self.source_options = {
             "kafka.bootstrap.servers": self.servers,
             "subscribe": self.source,
