@@ -38,6 +38,7 @@ OURS, JVM = "pyspark_kafka", "kafka"
 _PARTITIONS = 4
 _KEY_VALUE = "key binary, value binary"
 _PARTS = "read,write,copy"
+_WARM_UP_READS = 12
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,12 @@ class Bench:
         else:
             rows = reader.load().select(*(column.split()[0] for column in columns.split(", ")))
         return lambda: rows.write.format("noop").mode("overwrite").save()
+
+    def warm_up(self, topic: str) -> None:
+        """Read a topic some times on every side."""
+        for _ in range(_WARM_UP_READS):
+            for side in self._sides:
+                self.read(side, topic)()
 
     def floor(self, topic: str, records: int) -> dict[str, float]:
         """Give the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
@@ -241,6 +248,8 @@ def main(
         floor: dict[str, float] = {}
         cases: list[Case] = []
         lz4 = bench.topic("records-lz4", records=records, codec="lz4")
+        # What the first case would otherwise pay for all: Spark's compilers, the broker's caches.
+        bench.warm_up(lz4)
         if "read" in parts:
             bench.read(OURS, lz4)()
             memory[f"{records:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
