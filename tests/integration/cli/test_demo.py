@@ -111,7 +111,11 @@ def assert_interrupted(demo: subprocess.Popen[str]) -> None:
 # A terminal sends Ctrl-C to the program and to all that it has started. Spark's JVM ignores that, but ends by SIGTERM.
 @pytest.mark.broker
 @pytest.mark.parametrize(
-    ("moment", "send", "number"), [("is up at", os.kill, signal.SIGINT), (".show(", os.killpg, signal.SIGTERM)]
+    ("moment", "send", "number"),
+    [
+        ("is up at", os.kill, signal.SIGINT),
+        pytest.param(".show(", os.killpg, signal.SIGTERM, marks=pytest.mark.long),
+    ],
 )
 def test_a_signal_ends_the_demo_and_leaves_nothing(
     tmp_path: Path, moment: str, send: Callable[[int, int], None], number: signal.Signals
@@ -134,9 +138,9 @@ def context_is_being_made(place: Path) -> bool:
 @pytest.mark.parametrize(
     ("begun", "send", "number"),
     [
-        (jvm_is_launched, os.kill, signal.SIGINT),
+        pytest.param(jvm_is_launched, os.kill, signal.SIGINT, marks=pytest.mark.long),
         (context_is_being_made, os.killpg, signal.SIGINT),
-        (jvm_is_launched, os.killpg, signal.SIGTERM),
+        pytest.param(jvm_is_launched, os.killpg, signal.SIGTERM, marks=pytest.mark.long),
     ],
 )
 def test_a_signal_while_spark_starts_ends_the_demo_and_leaves_nothing(

@@ -310,7 +310,7 @@ def die_after_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: py
         (die_between_sends, 1),
         pytest.param(die_between_sends, 2, marks=pytest.mark.long),
         pytest.param(die_before_the_end, 2, marks=pytest.mark.long),
-        (die_after_the_end, 2),
+        pytest.param(die_after_the_end, 2, marks=pytest.mark.long),
     ],
 )
 def test_a_batch_is_published_once_though_a_broker_dies(

@@ -88,6 +88,7 @@ def test_a_killed_driver_and_two_drivers_at_once_neither_lose_nor_duplicate(
     assert report.batches == 5
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_check_notices_a_sink_that_ignores_its_marker_and_one_that_does_not_fence(
     kafka: EmbeddedKafka, make_world: Callable[..., World]
@@ -153,6 +154,7 @@ def forget(world: World, batch: int) -> None:
         (world.checkpoint / log / f".{batch}.crc").unlink()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_older_checkpoint_stops_the_query_before_it_duplicates(
     spark: SparkSession, kafka: EmbeddedKafka, make_world: Callable[..., World], tmp_path: Path
