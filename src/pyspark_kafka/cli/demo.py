@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _ORDERS, _REVENUE = "orders", "revenue_by_country"
 _PARTITIONS = 4
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_interrupted = threading.Event()
 _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
 
 
@@ -46,16 +47,21 @@ def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
     """Run the whole demo; whatever it starts or writes is gone when it returns, also after Ctrl-C."""
     console = Console()
     with ExitStack() as stack:
+        _interrupted.clear()
         # SIGTERM too must run the clean-up below.
         stack.enter_context(_handled_by(_interrupt))
         ensure_java_for_spark()
         kafka = _start_kafka(console, stack)
         events = OrderEvents(records)
+        _go_on()
         _produce(console, kafka.bootstrap_servers, events, codec)
+        _go_on()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-demo-"))
         spark = _start_spark(console, stack, directory)
         _aggregate(console, spark, kafka.bootstrap_servers, directory, codec, records)
+        _go_on()
         _show(console, spark, kafka.bootstrap_servers, events)
+        _go_on()
         if keep_running:
             _keep_running(console, kafka.bootstrap_servers)
 
@@ -73,7 +79,14 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 def _interrupt(*_: object) -> None:
     # The call into the JVM that is broken off here would be logged as an error, with its traceback.
     logging.disable(logging.CRITICAL)
+    _interrupted.set()
     raise KeyboardInterrupt
+
+
+def _go_on() -> None:
+    """End here if a signal has come before: raised within a finalizer, Python has dropped it."""
+    if _interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
@@ -275,4 +288,5 @@ def _keep_running(console: Console, bootstrap_servers: str) -> None:
         f'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n',
         markup=False, highlight=False,
     )  # fmt: skip
-    threading.Event().wait()
+    _interrupted.wait()
+    raise KeyboardInterrupt
