@@ -7,6 +7,7 @@ where it does not, nothing changes. Quick when the archive is here. Where it can
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from importlib import metadata
@@ -66,7 +67,11 @@ def make(archive: Path) -> None:
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - there is no public way to await the JVM's end
         spark.stop()
         gateway.proc.stdin.close()
-        gateway.proc.wait(ENDS_WITHIN_S)
+        try:
+            gateway.proc.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            archive.unlink(missing_ok=True)
 
 
 def main() -> None:
@@ -80,7 +85,7 @@ def main() -> None:
         make(unfinished)
         unfinished.replace(archive)
     except FileNotFoundError:
-        print("This Java does not archive classes; tests take longer without.")
+        print("There is no archive: this Java makes none, or takes too long. Tests run without, and take longer.")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
-from programs import run_connect_program
+from programs import run_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
 from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.pool import borrow_client
@@ -311,8 +311,8 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark_kafka import KafkaSource
 
-servers, topic, place = sys.argv[1:]
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+remote, servers, topic, place = sys.argv[1:]
+spark = SparkSession.builder.remote(remote).getOrCreate()
 options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
 source = KafkaSource(spark, options, place)
 end = source.getOffset()
@@ -322,10 +322,12 @@ spark.stop()
 """
 
 
-def test_it_works_on_spark_connect(make_topic: TopicMaker, bootstrap_servers: str, tmp_path: Path) -> None:
+def test_it_works_on_spark_connect(
+    make_topic: TopicMaker, bootstrap_servers: str, connect_url: str, tmp_path: Path
+) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, records(0, 3))
     kept = tmp_path / "sources" / "0"
-    said = run_connect_program(_CONNECT, bootstrap_servers, topic, str(kept), place=tmp_path)
+    said = run_program(_CONNECT, connect_url, bootstrap_servers, topic, str(kept), place=tmp_path)
     assert f'pyspark.sql.connect.dataframe 3 0 {{"{topic}":{{"0":3}}}}' in said
     assert (kept / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from programs import run_connect_program
+from programs import run_program
 from pyspark_kafka import metrics
 from support import Record, produce
 
@@ -245,10 +245,10 @@ import logging, sys
 from pyspark.sql import SparkSession
 from pyspark_kafka import metrics
 
-servers, topic, place = sys.argv[1:]
+remote, servers, topic, place = sys.argv[1:]
 logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
 logging.getLogger("pyspark_kafka.metrics").setLevel(logging.INFO)
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark = SparkSession.builder.remote(remote).getOrCreate()
 listener = metrics.listen(spark)
 assert metrics.listen(spark) is listener
 rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
@@ -264,11 +264,13 @@ spark.stop()
 """
 
 
-def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
+def test_it_is_the_same_on_spark_connect(
+    bootstrap_servers: str, make_topic: TopicMaker, connect_url: str, tmp_path: Path
+) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 50)
     flags = ("-W", "error:Failed to")
-    said = run_connect_program(_CONNECT, bootstrap_servers, topic, str(tmp_path), place=tmp_path, flags=flags)
+    said = run_program(_CONNECT, connect_url, bootstrap_servers, topic, str(tmp_path), place=tmp_path, flags=flags)
     lines = [line for line in said.splitlines() if line.startswith("query 'orders' id=")]
     assert [re.findall(r"(?:batchId|maxOffsetsBehindLatest)=(\d+)", line) for line in lines] == [
         ["0", "30"],

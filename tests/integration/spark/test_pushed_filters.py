@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from programs import run_connect_program
+from programs import run_program
 from support import Record, produce
 
 if TYPE_CHECKING:
@@ -235,8 +235,8 @@ _SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
 
-servers, topics = sys.argv[1:]
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+remote, servers, topics = sys.argv[1:]
+spark = SparkSession.builder.remote(remote).getOrCreate()
 reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topics)
 where = "partition = 1 and offset > 2 and timestamp >= '2023-11-14T22:13:24Z'"
 print("plain", reader.load().where(where).count())
@@ -251,7 +251,9 @@ spark.stop()
 """
 
 
-def test_it_is_the_same_on_spark_connect(bootstrap_servers: str, topics: list[str], tmp_path: Path) -> None:
-    said = run_connect_program(_SCRIPT, bootstrap_servers, ",".join(topics), place=tmp_path)
+def test_it_is_the_same_on_spark_connect(
+    bootstrap_servers: str, topics: list[str], connect_url: str, tmp_path: Path
+) -> None:
+    said = run_program(_SCRIPT, connect_url, bootstrap_servers, ",".join(topics), place=tmp_path)
     for line in ("plain 4", "refused True", "pushed 4", "without 4"):
         assert line in said
