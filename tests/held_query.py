@@ -1,12 +1,14 @@
-"""A streaming query as a program, for tests that kill it: `held_query.py SERVERS TOPIC PLACE HOLDS [option=value …]`.
+"""Streaming queries as a program, for tests that kill it: `held_query.py SERVERS QUERIES`, these as JSON.
 
-It reads a topic into Parquet files below PLACE, from the latest offsets, with the checkpoint there. HOLDS names the
-steps at which it stands still: `latest` (before the first end is looked up, until a file `go` is there) and `read` (in
-every task, for good). At each it leaves a file of that name with the id of the process that waits.
+Each of the queries reads its `topic` into Parquet files below its `place`, from the latest offsets, with its checkpoint
+there and its `options`. Its `holds` are the steps at which it stands still: `latest` (before the first end is looked
+up, until a file `go` is there) and `read` (in every task, for good). At each it leaves a file of that name there, with
+the id of the process that waits.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -72,28 +74,28 @@ class HeldSource(DefaultSource):
         return plain
 
 
-def main(servers: str, topic: str, place: str, holds: str, *options: str) -> None:
-    """Run the query until it is killed."""
+def main(servers: str, queries: str) -> None:
+    """Run the queries until the program is killed."""
     ensure_java_for_spark()
+    held = json.loads(queries)
     spark = (
-        SparkSession.builder.master("local[1]")
+        # A task that stands still has its core for good.
+        SparkSession.builder.master(f"local[{len(held)}]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.local.dir", f"{place}/local")
+        .config("spark.local.dir", f"{held[0]['place']}/local")
         .getOrCreate()
     )
     spark.dataSource.register(HeldSource)
-    reader = spark.readStream.format("held_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
-    reader = reader.options(place=place, holds=holds, **dict(option.split("=", 1) for option in options))
-    rows = reader.load().selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
-    query = (
-        rows.writeStream.format("parquet")
-        .option("path", f"{place}/out")
-        .option("checkpointLocation", f"{place}/checkpoint")
-        .start()
-    )
-    query.awaitTermination()
+    for each in held:
+        place = each["place"]
+        reader = spark.readStream.format("held_kafka").option("kafka.bootstrap.servers", servers)
+        reader = reader.options(subscribe=each["topic"], place=place, holds=",".join(each["holds"]), **each["options"])
+        rows = reader.load().selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
+        writer = rows.writeStream.format("parquet").option("path", f"{place}/out")
+        writer.option("checkpointLocation", f"{place}/checkpoint").start()
+    spark.streams.awaitAnyTermination()
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +19,6 @@ import pytest
 from support import Record, produce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame, SparkSession
 
     from conftest import TopicMaker
@@ -33,53 +34,88 @@ def names(first: int, last: int) -> list[str]:
     return [f"v{i:03}" for i in range(first, last)]
 
 
-class HeldQuery:
-    """A query in a process of its own that stands still at steps of its start."""
+@dataclass
+class Held:
+    """One query of a program that was killed.
 
-    def __init__(self, servers: str, topic: str, place: Path, *, holds: str, options: tuple[str, ...] = ()) -> None:
-        self.place = place
-        self._log = (place / "log").open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), servers, topic, str(place), holds, *options],
-            stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+    Attributes:
+        topic: what it read: 10 records were there when it started.
+        place: where it wrote, and its checkpoint.
+        holds: the steps of its start at which it stood still; the last is where it was killed.
+        told: whether the source was told of its checkpoint.
+    """
 
-    def await_step(self, step: str, seconds: float = 90) -> None:
+    topic: str
+    place: Path
+    holds: tuple[str, ...]
+    told: bool
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the source is told, then and afterwards."""
+        return {"checkpointLocation": str(self.place / "checkpoint")} if self.told else {}
+
+    def await_step(self, step: str, program: subprocess.Popen[bytes], log: Path) -> None:
         """Wait until it stands still at a step."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + 90
         while not (self.place / step).exists():
-            assert self._process.poll() is None, (self.place / "log").read_text()
-            assert time.monotonic() < end, (self.place / "log").read_text()
+            assert program.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
             time.sleep(0.02)
 
-    def go(self) -> None:
-        """Let it on from the step `latest`."""
-        (self.place / "go").touch()
-
     def kill(self) -> None:
-        """Kill the driver with its JVM, and the Python processes that stand still."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for step in ("latest", "read"):
+        """Kill the Python processes that stand still."""
+        for step in self.holds:
             with suppress(FileNotFoundError, ProcessLookupError):
                 os.kill(int((self.place / step).read_text()), signal.SIGKILL)
-        self._log.close()
 
 
-@contextmanager
-def held(servers: str, topic: str, place: Path, *, holds: str, options: tuple[str, ...] = ()) -> Iterator[HeldQuery]:
-    query = HeldQuery(servers, topic, place, holds=holds, options=options)
+@pytest.fixture(scope="module")
+def killed(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, bool], Held]:
+    """Queries whose driver was killed, by the step it was killed at and whether the source was told of its checkpoint.
+
+    Four more records come in while those that are to go on from `latest` stand there.
+    """
+    place = tmp_path_factory.mktemp("killed")
+    log = place / "log"
+    queries = {}
+    for holds, told in itertools.product((("latest",), ("latest", "read")), (False, True)):
+        own = place / f"{holds[-1]}-{told}"
+        own.mkdir()
+        held = queries[holds[-1], told] = Held(make_topic(), own, holds, told)
+        produce(bootstrap_servers, held.topic, numbered(0, 10))
+    specs = [
+        {"topic": each.topic, "place": str(each.place), "holds": each.holds, "options": each.options}
+        for each in queries.values()
+    ]
+    with log.open("wb") as out:
+        program = subprocess.Popen(
+            [sys.executable, str(PROGRAM), bootstrap_servers, json.dumps(specs)],
+            stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
     try:
-        yield query
+        for held in queries.values():
+            held.await_step("latest", program, log)
+            if "read" in held.holds:
+                produce(bootstrap_servers, held.topic, numbered(10, 14))
+                (held.place / "go").touch()
+                held.await_step("read", program, log)
     finally:
-        query.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        for held in queries.values():
+            held.kill()
+    return queries
 
 
-def run_to_end(spark: SparkSession, servers: str, topic: str, place: Path, **options: str) -> list[str]:
+def run_to_end(spark: SparkSession, servers: str, held: Held) -> list[str]:
     """Go on from the checkpoint with the package's own source, and give all values that the query has written."""
     reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
-    rows: DataFrame = reader.options(subscribe=topic, **options).load()
+    rows: DataFrame = reader.options(subscribe=held.topic, **held.options).load()
+    place = held.place
     (
         rows.selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
         .writeStream.format("parquet")
@@ -93,54 +129,36 @@ def run_to_end(spark: SparkSession, servers: str, topic: str, place: Path, **opt
     return sorted(row.value for row in written.collect())
 
 
-@pytest.mark.parametrize("with_checkpoint", [False, True], ids=["carried", "checkpointLocation"])
+@pytest.mark.parametrize("told", [False, True], ids=["carried", "checkpointLocation"])
 def test_a_first_batch_that_was_planned_and_not_committed_is_read_whole_by_the_next_run(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, with_checkpoint: bool
+    spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held], told: bool
 ) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(0, 10))
-    options = {"checkpointLocation": str(tmp_path / "checkpoint")} if with_checkpoint else {}
-    given = tuple(f"{name}={value}" for name, value in options.items())
-    with held(bootstrap_servers, topic, tmp_path, holds="latest,read", options=given) as query:
-        query.await_step("latest")
-        produce(bootstrap_servers, topic, numbered(10, 14))
-        query.go()
-        query.await_step("read")
-        query.kill()
-    logged = (tmp_path / "checkpoint/offsets/0").read_text().splitlines()[2].replace(" ", "")
-    assert logged == (f'{{"{topic}":{{"0":14}}}}' if with_checkpoint else f'{{"{topic}":{{"00":10,"0":14}}}}')
-    assert not list((tmp_path / "checkpoint/commits").glob("0"))
+    held = killed["read", told]
+    topic, checkpoint = held.topic, held.place / "checkpoint"
+    logged = (checkpoint / "offsets/0").read_text().splitlines()[2].replace(" ", "")
+    assert logged == (f'{{"{topic}":{{"0":14}}}}' if told else f'{{"{topic}":{{"00":10,"0":14}}}}')
+    assert not list((checkpoint / "commits").glob("0"))
     produce(bootstrap_servers, topic, numbered(14, 19))
-    assert run_to_end(spark, bootstrap_servers, topic, tmp_path, **options) == names(10, 19)
+    assert run_to_end(spark, bootstrap_servers, held) == names(10, 19)
     # The end of the second batch is as plain as those of Spark's connector.
-    logged = (tmp_path / "checkpoint/offsets/1").read_text().splitlines()[2].replace(" ", "")
+    logged = (checkpoint / "offsets/1").read_text().splitlines()[2].replace(" ", "")
     assert logged == f'{{"{topic}":{{"0":19}}}}'
 
 
 def test_a_query_killed_before_any_batch_goes_on_where_it_started_if_it_was_told_its_checkpoint(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held]
 ) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(0, 10))
-    location = str(tmp_path / "checkpoint")
-    with held(bootstrap_servers, topic, tmp_path, holds="latest", options=(f"checkpointLocation={location}",)) as query:
-        query.await_step("latest")
-        query.kill()
-    assert not list((tmp_path / "checkpoint/offsets").glob("0"))
-    produce(bootstrap_servers, topic, numbered(10, 14))
-    found = run_to_end(spark, bootstrap_servers, topic, tmp_path, checkpointLocation=location)
-    assert found == names(10, 14)
+    held = killed["latest", True]
+    assert not list((held.place / "checkpoint/offsets").glob("0"))
+    produce(bootstrap_servers, held.topic, numbered(10, 14))
+    assert run_to_end(spark, bootstrap_servers, held) == names(10, 14)
 
 
 def test_a_query_killed_before_any_batch_starts_as_a_new_one_if_it_was_not_told(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held]
 ) -> None:
-    topic = make_topic()
-    produce(bootstrap_servers, topic, numbered(0, 10))
-    with held(bootstrap_servers, topic, tmp_path, holds="latest") as query:
-        query.await_step("latest")
-        query.kill()
-    produce(bootstrap_servers, topic, numbered(10, 14))
-    assert run_to_end(spark, bootstrap_servers, topic, tmp_path) == []
-    produce(bootstrap_servers, topic, numbered(14, 16))
-    assert run_to_end(spark, bootstrap_servers, topic, tmp_path) == names(14, 16)
+    held = killed["latest", False]
+    produce(bootstrap_servers, held.topic, numbered(10, 14))
+    assert run_to_end(spark, bootstrap_servers, held) == []
+    produce(bootstrap_servers, held.topic, numbered(14, 16))
+    assert run_to_end(spark, bootstrap_servers, held) == names(14, 16)
