@@ -1,4 +1,4 @@
-"""The example that replays a batch, run as a program on the checkpoint of a real query."""
+"""The example that replays a batch, run on the checkpoint of a real query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from programs import run_program
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
@@ -59,11 +58,6 @@ class Replay:
             self(batch)
         return str(ended.value)
 
-    def program(self, batch: int, *arguments: str) -> str:
-        """Run the example as a program, and give what it prints."""
-        given = ("-o", f"kafka.bootstrap.servers={self._servers}", *arguments)
-        return run_program(_EXAMPLE.read_text(), str(self.checkpoint), str(batch), *given, place=self._place)
-
     def folder(self, name: str) -> str:
         """Give a place to write to."""
         return str(self._place / name)
@@ -78,9 +72,10 @@ def replay(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, 
     return Replay(spark, bootstrap_servers, make_topic(), tmp_path)
 
 
-def test_a_batch_is_read_again_as_it_was(replay: Replay) -> None:
+def test_a_batch_is_read_again_as_it_was(replay: Replay, capsys: pytest.CaptureFixture[str]) -> None:
     replay.run_query()
-    said = replay.program(1, "--to", "again")
+    replay(1, "--to", replay.folder("again"))
+    said = capsys.readouterr().out
     start, end = (KafkaSourceOffset.from_dict({replay.topic: {"0": each}}).json() for each in (5, 9))
     assert f"batch 1: {start} to {end}, 4 records\n" in said
     assert replay.values("again") == [5, 6, 7, 8]
