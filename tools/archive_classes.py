@@ -1,7 +1,7 @@
-"""Keep the loaded classes of a Spark driver for the drivers that tests start: each is up in about half the time.
+"""Keep the loaded classes of a Spark driver and of a broker for those that tests start: each is up in less time.
 
 A JVM reads the archive instead of taking classes out of hundreds of jars, and checks that it fits itself and the jars;
-where it does not, nothing changes. Quick when the archive is here. Where it cannot be made, tests go without.
+where it does not, nothing changes. Quick when the archives are here. Where one cannot be made, tests go without.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+from pyspark_kafka.testing.broker_config import QUICK_JVM_FLAGS
+from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive
+from pyspark_kafka.testing.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # A JVM that is up soon: the first compiler only, and a collector without helper threads. Nothing printed of its own.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
@@ -35,12 +43,10 @@ def start_drivers_quickly() -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK)
 
 
-def make(archive: Path) -> None:
+def make_for_drivers(archive: Path) -> None:
     """Run a driver through what drivers of tests do, and have its JVM write down its classes when it ends."""
-    # Not at the top: who only wants to use the archive does not pay for these.
+    # Not at the top: who only wants to use the archive does not pay for it.
     from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415
 
     os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK} -XX:ArchiveClassesAtExit={archive}"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -74,18 +80,34 @@ def make(archive: Path) -> None:
             archive.unlink(missing_ok=True)
 
 
-def main() -> None:
-    """Make the archive if there is none."""
-    archive = path_of_archive()
+def make_for_brokers(archive: Path) -> None:
+    """Run a broker, and have its JVM write down its classes when it ends."""
+    flags = (*QUICK_JVM_FLAGS, f"-XX:ArchiveClassesAtExit={archive}")
+    with tempfile.TemporaryDirectory(prefix="kafka-classes-") as place:
+        # A broker whose data are temporary is killed.
+        data = Path(place, "data")
+        with EmbeddedKafka(jvm_flags=flags, data_dir=data, stop_timeout_s=ENDS_WITHIN_S) as kafka:
+            kafka.create_topic("topic")
+            kafka.stop()
+
+
+def keep(what: str, archive: Path, make: Callable[[Path], None]) -> None:
+    """Make an archive if there is none."""
     if archive.exists():
         return
-    print(f"Keeping Spark's classes in {archive.name}, for quicker starts of drivers", flush=True)
+    print(f"Keeping the classes of {what} in {archive.name}, for quicker starts", flush=True)
     unfinished = archive.with_suffix(f".{os.getpid()}")
     try:
         make(unfinished)
         unfinished.replace(archive)
     except FileNotFoundError:
         print("There is no archive: this Java makes none, or takes too long. Tests run without, and take longer.")
+
+
+def main() -> None:
+    """Make the archives that are not there."""
+    keep("brokers", class_archive(DEFAULT_VERSION, find_java()), make_for_brokers)
+    keep("drivers", path_of_archive(), make_for_drivers)
 
 
 if __name__ == "__main__":

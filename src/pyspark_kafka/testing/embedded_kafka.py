@@ -12,6 +12,7 @@ import socket
 import tempfile
 import time
 import weakref
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,8 @@ from pyspark_kafka.testing.broker_config import (
     parse_cluster_id,
     to_properties_text,
 )
-from pyspark_kafka.testing.jars import DEFAULT_VERSION, kafka_classpath
-from pyspark_kafka.testing.java import find_java
+from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive, kafka_classpath
+from pyspark_kafka.testing.java import Java, find_java
 from pyspark_kafka.testing.readiness import find_cluster
 from pyspark_kafka.testing.supervised import SupervisedProcess
 
@@ -177,7 +178,7 @@ class EmbeddedKafka:
         """
         if self.running:
             return self
-        java = find_java().executable
+        java = find_java()
         classpath = kafka_classpath(self._version, progress=self._progress)
         first = self._process is None
         try:
@@ -265,7 +266,7 @@ class EmbeddedKafka:
             raise _not_started()
         return KafkaClient(ConnectionOptions(bootstrap_servers=((HOST, self._address.port),), client_id="embedded"))
 
-    def _open(self, java: Path, classpath: str) -> None:
+    def _open(self, java: Java, classpath: str) -> None:
         """Do what `start` does, once Java and the jars are known."""
         process, home = self._workspace()
         started_before = self._address is not None
@@ -308,7 +309,7 @@ class EmbeddedKafka:
     def _data_in(self, home: Path) -> Path:
         return self._data_dir or home / "data"
 
-    def _configure(self, java: Path, classpath: str, address: BrokerAddress) -> list[str]:
+    def _configure(self, java: Java, classpath: str, address: BrokerAddress) -> list[str]:
         """Write the broker's files, format its data directory when that is new, and give its command line."""
         process, home = self._workspace()
         data = self._data_in(home)
@@ -322,14 +323,16 @@ class EmbeddedKafka:
         logging_file = home / "logging.properties"
         logging_file.write_text(text)
         flags = (*self._jvm_flags, flag.format(file=logging_file))
+        archive = class_archive(self._version, java)
+        if archive.exists():
+            flags += (f"-XX:SharedArchiveFile={archive}",)
+        run = partial(build_java_command, java.executable, classpath, flags=flags)
         if not (data / "meta.properties").exists():
             data.mkdir(parents=True, exist_ok=True)
             arguments = ("format", "--cluster-id", new_cluster_id(), "--config", str(properties))
-            command = build_java_command(
-                java, classpath, "kafka.tools.StorageTool", arguments, heap="128m", flags=flags
-            )
+            command = run("kafka.tools.StorageTool", arguments, heap="128m")
             _run_format(process, command, home / "format.log")
-        return build_java_command(java, classpath, "kafka.Kafka", (str(properties),), heap=self._heap, flags=flags)
+        return run("kafka.Kafka", (str(properties),), heap=self._heap)
 
     def _await_ready(self, process: SupervisedProcess, address: BrokerAddress, home: Path) -> bool:
         """Wait until the broker serves clients; True when it ended because a port is taken.

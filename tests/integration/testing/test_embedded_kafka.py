@@ -16,7 +16,7 @@ import pytest
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.errors import BrokerError, SetupError
 from pyspark_kafka.options.connection import ConnectionOptions
-from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
 from pyspark_kafka.testing.readiness import find_cluster
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Starts a broker, tells the test what to look for, and goes on as the test wants.
 PROGRAM = """
 import os, signal, sys, time
-from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
 
 kafka = EmbeddedKafka().start()
 print(kafka.pid, kafka._process._supervisor.pid, kafka._home, flush=True)
@@ -85,11 +85,16 @@ class Program:
         self.process.stdout.close()
 
 
-@pytest.fixture
-def own_kafka() -> Iterator[EmbeddedKafka]:
-    """A broker that the test may stop, freeze and kill."""
+@pytest.fixture(scope="module")
+def _own_kafka_of_the_module() -> Iterator[EmbeddedKafka]:
     with EmbeddedKafka() as broker:
         yield broker
+
+
+@pytest.fixture
+def own_kafka(_own_kafka_of_the_module: EmbeddedKafka) -> EmbeddedKafka:
+    """A running broker that the test may stop and kill, and need not start again."""
+    return _own_kafka_of_the_module.start()
 
 
 def test_a_topic_has_the_partitions_it_was_made_with(bootstrap_servers: str, make_topic: TopicMaker) -> None:
@@ -119,11 +124,11 @@ def test_a_restart_keeps_address_and_topics(own_kafka: EmbeddedKafka) -> None:
 
 
 def test_a_killed_broker_comes_back_with_its_topics(own_kafka: EmbeddedKafka) -> None:
-    own_kafka.create_topic("kept")
+    own_kafka.create_topic("survivor")
     own_kafka.kill()
     assert not own_kafka.running
     own_kafka.start()
-    assert partition_counts(own_kafka.bootstrap_servers, "kept") == {"kept": 1}
+    assert partition_counts(own_kafka.bootstrap_servers, "survivor") == {"survivor": 1}
 
 
 def test_a_stopped_broker_leaves_its_port(own_kafka: EmbeddedKafka) -> None:
@@ -136,8 +141,10 @@ def test_a_stopped_broker_leaves_its_port(own_kafka: EmbeddedKafka) -> None:
 def test_a_paused_broker_answers_nothing_until_it_goes_on(own_kafka: EmbeddedKafka) -> None:
     port = port_of(own_kafka.bootstrap_servers)
     own_kafka.pause()
-    assert find_cluster("127.0.0.1", port) is None
-    own_kafka.resume()
+    try:
+        assert find_cluster("127.0.0.1", port) is None
+    finally:
+        own_kafka.resume()
     assert becomes_true(lambda: find_cluster("127.0.0.1", port) is not None)
 
 
@@ -153,9 +160,22 @@ def test_starting_a_broker_that_runs_changes_nothing(own_kafka: EmbeddedKafka) -
     assert own_kafka.pid == pid
 
 
+def test_kept_classes_are_used_and_a_file_that_holds_none_does_no_harm(
+    own_kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "classes.jsa"
+    archive.write_bytes(b"no archive")
+    monkeypatch.setattr(embedded_kafka, "class_archive", lambda *_: archive)
+    own_kafka.restart()
+    command = subprocess.run(
+        ["ps", "-ww", "-o", "args=", "-p", str(own_kafka.pid)], capture_output=True, text=True, check=True
+    )
+    assert f"-XX:SharedArchiveFile={archive} " in command.stdout
+
+
 def test_two_brokers_are_two_clusters(own_kafka: EmbeddedKafka, kafka: EmbeddedKafka) -> None:
     own_kafka.create_topic("mine")
-    assert partition_counts(own_kafka.bootstrap_servers) == {"mine": 1}
+    assert "mine" in partition_counts(own_kafka.bootstrap_servers)
     assert "mine" not in partition_counts(kafka.bootstrap_servers)
 
 
@@ -186,8 +206,6 @@ def test_a_port_that_is_taken_is_one_clear_error(kafka: EmbeddedKafka) -> None:
 
 
 def test_a_chosen_port_that_gets_taken_is_chosen_again(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark_kafka.testing import embedded_kafka  # noqa: PLC0415 - only this test reaches inside
-
     taken = kafka._address
     choose = embedded_kafka._choose_ports
     choices = iter([taken])
