@@ -32,6 +32,7 @@ from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from measure import Timing
     from pyspark.sql import DataFrame
 
 OURS, JVM = "pyspark_kafka", "kafka"
@@ -62,12 +63,15 @@ class Case:
 class Bench:
     """One broker, one Spark session, and the sides that take part."""
 
-    def __init__(self, kafka: EmbeddedKafka, spark: SparkSession, spool: str, *, with_jvm: bool, runs: int) -> None:
+    def __init__(
+        self, kafka: EmbeddedKafka, spark: SparkSession, spool: str, *, with_jvm: bool, runs: int, warm_ups: int
+    ) -> None:
         self._kafka = kafka
         self._spool = spool
         self._spark = spark
         self._sides = (OURS, JVM) if with_jvm else (OURS,)
         self._runs = runs
+        self._warm_ups = warm_ups
         self._numbers = itertools.count()
 
     def topic(self, name: str, *, records: int, codec: str, value_bytes: int = 90) -> str:
@@ -123,7 +127,10 @@ class Bench:
         return {"sink that throws its rows away": records / self._median(writer.save)}
 
     def _median(self, call: Callable[[], None]) -> float:
-        return time_in_turns({"": call}, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)[""].median
+        return self._time({"": call})[""].median
+
+    def _time(self, calls: dict[str, Callable[[], None]]) -> dict[str, Timing]:
+        return time_in_turns(calls, warm_ups=self._warm_ups, runs=self._runs, broker_pid=self._kafka.pid)
 
     def write(self, side: str, rows: DataFrame, *, exactly_once: bool = False) -> Callable[[], None]:
         """Give a call that writes all rows, with lz4, to a topic of its own.
@@ -148,7 +155,7 @@ class Bench:
     def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
         """Measure one case on every side, in turns."""
         calls = {side: build(side) for side in self._sides}
-        timings = time_in_turns(calls, warm_ups=2, runs=self._runs, broker_pid=self._kafka.pid)
+        timings = self._time(calls)
         ours, jvm = timings[OURS], timings.get(JVM)
         return Case(
             name,
@@ -224,7 +231,8 @@ def report(console: Console, cases: list[Case], floor: dict[str, float], memory:
 def main(
     records: Annotated[int, typer.Option(help="Records of the topics that are read and written.")] = 2_000_000,
     large: Annotated[int, typer.Option(help="Records of the large topic, for memory; 0 leaves it out.")] = 10_000_000,
-    runs: Annotated[int, typer.Option(help="Counted runs of each case, after two warm-ups.")] = 5,
+    runs: Annotated[int, typer.Option(help="Counted runs of each case, on each side.")] = 5,
+    warm_ups: Annotated[int, typer.Option(help="Runs before these: Spark and the broker compile for long.")] = 10,
     parts: Annotated[str, typer.Option(help="Which cases: any of read, write, copy, with commas between.")] = _PARTS,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
@@ -241,7 +249,7 @@ def main(
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
         spark = start_spark(directory, jars)
         stack.callback(spark.stop)
-        bench = Bench(kafka, spark, f"{directory}/spool", with_jvm=bool(jars), runs=runs)
+        bench = Bench(kafka, spark, f"{directory}/spool", with_jvm=bool(jars), runs=runs, warm_ups=warm_ups)
         jvm_pid = jvm_process(spark)
 
         memory: dict[str, float] = {}
