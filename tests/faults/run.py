@@ -118,38 +118,23 @@ def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str
             line.seconds.append(driver.seconds_from(stop))
 
 
-def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
-    """Kill Python workers in the middle of tasks; the query goes on."""
+def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Line], *, executors: bool) -> None:
+    """Kill Python workers in the middle of tasks, or the executors that they belong to; the query goes on."""
+    who, key = ("executor", "executor") if executors else ("task's Python", "task")
+    master = TWO_EXECUTORS if executors else f"local[2,{_TASK_FAILURES}]"
     first = world.next_batch
     stops = [Stop(first + number, point) for number, point in enumerate(spread([*TASKS], kills, rng))]
     world.produce(kills + 1)
-    with world.driver(
-        *stops, options=_partitioning(rng), available_now=True, master=f"local[2,{_TASK_FAILURES}]"
-    ) as driver:
+    with world.driver(*stops, options=_partitioning(rng), available_now=True, master=master) as driver:
         for stop in stops:
-            line = lines.setdefault(f"task {stop.point}", Line("task's Python", TASKS[stop.point]))
+            line = lines.setdefault(f"{key} {stop.point}", Line(who, TASKS[stop.point]))
             line.batches.append(stop.batch)
-            driver.kill_at(stop)
+            kill = driver.kill_executor_at if executors else driver.kill_at
+            kill(stop)
         if driver.await_end():
             raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
         for stop in stops:
-            lines[f"task {stop.point}"].seconds.append(driver.seconds_from(stop))
-
-
-def kill_executors(world: World, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
-    """Kill executors in the middle of tasks; the query goes on with others."""
-    first = world.next_batch
-    stops = [Stop(first + number, point) for number, point in enumerate(spread([*TASKS], kills, rng))]
-    world.produce(kills + 1)
-    with world.driver(*stops, options=_partitioning(rng), available_now=True, master=TWO_EXECUTORS) as driver:
-        for stop in stops:
-            line = lines.setdefault(f"executor {stop.point}", Line("executor", TASKS[stop.point]))
-            line.batches.append(stop.batch)
-            driver.kill_executor_at(stop)
-        if driver.await_end():
-            raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
-        for stop in stops:
-            lines[f"executor {stop.point}"].seconds.append(driver.seconds_from(stop))
+            lines[f"{key} {stop.point}"].seconds.append(driver.seconds_from(stop))
 
 
 def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
@@ -226,9 +211,9 @@ def main() -> int:
             if given.process_kills:
                 kill_processes(world, min(given.process_kills, given.kills), rng, lines)
             if task_kills:
-                kill_tasks(world, task_kills, rng, lines)
+                kill_tasks(world, task_kills, rng, lines, executors=False)
             if given.executor_kills:
-                kill_executors(world, given.executor_kills, rng, lines)
+                kill_tasks(world, given.executor_kills, rng, lines, executors=True)
         if given.broker_kills:
             kill_brokers(world, kafka, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)

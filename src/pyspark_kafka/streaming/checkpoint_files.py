@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from pyspark_kafka.errors import CheckpointError
 
@@ -230,6 +229,8 @@ class CheckpointFiles:
         return True
 
     def _is_there(self, path: str) -> bool:
+        from pyarrow import fs  # noqa: PLC0415 - has the clients of clouds in it; most locations are local
+
         return bool(self._open()[0].get_file_info(path).type != fs.FileType.NotFound)
 
     def _remove(self, name: str) -> None:
@@ -248,6 +249,8 @@ class CheckpointFiles:
             with os.scandir(path) as entries:
                 yield from (entry.name for entry in entries if entry.is_file())
             return
+        from pyarrow import fs  # noqa: PLC0415 - as above
+
         opened, root = self._open()
         selected = fs.FileSelector(f"{root}/{_checked(directory)}" if directory else root, allow_not_found=True)
         yield from (info.base_name for info in opened.get_file_info(selected) if info.type == fs.FileType.File)
@@ -280,6 +283,8 @@ def _for_arrow(location: str) -> str:
 
 @lru_cache(maxsize=32)
 def _filesystem(location: str) -> tuple[Any, str]:
+    from pyarrow import fs  # noqa: PLC0415 - as above
+
     opened, root = fs.FileSystem.from_uri(_for_arrow(location))
     return opened, root.rstrip("/")
 
