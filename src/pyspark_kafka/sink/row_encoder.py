@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Rows are gathered to so many bytes before they are cut into record batches: with many partitions, the batches would
 # otherwise be as small as an Arrow batch divided by their number.
-_GATHERED_BYTES_PER_PARTITION = 256 * 1024
-_MIN_GATHERED_BYTES = 2 << 20
+_GATHERED_BYTES_PER_PARTITION = 512 * 1024
+_MIN_GATHERED_BYTES = 4 << 20
 _MAX_GATHERED_BYTES = 16 << 20
 
 

@@ -166,13 +166,13 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
         connection, topic, batch_size=32 * KIB, delivery_timeout_ms=60_000, request_timeout_ms=3_000, compression="lz4"
     )
     try:
-        for start in range(0, 4_000, 500):
+        for start in range(0, 5_000, 500):
             writer.write(numbered(start, start + 500, KIB))
         # Some of it is under way now, and nobody has looked for the answers.
         assert writer._producer is not None
         getattr(mortal_broker.kafka, how)()
         mortal_broker.start_soon()
-        for start in range(4_000, 10_000, 500):
+        for start in range(5_000, 10_000, 500):
             writer.write(numbered(start, start + 500, KIB))
         assert writer.commit().records == 10_000
     finally:
@@ -196,11 +196,11 @@ def test_a_broker_that_stays_away_ends_a_write_with_its_address_and_what_became_
         request_timeout_ms=1_000,
     )
     try:
-        for start in range(0, 3_000, 500):
+        for start in range(0, 6_000, 500):
             writer.write(numbered(start, start + 500, KIB))
         assert writer._producer is not None
         sent = writer._encoder.records
-        assert 0 < sent < 3_000
+        assert 0 < sent < 6_000
         writer._producer.flush()
         mortal_broker.kafka.kill()
         began = time.monotonic()

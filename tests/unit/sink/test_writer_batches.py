@@ -136,16 +136,16 @@ def test_rows_of_one_partition_keep_their_order_over_batches(producer: FakeProdu
 
 def test_nothing_is_sent_before_enough_is_gathered_and_the_rest_at_commit(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
-    quarter = values_of(*[b"x" * 1_024] * 512)
+    quarter = values_of(*[b"x" * 1_024] * 1_024)
     for _ in range(3):
         writer.write(quarter)
     assert producer.events == []
     writer.write(quarter)
     assert "send" in producer.events
-    assert sum(len(records) for _, records, _ in producer.sent) == 2_048
+    assert sum(len(records) for _, records, _ in producer.sent) == 4_096
     writer.write(values_of(b"last"))
     sent = len(producer.sent)
-    assert writer.commit().records == 2_049
+    assert writer.commit().records == 4_097
     assert len(producer.sent) == sent + 1
     assert producer.events[-1] == "flush"
 
@@ -160,8 +160,8 @@ def test_more_is_gathered_for_topics_of_many_partitions_within_a_bound(producer:
         writer.write(half_mib)
         if len(producer.sent) > before:
             sends_after.append(number)
-    # 2 MiB while nothing is known of the topic, then 256 KiB a partition, 16 MiB at the most.
-    assert sends_after == [4, 36]
+    # 4 MiB while nothing is known of the topic, then 512 KiB a partition, 16 MiB at the most.
+    assert sends_after == [8, 40]
 
 
 def test_a_slice_counts_as_what_it_is_not_as_what_it_was_cut_from(producer: FakeProducer) -> None:
@@ -251,7 +251,7 @@ def test_the_topic_option_makes_null_topics_of_rows_harmless(producer: FakeProdu
 
 def test_an_aborted_writer_sends_nothing_more_and_gives_everything_back_once(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
-    writer.write(values_of(*[b"x" * 1_024] * 3_000))
+    writer.write(values_of(*[b"x" * 1_024] * 6_000))
     writer.write(values_of(b"gathered"))
     sent = len(producer.sent)
     writer.abort()
