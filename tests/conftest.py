@@ -36,13 +36,23 @@ class TopicMaker(Protocol):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the fixtures they use, so that `-m "not broker and not spark"` picks the quick ones."""
+    """Mark tests by the fixtures they use, so that `-m "not broker and not spark"` picks the quick ones.
+
+    And have the long ones run first, otherwise in random order: a process that has a long one left at the end keeps
+    the others waiting.
+    """
+    items.sort(key=_how_late)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & {"kafka", "bootstrap_servers", "make_topic"}:
             item.add_marker(pytest.mark.broker)
         if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)
+
+
+def _how_late(item: pytest.Item) -> int:
+    folders = item.path.parts
+    return 0 if "faults" in folders else 1 if "integration" in folders else 2
 
 
 @pytest.fixture(scope="session")
