@@ -7,7 +7,6 @@ that joins the first one's cluster, in rack "b".
 from __future__ import annotations
 
 import socket
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,10 @@ from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
+from waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark_kafka.client.metadata import PartitionMetadata
@@ -33,14 +33,6 @@ _TRANSACTIONS = "__transaction_state"
 _ONE_EACH = ((1, 2), (2, 1))
 _PREFERRED = 0
 _START_ATTEMPTS = 3
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Wait for what brokers do by themselves, which gives no event to wait for."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "the brokers did not do it in time"
-        time.sleep(0.05)
 
 
 @dataclass(frozen=True)

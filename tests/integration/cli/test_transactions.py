@@ -34,9 +34,10 @@ from pyspark_kafka.sink.marker_topic import MarkerTopic
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.publisher import Publisher
 from support import Record, consume_committed, produce
+from waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from typer.testing import Result
 
@@ -82,14 +83,6 @@ def leave_open(
     owner.join(transaction, partitions)
     write(client, transaction, *partitions)
     return owner, transaction
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    """Wait for what a broker does by itself, which gives no event to wait for."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "the broker did not do it in time"
-        time.sleep(0.05)
 
 
 def stable_end(client: KafkaClient, where: TopicPartition) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kafka_cluster import COMMITS, TwoBrokers, eventually, two_brokers
+from kafka_cluster import COMMITS, TwoBrokers, two_brokers
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.pool import close_clients
@@ -26,6 +26,7 @@ from pyspark_kafka.sink.publisher import Publisher
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
 from support import Record, consume, consume_committed, produce
+from waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

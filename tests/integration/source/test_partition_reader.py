@@ -25,9 +25,10 @@ from pyspark_kafka.source.partition_reader import (
     KafkaPartitionReaderFactory,
 )
 from support import Record, consume, produce
+from waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from conftest import TopicMaker
     from integration.conftest import MortalBroker
@@ -101,14 +102,6 @@ def trim(bootstrap_servers: str, topic: str, before: int) -> None:
     """Remove the records below an offset, as retention does."""
     with borrow_client(options_for(bootstrap_servers)) as client:
         delete_records(client, {TopicPartition(topic, 0): before})
-
-
-def eventually(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
-    """Wait for what a broker does by itself, which gives no event to wait for."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "the broker did not do it in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
