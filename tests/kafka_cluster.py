@@ -33,6 +33,8 @@ _TRANSACTIONS = "__transaction_state"
 _ONE_EACH = ((1, 2), (2, 1))
 _PREFERRED = 0
 _START_ATTEMPTS = 3
+# Two JVMs on a busy machine.
+_SETTLED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class TwoBrokers:
     def mend(self) -> None:
         """Bring broker 2 back; wait until it is in step, and leads again what it is meant to."""
         self.second.start()
-        eventually(self._has_both)
+        eventually(self._has_both, _SETTLED_WITHIN_S)
         for topic in (_TRANSACTIONS, COMMITS):
             self._elect(topic, [1, 2])
 
@@ -101,7 +103,7 @@ class TwoBrokers:
 
     def _elect(self, topic: str, leaders: list[int]) -> None:
         """Let the preferred replicas, which these are, lead; once they are in step."""
-        eventually(lambda: all(len(found.in_sync_ids) == 2 for found in self.partitions(topic)))
+        eventually(lambda: all(len(found.in_sync_ids) == 2 for found in self.partitions(topic)), _SETTLED_WITHIN_S)
         with self._admin() as admin:
             admin.elect_leaders(_PREFERRED, {topic: [*range(len(leaders))]})
         self._await_leaders(topic, leaders)
@@ -109,7 +111,10 @@ class TwoBrokers:
     def _await_leaders(self, topic: str, leaders: list[int]) -> None:
         """Wait until both brokers say who leads."""
         for broker in (self.first, self.second):
-            eventually(lambda broker=broker: [p.leader_id for p in self.partitions(topic, broker)] == leaders)  # type: ignore[misc]
+            eventually(
+                lambda broker=broker: [p.leader_id for p in self.partitions(topic, broker)] == leaders,  # type: ignore[misc]
+                _SETTLED_WITHIN_S,
+            )
 
     def _has_both(self) -> bool:
         with _ask(self.first) as client:
@@ -138,7 +143,7 @@ def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
         # Killed, for an orderly stop takes longer: closing sees no data directory that it may remove.
         running.callback(second.kill)
         cluster = TwoBrokers(first, second)
-        eventually(cluster._has_both)
+        eventually(cluster._has_both, _SETTLED_WITHIN_S)
         # As brokers make it themselves, but for who leads what.
         compacted = {"cleanup.policy": "compact"}
         cluster.create_topic(_TRANSACTIONS, _ONE_EACH, compacted | {"compression.type": "uncompressed"})

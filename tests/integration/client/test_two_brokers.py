@@ -210,7 +210,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
         producer.flush()
         send(first, b"stored by both, and the answer is lost")
         with KafkaClient(cluster.options()) as watcher:
-            eventually(lambda: watcher.list_offsets({first: Latest()})[first] == 41)
+            eventually(lambda: watcher.list_offsets({first: Latest()})[first] == 41, 60)
         lose_answer(producer, broker_id=2)
         cluster.second.kill()
         for number in range(20, 40):

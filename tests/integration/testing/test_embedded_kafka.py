@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Starts a broker, tells the test what to look for, and goes on as the test wants.
 PROGRAM = """
 import os, signal, sys, time
-from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
+from pyspark_kafka.testing import EmbeddedKafka
 
 kafka = EmbeddedKafka().start()
 print(kafka.pid, kafka._process._supervisor.pid, kafka._home, flush=True)
@@ -175,7 +175,7 @@ def test_kept_classes_are_used_and_a_file_that_holds_none_does_no_harm(
 
 def test_two_brokers_are_two_clusters(own_kafka: EmbeddedKafka, kafka: EmbeddedKafka) -> None:
     own_kafka.create_topic("mine")
-    assert "mine" in partition_counts(own_kafka.bootstrap_servers)
+    assert partition_counts(own_kafka.bootstrap_servers, "mine") == {"mine": 1}
     assert "mine" not in partition_counts(kafka.bootstrap_servers)
 
 
