@@ -4,7 +4,12 @@ Pure: no I/O, no Spark, no Kafka client. Layer: above offsets and model.
 """
 
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions, Secret
-from pyspark_kafka.options.parsing import parse_batch_read_options, parse_stream_read_options, parse_write_options
+from pyspark_kafka.options.parsing import (
+    parse_batch_read_options,
+    parse_read_options,
+    parse_stream_read_options,
+    parse_write_options,
+)
 from pyspark_kafka.options.resolved import (
     BatchReadOptions,
     ExactlyOnceOptions,
@@ -24,6 +29,7 @@ __all__ = [
     "Subscription",
     "WriteOptions",
     "parse_batch_read_options",
+    "parse_read_options",
     "parse_stream_read_options",
     "parse_write_options",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.spark_options import HOST_KEYS, HOST_PREFIXES
-from pyspark_kafka.options.table import Option, Scope, Status
+from pyspark_kafka.options.table import READS, Option, Scope, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,16 @@ class Collector:
     Runs on: driver, once per query. Not kept: the frozen results are.
     """
 
-    def __init__(self, raw: Mapping[str, Any], scope: Scope) -> None:
-        """Read every given option by itself."""
+    def __init__(self, raw: Mapping[str, Any], scope: Scope, among: frozenset[Scope] | None = None) -> None:
+        """Read every given option by itself.
+
+        Args:
+            raw: the options as they are given.
+            scope: what they are read as.
+            among: what the query may be, where it is not known yet; None: `scope` alone.
+        """
         self.scope = scope
+        self._among = among or frozenset({scope})
         self.problems: list[Problem] = []
         self.notes: list[str] = []
         self._values: dict[str, Any] = {}
@@ -79,11 +86,17 @@ class Collector:
             raise OptionError(problem.message, condition=problem.condition, hint=problem.hint, facts=facts)
         listed = " ".join(f"({number}) {problem}" for number, problem in enumerate(self.problems, 1))
         raise OptionError(
-            f"{len(self.problems)} problems with the options of this {self.scope}; nothing was done. {listed}",
+            f"{len(self.problems)} problems with the options of this {self._called}; nothing was done. {listed}",
             condition="OPTIONS_INVALID",
             hint="correct all that are listed.",
             facts=facts,
         )
+
+    @property
+    def _called(self) -> str:
+        if len(self._among) == 1:
+            return str(self.scope)
+        return "read" if self._among <= READS else "query"
 
     def _read(self, name: str, value: Any) -> None:
         option = OPTIONS.get(name)
@@ -141,10 +154,10 @@ class Collector:
 
     def _report_unknown(self, name: str) -> None:
         # The value is not repeated: a misspelt name may be that of a password.
-        nearest = OPTIONS.nearest(name, self.scope)
+        nearest = OPTIONS.nearest(name, self._among)
         self.report(
             "OPTION_UNKNOWN",
-            f"Option '{name}' is not known in a {self.scope}.",
+            f"Option '{name}' is not known in a {self._called}.",
             f"Did you mean '{nearest}'?" if nearest else "Options of Kafka clients have the prefix 'kafka.'.",
             name,
         )
@@ -181,21 +194,23 @@ def _join(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _merge_cases(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
-    """Drop the case of names: Spark's maps do not tell `Topic` from `topic`."""
-    merged: dict[str, Any] = {}
-    for name, value in raw.items():
-        key = name.strip().lower()
-        if key in merged and merged[key] != value:
+    """Give each option once, as it was written: Spark's maps do not tell `Topic` from `topic`."""
+    merged: dict[str, tuple[str, Any]] = {}
+    for given, value in raw.items():
+        name = given.strip()
+        key = name.lower()
+        if key in merged and merged[key][1] != value:
             option = OPTIONS.get(key)
             canonical = option.name if option else name
             problems.append(
                 Problem("OPTION_CONFLICT", f"Option '{canonical}' is given twice with different values.", "", canonical)
             )
-        merged[key] = value
-    return merged
+        merged[key] = (name, value)
+    return dict(merged.values())
 
 
-def _is_host_key(key: str) -> bool:
+def _is_host_key(name: str) -> bool:
+    key = name.lower()
     return key in HOST_KEYS or key.startswith(HOST_PREFIXES)
 
 

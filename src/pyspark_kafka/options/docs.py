@@ -20,9 +20,9 @@ _INTRODUCTION = """# Options
 
 Options have the names of Spark's own Kafka connector and mean the same; the last column says where they differ from it,
 or from the Java clients that it hands properties on to. What differs beyond single options: [parity](parity.md).
-Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter. An option that is not on
-this page is refused, with the nearest name that is, and so is a value that does not fit: all problems are reported
-together when the DataFrame is loaded or the query starts.
+Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter, and Spark hands
+names over in lower case. An option that is not on this page is refused, with the nearest name that is, and so is a
+value that does not fit: all problems are reported together when the DataFrame is loaded or the query starts.
 """
 
 

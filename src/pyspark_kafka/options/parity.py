@@ -40,7 +40,7 @@ PARITY: dict[str, str] = {
     "maxOffsetsPerTrigger": "same shares; 0 is refused, where the connector stands still",
     "maxBytesPerTrigger": OURS,
     "minOffsetsPerTrigger": SAME,
-    "maxTriggerDelay": SAME,
+    "maxTriggerDelay": "same; names of units such as `5 minutes` are added",
     "minPartitions": "same; split and whole ranges alike have no preferred executor",
     "maxRecordsPerPartition": "same in a stream; there, a batch from earliest to latest is not split",
     "maxPartitionsPerTask": OURS,

@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.offsets import Earliest, Latest
+from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.collecting import Collector
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
 from pyspark_kafka.options.range_limits import Edge, check_batch, check_names, resolve_edge
@@ -20,7 +22,7 @@ from pyspark_kafka.options.resolved import (
     WriteOptions,
 )
 from pyspark_kafka.options.security import resolve_security
-from pyspark_kafka.options.table import Scope
+from pyspark_kafka.options.table import READS, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +42,42 @@ def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = Non
     Raises:
         OptionError: with all problems at once.
     """
-    options = Collector(raw, Scope.BATCH_READ)
+    return _batch_read(Collector(raw, Scope.BATCH_READ), _now_ms() if now_ms is None else now_ms)
+
+
+def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> StreamReadOptions:
+    """Resolve the options of `spark.readStream`. See `parse_batch_read_options`."""
+    return _stream_read(Collector(raw, Scope.STREAM_READ), _now_ms() if now_ms is None else now_ms)
+
+
+def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions | StreamReadOptions:
+    """Resolve the options of a read of which it is not known yet whether it is a stream: at `load()`.
+
+    Args:
+        raw: as in `parse_batch_read_options`.
+        now_ms: as in `parse_batch_read_options`.
+
+    Raises:
+        OptionError: what is wrong in both kinds of read. It speaks of a read; where an option is given that only a
+            batch read has, the problems are those of a batch read, otherwise those of a stream.
+    """
     now = _now_ms() if now_ms is None else now_ms
+    try:
+        return _stream_read(Collector(raw, Scope.STREAM_READ, among=READS), now)
+    except OptionError as for_stream:
+        try:
+            return _batch_read(Collector(raw, Scope.BATCH_READ, among=READS), now)
+        except OptionError as for_batch:
+            raise (for_batch if any(map(_is_of_batch_only, raw)) else for_stream) from None
+
+
+def _is_of_batch_only(name: str) -> bool:
+    option = OPTIONS.get(name.strip())
+    # A misspelt `endingOffset` tells it as well.
+    return name.strip().lower().startswith("ending") if option is None else option.scopes == {Scope.BATCH_READ}
+
+
+def _batch_read(options: Collector, now: int) -> BatchReadOptions:
     starting = resolve_edge(options, "starting", Earliest(), now)
     ending = resolve_edge(options, "ending", Latest(), now)
     check_batch(options, starting, ending)
@@ -57,10 +93,8 @@ def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = Non
     )
 
 
-def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> StreamReadOptions:
-    """Resolve the options of `spark.readStream`. See `parse_batch_read_options`."""
-    options = Collector(raw, Scope.STREAM_READ)
-    starting = resolve_edge(options, "starting", Latest(), _now_ms() if now_ms is None else now_ms)
+def _stream_read(options: Collector, now: int) -> StreamReadOptions:
+    starting = resolve_edge(options, "starting", Latest(), now)
     parts = _resolve_read(options, (starting,))
     minimum, maximum = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
     if minimum is not None and maximum is not None and minimum > maximum:

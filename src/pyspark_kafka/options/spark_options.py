@@ -187,8 +187,8 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "maxTriggerDelay",
-        "How long `minOffsetsPerTrigger` is waited for at most: a number with `ms`, `s`, `m`, `h` or `d`; a number "
-        "alone is milliseconds.",
+        "How long `minOffsetsPerTrigger` is waited for at most: a number with `ms`, `s`, `m`, `h` or `d`, or with the "
+        "unit's name (`5 minutes`); a number alone is milliseconds.",
         parse=duration_ms,
         kind="time span, e.g. `90s`",
         default=900_000,

@@ -96,10 +96,10 @@ class OptionTable:
         """Find an option; None when there is none of the name."""
         return self._by_key.get(name.lower())
 
-    def nearest(self, name: str, scope: Scope) -> str | None:
-        """Give the name that the user most probably meant, of those that can be given in `scope`."""
+    def nearest(self, name: str, scopes: frozenset[Scope]) -> str | None:
+        """Give the name that the user most probably meant, of those that can be given in any of `scopes`."""
         key = name.lower()
-        usable = {known: option.name for known, option in self._by_key.items() if scope in option.scopes}
+        usable = {known: option.name for known, option in self._by_key.items() if scopes & option.scopes}
         # A client property without its prefix is the commonest slip.
         if f"kafka.{key}" in usable:
             return usable[f"kafka.{key}"]

@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.errors import ConnectorError, OptionError
 from pyspark_kafka.options import (
     parse_batch_read_options,
+    parse_read_options,
     parse_stream_read_options,
     parse_write_options,
 )
@@ -61,7 +62,9 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
-        options = self._any_read_options()
+        # Spark does not say whether for a batch or a stream. What is wrong in one of them alone shows when the query is
+        # planned or started.
+        options = parse_read_options(self.options)
         return spark_schema(source_schema(include_headers=options.include_headers))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -75,13 +78,16 @@ class KafkaDataSource(DataSource):
         return FilteringBatchReaderAdapter(batch) if options.push_down_predicate else BatchReaderAdapter(batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Build the reader of a streaming query."""
+        """Build the reader of a streaming query; where that fails, one whose first call raises the error."""
         from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-        from pyspark_kafka.spark.readers import StreamReaderAdapter
+        from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
 
-        options = parse_stream_read_options(self.options)
-        _log_notes(options.notes)
-        return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
+        try:
+            options = parse_stream_read_options(self.options)
+            _log_notes(options.notes)
+            return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
+        except ConnectorError as error:
+            return RefusedStreamReader(error.with_traceback(None))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Build the writer of a batch query."""
@@ -114,19 +120,6 @@ class KafkaDataSource(DataSource):
         if options.exactly_once is not None:
             return StreamWriterAdapter(KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns))
         return StreamWriterAdapter(KafkaStreamingWrite(options, columns))
-
-    def _any_read_options(self) -> BatchReadOptions | StreamReadOptions:
-        # Spark asks for the schema without saying whether for a batch or a stream, so only what is wrong in both is
-        # an error here; the rest shows when the query is planned or started.
-        try:
-            return parse_stream_read_options(self.options)
-        except OptionError as for_stream:
-            try:
-                return parse_batch_read_options(self.options)
-            except OptionError as for_batch:
-                # The ending options exist in batch only: they tell which of the two was meant.
-                meant = for_batch if any(name.lower().startswith("ending") for name in self.options) else for_stream
-                raise meant from None
 
 
 def _log_notes(notes: tuple[str, ...]) -> None:

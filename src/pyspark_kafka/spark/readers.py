@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
+    from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.source.batch import KafkaBatch
     from pyspark_kafka.streaming import Batch, MicroBatchStream, Offset, PartitionReaderFactory
 
@@ -170,6 +171,50 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     def _offset(self, nested: dict[str, Any]) -> Offset:
         return self._stream.deserializeOffset(json.dumps(nested))
+
+
+class RefusedStreamReader(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):
+    """Stands for a stream reader that could not be built: the first thing that Spark asks of it raises the reason.
+
+    PySpark (4.2, 4.3) answers an error of `streamReader()` with an `UnboundLocalError` of its own, which would be the
+    last line that the user reads.
+
+    Runs on: driver; never travels to executors.
+    """
+
+    def __init__(self, reason: ConnectorError) -> None:
+        self._reason = reason
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Raise the reason."""
+        raise self._reason
+
+    def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:  # noqa: ARG002 - Spark's contract
+        """Raise the reason."""
+        raise self._reason
+
+    def getDefaultReadLimit(self) -> SparkReadLimit:
+        """Raise the reason. It is asked for before any offset."""
+        raise self._reason
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Raise the reason. An available-now run asks for it first."""
+        raise self._reason
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Raise the reason."""
+        raise self._reason
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SparkInputPartition]:  # noqa: ARG002 - Spark's contract
+        """Raise the reason."""
+        raise self._reason
+
+    def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - Spark's contract
+        """Raise the reason."""
+        raise self._reason
+
+    def stop(self) -> None:
+        """Do nothing: there is nothing to stop."""
 
 
 def _to_dict(offset: Offset) -> dict[str, Any]:

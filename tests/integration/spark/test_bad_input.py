@@ -113,6 +113,30 @@ def test_an_unknown_option_names_the_nearest_known_one(spark: SparkSession, boot
     assert "startingOffsets" in text
 
 
+def test_a_read_is_called_a_read_where_spark_does_not_say_which(spark: SparkSession) -> None:
+    text = error_text(lambda: read(spark, kafka_bootstrap_servers="not-asked:9092", subscribe="t", minPartition="3"))
+    assert "Option 'minpartition' is not known in a read. Hint: Did you mean 'minPartitions'?" in text
+    assert "stream" not in text.split("OPTION_UNKNOWN")[1]
+
+
+@pytest.mark.parametrize(
+    "trigger", [{"availableNow": True}, {"processingTime": "1 second"}], ids=lambda t: next(iter(t))
+)
+def test_the_reason_is_the_last_line_where_a_stream_does_not_start(
+    spark: SparkSession, tmp_path: Path, trigger: dict[str, Any]
+) -> None:
+    options = {"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t", "endingOffsets": "latest"}
+    rows = spark.readStream.format("pyspark_kafka").options(**options).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(**trigger)
+    text = error_text(lambda: writer.start().awaitTermination(60))
+    traceback = text[: text.index(" SQLSTATE:")].splitlines()
+    assert traceback[-1].endswith(
+        "[OPTION_NOT_APPLICABLE] Option 'endingOffsets' has no meaning in a streaming read; it is an option of batch "
+        "read. Hint: A stream has no end. Remove it, or read a batch with spark.read."
+    )
+    assert "UnboundLocalError" not in text
+
+
 def test_every_problem_with_the_options_is_reported_at_once(spark: SparkSession) -> None:
     text = error_text(lambda: read(spark, startingOffsets="soon", failOnDataLoss="maybe"))
     for name in ("kafka.bootstrap.servers", "subscribe", "startingOffsets", "failOnDataLoss"):

@@ -11,12 +11,15 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets, parse_specific_offsets
 from pyspark_kafka.options import (
+    BatchReadOptions,
     ConnectionOptions,
     ExactlyOnceOptions,
     FetchOptions,
     ProducerOptions,
+    StreamReadOptions,
     Subscription,
     parse_batch_read_options,
+    parse_read_options,
     parse_stream_read_options,
     parse_write_options,
 )
@@ -261,6 +264,46 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
     assert text.endswith(" Hint: correct all that are listed.")
     assert error.facts["options"] == (
         "startingofsets, failOnDataLoss, minPartitions, kafka.auto.offset.reset, subscribe, kafka.bootstrap.servers"
+    )
+
+
+def test_a_read_that_may_be_either_is_called_a_read() -> None:
+    assert str(refused(parse_read_options, {**READ, "minPartition": "3"})) == (
+        "[OPTION_UNKNOWN] Option 'minPartition' is not known in a read. Hint: Did you mean 'minPartitions'?"
+    )
+    text = str(refused(parse_read_options, {"startingOffsets": "soon"}))
+    assert text.startswith("[OPTIONS_INVALID] 3 problems with the options of this read; nothing was done. (1)")
+    # An option of one of the two kinds alone is offered as well.
+    for typed, meant in (("endingOffset", "endingOffsets"), ("sourceIndx", "sourceIndex")):
+        assert str(refused(parse_read_options, {**READ, typed: "0"})).endswith(f"Did you mean '{meant}'?")
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "PushDownPredicate"])
+def test_an_option_that_only_a_batch_read_has_tells_that_it_is_one(name: str) -> None:
+    value = {"endingOffsets": "latest", "endingTimestamp": "now"}.get(name, "true")
+    assert isinstance(parse_read_options({**READ, name: value}), BatchReadOptions)
+    # Not among the problems: it is right where it stands.
+    text = str(refused(parse_read_options, {**READ, name: value, "failOnDataLoss": "perhaps"}))
+    assert text == "[OPTION_INVALID] Option 'failOnDataLoss' must be true or false; got 'perhaps'."
+
+
+def test_what_may_be_right_in_one_kind_of_read_is_no_problem_yet() -> None:
+    assert isinstance(parse_read_options({**READ, "startingOffsets": "latest"}), StreamReadOptions)
+    assert isinstance(parse_read_options({**READ, "maxOffsetsPerTrigger": "1", "sourceIndex": "1"}), StreamReadOptions)
+
+
+@pytest.mark.parametrize("name", ["MaxOfsetsPerTrigger", " MaxOfsetsPerTrigger "])
+def test_an_unknown_option_is_shown_as_it_was_written(name: str) -> None:
+    assert "Option 'MaxOfsetsPerTrigger' is not known" in str(refused(parse_stream_read_options, {**READ, name: "1"}))
+
+
+@pytest.mark.parametrize("given", [{}, {"minOffsetsPerTrigger": "5"}])
+def test_a_trigger_delay_is_checked_whether_or_not_it_has_an_effect(given: dict[str, Any]) -> None:
+    options = parse_stream_read_options({**READ, **given, "maxTriggerDelay": "5 minutes"})
+    assert options.max_trigger_delay_ms == 300_000
+    error = refused(parse_stream_read_options, {**READ, **given, "maxTriggerDelay": "5 moons"})
+    assert str(error) == (
+        "[OPTION_INVALID] Option 'maxTriggerDelay' must be a time span such as '15m', '90s' or '500ms'; got '5 moons'."
     )
 
 

@@ -13,7 +13,7 @@ from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_op
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.docs import render_options
 from pyspark_kafka.options.parity import OURS, PARITY, REFUSED_THERE, SAME
-from pyspark_kafka.options.table import EVERYWHERE, Option, OptionTable, Scope, Status
+from pyspark_kafka.options.table import EVERYWHERE, READS, WRITES, Option, OptionTable, Scope, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,11 +192,12 @@ def test_two_entries_of_one_name_are_a_mistake() -> None:
     ],
 )
 def test_the_nearest_name_is_the_one_that_was_meant(typed: str, meant: str | None) -> None:
-    assert OPTIONS.nearest(typed, Scope.STREAM_READ) == meant
+    assert OPTIONS.nearest(typed, frozenset({Scope.STREAM_READ})) == meant
 
 
 def test_the_nearest_name_can_be_given_in_the_scope() -> None:
-    assert OPTIONS.nearest("maxoffsetspertriger", Scope.BATCH_WRITE) is None
+    assert OPTIONS.nearest("maxoffsetspertriger", WRITES) is None
+    assert OPTIONS.nearest("maxoffsetspertriger", WRITES | READS) == "maxOffsetsPerTrigger"
 
 
 def test_the_documentation_page_is_the_rendered_table() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 from collections.abc import Generator
@@ -15,7 +16,9 @@ from pyspark.sql.datasource import InputPartition as SparkInputPartition
 from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.streaming import datasource as spark_limits
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
+from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
 from pyspark_kafka.streaming import (
     Batch,
@@ -33,7 +36,7 @@ from pyspark_kafka.streaming import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)
@@ -269,3 +272,24 @@ def test_limits_that_are_unknown_are_refused() -> None:
     for limit in (ReadLimit(), CompositeReadLimit(())):
         with pytest.raises(NotImplementedError, match="no counterpart"):
             to_spark_limit(limit)
+
+
+def test_a_stream_reader_that_cannot_be_built_raises_the_reason_at_its_first_call() -> None:
+    source = KafkaDataSource({"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t", "endingOffsets": "latest"})
+    reader = source.streamReader(source.schema())
+    # What PySpark looks at before it asks anything.
+    assert isinstance(reader, spark_limits.SupportsTriggerAvailableNow)
+    assert len(inspect.signature(reader.latestOffset).parameters) == 2
+    calls: list[Callable[[], object]] = [
+        reader.initialOffset,
+        reader.getDefaultReadLimit,
+        reader.reportLatestOffset,
+        reader.prepareForTriggerAvailableNow,
+        lambda: reader.latestOffset({}, spark_limits.ReadAllAvailable()),
+        lambda: reader.partitions({}, {}),
+        lambda: reader.read(SparkPartition(Numbers(1))),
+    ]
+    for call in calls:
+        with pytest.raises(OptionError, match="'endingOffsets' has no meaning in a streaming read"):
+            call()
+    reader.stop()
