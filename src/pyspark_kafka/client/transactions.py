@@ -41,6 +41,8 @@ _MAX_ADD_VERSION = 3
 _PRODUCE_OF_V2 = 12
 _END_OF_V2 = 5
 _MAX_PRODUCE_VERSION_V1 = 11
+# From this one on InitProducerId says who asks (KIP-360).
+_INIT_OF_OWNER = 3
 _FEATURE = "transaction.version"
 _FEATURE_V2 = 2
 
@@ -67,6 +69,9 @@ class TransactionIdentity:
     generation: Generation
 
 
+_NOBODY = TransactionIdentity(-1, -1, Generation.V1)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
     """One transaction, as who writes its records sees it.
@@ -89,11 +94,19 @@ class TransactionInDoubtError(ConnectorError):
     """Whether a transaction was committed cannot be known from the answer; a look at what it wrote can tell."""
 
 
+class TransactionLostError(ConnectorError):
+    """The transaction was ended, or its id taken over, by someone else: this owner can neither go on nor commit.
+
+    What it tried to commit before may be committed nevertheless; a look at what it wrote can tell.
+    """
+
+
 class TransactionalId:
     """One transactional id, from the side of who owns it.
 
-    Every transaction begins with `fence`: the owner before, if there is one, can write no more, and what it left open
-    is aborted. So a transaction is given up by fencing again, whatever state it is in.
+    The first transaction begins with `fence`: the owner before, if there is one, can write no more, and what it left
+    open is aborted. A later one begins with `renew`, which gives up what is open in whatever state it is, but only as
+    long as nobody else has taken over: two owners who fence each other would never finish.
 
     Runs on: driver; one thread; methods block, each within `api_timeout_ms` unless it says otherwise. Does not pickle.
 
@@ -122,16 +135,50 @@ class TransactionalId:
             DeadlineError: not done in time: what was open is still being ended, or the coordinator is away.
             TransportError: no broker can be reached.
         """
+        return self._begin(f"Taking over transactional id '{self.name}'", _NOBODY)
+
+    def renew(self, transaction: OpenTransaction) -> OpenTransaction:
+        """Give up a transaction of this owner and begin another one, unless someone else has taken over.
+
+        What was open is aborted. A commit that is being applied is completed first, so a look at what was written
+        tells afterwards what became of it.
+
+        Raises:
+            TransactionLostError: someone else has taken over, or (first generation) the coordinator has ended the
+                transaction after its timeout. Nothing of theirs is touched.
+            AccessError: the user may not use this transactional id.
+            DeadlineError: not done in time.
+            TransportError: no broker can be reached.
+
+        Source: KIP-360. An InitProducerId with the own epoch alone would not do: where a transaction is open the
+        coordinator aborts it before it compares epochs (`TransactionCoordinator.prepareInitProducerIdTransit`), also
+        that of whoever has taken over. EndTxn compares first.
+        """
+        what = f"Giving up the transaction of '{self.name}'"
+
+        def attempt(step: Deadline) -> None:
+            connection = self._connect(step)
+            code = self._send_end(connection, transaction, step, commit=False)
+            # Nothing is open: it was committed or aborted already, or nothing was written.
+            if code != ErrorCode.INVALID_TXN_STATE:
+                self._check(code, "Giving up the transaction of", connection.address, lost=True)
+
+        self._client.retrying(what, self._client.deadline(), self._again(attempt))
+        return self._begin(f"Renewing transactional id '{self.name}'", transaction.identity)
+
+    def _begin(self, what: str, owner: TransactionIdentity) -> OpenTransaction:
+        """Get the next epoch: for anyone, or for `owner` if it is still the owner."""
         self._joined = set()
-        request_ms = self._client.options.api_timeout_ms
 
         def attempt(step: Deadline) -> OpenTransaction:
             connection = self._connect(step)
+            # Before version 3 nothing can be said of the owner (KIP-360, Kafka 2.5).
+            named = connection.api_version(InitProducerIdRequest) >= _INIT_OF_OWNER
             request = InitProducerIdRequest(
                 transactional_id=self.name,
                 transaction_timeout_ms=self._timeout_ms,
-                producer_id=-1,
-                producer_epoch=-1,
+                producer_id=owner.producer_id if named else -1,
+                producer_epoch=owner.producer_epoch if named else -1,
             )
             answer = connection.call(request, step, max_version=MAX_INIT_VERSION)
             if answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
@@ -142,19 +189,19 @@ class TransactionalId:
                     hint="lower it, or raise the brokers' transaction.max.timeout.ms (15 minutes where it is not set).",
                     facts={"timeout_ms": self._timeout_ms, "broker": connection.address},
                 )
-            self._check(answer.error_code, "Taking over", connection.address)
+            self._check(answer.error_code, "Taking over", connection.address, lost=owner is not _NOBODY)
             identity = TransactionIdentity(answer.producer_id, answer.producer_epoch, _generation(connection))
             return OpenTransaction(self.name, identity)
 
         # A commit that is being applied, or an abort, ends in about the time of a request to every leader.
-        deadline = Deadline(request_ms)
-        return self._client.retrying(f"Taking over transactional id '{self.name}'", deadline, self._again(attempt))
+        deadline = Deadline(self._client.options.api_timeout_ms)
+        return self._client.retrying(what, deadline, self._again(attempt))
 
     def join(self, transaction: OpenTransaction, partitions: Iterable[TopicPartition]) -> None:
         """Make partitions part of the transaction, before anything is written to them; in V2 they join by themselves.
 
         Raises:
-            TransactionInDoubtError: someone else has fenced this owner, or the transaction was aborted.
+            TransactionLostError: someone else has fenced this owner, or the transaction was aborted.
             AccessError: the user may not write to one of them; it is named.
             DeadlineError: not done in time.
         """
@@ -184,7 +231,8 @@ class TransactionalId:
                         refused.append((entry.partition_error_code, where))
             # One refusal refuses all; the others then say "not attempted", which explains nothing.
             for code, where in sorted(refused, key=lambda found: found[0] == ErrorCode.OPERATION_NOT_ATTEMPTED):
-                self._check(code, f"Joining {where} to the transaction of", connection.address, partition=where)
+                what = f"Joining {where} to the transaction of"
+                self._check(code, what, connection.address, partition=where, lost=True)
 
         step = f"Joining {len(new)} partitions to the transaction of '{self.name}'"
         self._client.retrying(step, self._client.deadline(), self._again(attempt))
@@ -194,22 +242,16 @@ class TransactionalId:
         """Commit or abort; when it returns the decision is on disk, and readers see it soon.
 
         Raises:
-            TransactionInDoubtError: the answer is missing, or does not tell. Fence, then look whether it was committed.
+            TransactionInDoubtError: the answer is missing, or does not tell. Renew, then look whether it was committed.
             AccessError: the user may not use this transactional id.
         """
-        identity = transaction.identity
 
         def attempt(step: Deadline) -> None:
             connection = self._connect(step)
-            request = EndTxnRequest(
-                transactional_id=self.name,
-                producer_id=identity.producer_id,
-                producer_epoch=identity.producer_epoch,
-                committed=commit,
-            )
-            highest = _END_OF_V2 if identity.generation is Generation.V2 else _END_OF_V2 - 1
-            answer = connection.call(request, step, max_version=highest)
-            self._check(answer.error_code, "Ending the transaction of", connection.address)
+            code = self._send_end(connection, transaction, step, commit=commit)
+            if code in _DOUBTFUL:
+                raise self._doubt(f"{connection.address} answered {_DOUBTFUL[code]}")
+            self._check(code, "Ending the transaction of", connection.address)
 
         try:
             self._client.retrying(
@@ -217,6 +259,18 @@ class TransactionalId:
             )
         except (DeadlineError, TransportError) as error:
             raise self._doubt(f"no answer to its end arrived ({error.condition})") from error
+
+    @staticmethod
+    def _send_end(connection: Connection, transaction: OpenTransaction, step: Deadline, *, commit: bool) -> int:
+        identity = transaction.identity
+        request = EndTxnRequest(
+            transactional_id=transaction.name,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            committed=commit,
+        )
+        highest = _END_OF_V2 if identity.generation is Generation.V2 else _END_OF_V2 - 1
+        return int(connection.call(request, step, max_version=highest).error_code)
 
     def _connect(self, step: Deadline) -> Connection:
         if self._coordinator is None:
@@ -253,11 +307,18 @@ class TransactionalId:
 
         return guarded
 
-    def _check(self, code: int, what: str, address: str, *, partition: TopicPartition | None = None) -> None:
+    def _check(
+        self, code: int, what: str, address: str, *, partition: TopicPartition | None = None, lost: bool = False
+    ) -> None:
+        """Raise what a code means; with `lost` some of them mean that this owner is none any more."""
         if code == ErrorCode.NONE:
             return
-        if code in _DOUBTFUL:
-            raise self._doubt(f"{address} answered {_DOUBTFUL[code]}")
+        if lost and code in _ENDED:
+            raise TransactionLostError(
+                f"{what} transactional id '{self.name}' at {address} failed: the broker answered {_ENDED[code]}.",
+                condition="TRANSACTION_LOST",
+                facts={"transactional_id": self.name, "broker": address, "cause": _ENDED[code].partition(":")[0]},
+            )
         facts: dict[str, Any] = {"transactional_id": self.name, "broker": address}
         if partition is not None:
             facts["topic_partition"] = partition
@@ -271,9 +332,8 @@ class TransactionalId:
         )
 
 
-# Someone else has taken over, or the coordinator has ended the transaction; possibly after it was committed.
-_DOUBTFUL = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR",
+# Who asks is not, or no longer, the owner of a transaction that is open.
+_ENDED = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "INVALID_PRODUCER_EPOCH: another owner has taken over",
     ErrorCode.INVALID_TXN_STATE: "INVALID_TXN_STATE: it was ended already, probably after its timeout",
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: "INVALID_PRODUCER_ID_MAPPING: the id has expired or was taken over",
@@ -281,6 +341,8 @@ _DOUBTFUL = {
     ErrorCode.PRODUCER_FENCED: "PRODUCER_FENCED: another owner has taken over",
     ErrorCode.TRANSACTION_ABORTABLE: "TRANSACTION_ABORTABLE",
 }
+# Answers to an end: that may have come after it was committed.
+_DOUBTFUL = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_ENDED}
 
 
 def _generation(connection: Connection) -> Generation:

@@ -10,8 +10,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import Finding, judge
 from pyspark_kafka.sink.marker_topic import MarkerTopic
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.client.transactions import OpenTransaction
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.commit_marker import CommitMarker
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Each attempt begins with a fence, and ends in a decision or in doubt. What is still in doubt after so many is not a
-# passing fault.
-_ATTEMPTS = 5
 # Under which all batch writes leave their markers: they have no successor that would take the place of one.
 _JOBS_KEY = "batch-writes"
 # What brokers answer to writes of a transaction that they, or another driver, have ended.
@@ -103,8 +102,9 @@ class Publisher:
 
         Raises:
             CheckpointError: markers say that neither writing nor skipping is right; or a spool file is missing.
-            DeliveryError: the brokers refused records, or did not take them in time. Nothing is visible.
-            TransactionInDoubtError: after several attempts it is not known whether it is committed.
+            DeliveryError: the brokers refused records, or did not take them in time; or another driver has taken over.
+                Nothing is visible.
+            TransactionInDoubtError: it is not known whether it is committed: nobody could be asked after the doubt.
             AccessError: rights are missing.
         """
 
@@ -137,33 +137,44 @@ class Publisher:
         chunks: Sequence[Chunk],
         look: Callable[[], Finding],
     ) -> None:
-        """Write and commit until it is known to be done; `look` tells after a fence whether it is."""
-        backoff = self._client.backoff()
-        for attempt in range(1, _ATTEMPTS + 1):
+        """Write and commit until it is known to be done; `look` tells, once nothing is under way, whether it is."""
+        attempts = _Attempts(Deadline(self._options.producer.delivery_timeout_ms), self._client.backoff())
+        while True:
             began = time.monotonic()
             try:
                 self._write(transaction, key, ours, chunks)
                 self._id.end(transaction, commit=True)
-            except (TransactionInDoubtError, DeliveryError) as error:
+            except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
                 if isinstance(error, DeliveryError) and error.condition not in _ENDED:
-                    self._give_up()
+                    self._give_up(transaction)
                     raise
                 logger.warning(
-                    "Batch %d of sink '%s' has to be looked at again, attempt %d of %d: %s",
-                    ours.batch_id, ours.sink_id, attempt, _ATTEMPTS, error,
+                    "Batch %d of sink '%s' has to be looked at again after attempt %d (%s).",
+                    ours.batch_id, ours.sink_id, attempts.made + 1, error.condition,
                 )  # fmt: skip
-                time.sleep(backoff.next_s())
-                transaction = self._id.fence()
+                attempts.pause()
+                renewed = self._renew(transaction)
                 if look() is Finding.COMMITTED:
                     return
                 self._check_time(began, error)
-                if attempt == _ATTEMPTS:
-                    raise
+                if renewed is None:
+                    raise self._taken_over(ours, error) from error
+                if not attempts.another():
+                    raise self._not_committed(ours, attempts, error) from error
+                transaction = renewed
             except BaseException:
-                self._give_up()
+                self._give_up(transaction)
                 raise
             else:
                 return
+
+    def _renew(self, transaction: OpenTransaction) -> OpenTransaction | None:
+        """Give up a transaction and begin another; None where someone else has ended it: they are left alone."""
+        try:
+            return self._id.renew(transaction)
+        except TransactionLostError as lost:
+            logger.warning("%s", lost)
+            return None
 
     def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
         marker_at = self._markers.partition_of(key)
@@ -200,15 +211,53 @@ class Publisher:
             facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
         ) from cause
 
-    def _give_up(self) -> None:
+    def _taken_over(self, ours: CommitMarker, cause: ConnectorError) -> DeliveryError:
+        return DeliveryError(
+            f"Batch {ours.batch_id} of query {ours.query_id} was not committed: another driver has taken over the "
+            f"transactional id '{self._id.name}' meanwhile. Nothing that this driver wrote is visible.",
+            condition="SINK_TAKEN_OVER",
+            hint="the query runs twice, or a former driver of it still did: let only one go on. Where these are two "
+            "queries, give each a 'kafka.transactional.id' of its own.",
+            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+        )
+
+    @staticmethod
+    def _not_committed(ours: CommitMarker, attempts: _Attempts, cause: ConnectorError) -> DeliveryError:
+        return DeliveryError(
+            f"Batch {ours.batch_id} of query {ours.query_id} could not be committed in {attempts.made} attempts within "
+            f"{attempts.deadline.elapsed_ms()} ms. Nothing of it is visible. Last failure: {cause.message}",
+            condition="TRANSACTION_NOT_COMMITTED",
+            hint=cause.hint or "see what the brokers' logs say of the transactional id; run the query again.",
+            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+        )
+
+    def _give_up(self, transaction: OpenTransaction) -> None:
         """Abort what is open, so that it does not hold readers back until its timeout."""
         try:
-            self._id.fence()
+            self._renew(transaction)
         except ConnectorError as error:
             logger.warning(
                 "The transaction of '%s' could not be aborted; the brokers do it after %d ms: %s",
                 self._id.name, self._timeout_ms, error,
             )  # fmt: skip
+
+
+class _Attempts:
+    """How often a batch was tried, and whether it is tried again: as long as records are tried to be delivered."""
+
+    def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
+        self.deadline = deadline
+        self.made = 0
+        self._backoff = backoff
+
+    def pause(self) -> None:
+        """Count an attempt that failed, and wait before anything else is asked."""
+        self.made += 1
+        time.sleep(self._backoff.next_s())
+
+    def another(self) -> bool:
+        """Whether there is time for one more attempt."""
+        return not self.deadline.expired
 
 
 def remove_spool(spool: CheckpointFiles | None, files: Iterable[str], *, before_batch: int) -> None:

@@ -12,7 +12,13 @@ from pyspark_kafka.client.admin import create_topic
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import PartitionFetcher
 from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import Generation, OpenTransaction, TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions import (
+    Generation,
+    OpenTransaction,
+    TransactionalId,
+    TransactionInDoubtError,
+    TransactionLostError,
+)
 from pyspark_kafka.errors import DeliveryError, OptionError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
@@ -141,6 +147,48 @@ def test_a_transaction_that_was_ended_already_is_in_doubt(
         owner.end(transaction, commit=True)
     owner.fence()
     assert committed(client, partitions[0]) == []
+
+
+def test_an_owner_renews_and_what_was_open_is_aborted(client: KafkaClient, partitions: list[TopicPartition]) -> None:
+    where = partitions[0]
+    owner = TransactionalId(client, name(), 60_000)
+    first = owner.fence()
+    owner.join(first, [where])
+    write(client, first, where, [b"given up"])
+    second = owner.renew(first)
+    assert second.identity.producer_epoch > first.identity.producer_epoch
+    owner.join(second, [where])
+    write(client, second, where, [b"kept"])
+    # The end of the first one, as if its answer was lost and it arrives only now.
+    with pytest.raises(TransactionInDoubtError):
+        owner.end(first, commit=False)
+    owner.end(second, commit=True)
+    # A commit that was not known to be one is complete when the owner has renewed.
+    owner.renew(second)
+    assert committed(client, where) == [b"kept"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_who_was_overtaken_cannot_renew_and_leaves_the_new_owner_alone(
+    client: KafkaClient, partitions: list[TopicPartition], begun: bool
+) -> None:
+    where = partitions[0]
+    former, new = (TransactionalId(client, shared, 60_000) for shared in [name()] * 2)
+    first = former.fence()
+    former.join(first, [where])
+    write(client, first, where, [b"former"])
+    second = new.fence()
+    if begun:
+        new.join(second, [where])
+        write(client, second, where, [b"new"])
+    with pytest.raises(TransactionLostError, match=r"TRANSACTION_LOST\].*another owner has taken over"):
+        former.renew(first)
+    if not begun:
+        new.join(second, [where])
+        write(client, second, where, [b"new"])
+    new.end(second, commit=True)
+    new.renew(second)
+    assert committed(client, where) == [b"new"]
 
 
 def test_a_timeout_above_the_brokers_is_refused_before_anything_is_written(client: KafkaClient) -> None:

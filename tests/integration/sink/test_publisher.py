@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,7 @@ from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoub
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
@@ -126,16 +127,21 @@ def test_a_job_in_doubt_is_looked_up_by_its_own_id(
     assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
 
 
-def test_what_stays_in_doubt_is_an_error_and_nothing_is_visible(
+def test_what_is_never_committed_is_an_error_and_nothing_is_visible(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     topic = make_topic()
     publisher = publisher_of(client, marker)
-    called = fail(publisher, monkeypatch, after=False, times=100)
-    with pytest.raises(TransactionInDoubtError, match="planted"):
+    publisher._options = replace(publisher._options, producer=ProducerOptions(delivery_timeout_ms=2_000))
+    called = fail(publisher, monkeypatch, after=False, times=1_000)
+    with pytest.raises(
+        DeliveryError, match=r"TRANSACTION_NOT_COMMITTED\] Batch 4 of query query .* Nothing of it is visible.*planted"
+    ) as caught:
         publisher.publish(marker, [chunk(topic, b"a")])
-    assert len(called) == 5
+    # After the last attempt it was looked: nothing is in doubt.
+    assert "not known" not in str(caught.value)
+    assert len(called) >= 2
     assert committed(client, bootstrap_servers, marker, topic) == []
 
 
@@ -155,6 +161,68 @@ def test_of_two_drivers_at_once_one_writes(
     monkeypatch.setattr(publisher._id, "end", overtaken)
     publisher.publish(marker, [chunk(topic, b"a")])
     assert committed(client, bootstrap_servers, marker, topic) == [b"other"]
+
+
+class PausingSpool:
+    """Gives the same bytes for each file, and lets a test stand still at one of them."""
+
+    shown = "spool"
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.arrived, self.go_on = threading.Event(), threading.Event()
+        self._left = at
+
+    def read(self, *_: object) -> bytes:
+        self._left -= 1
+        if self._left == 0:
+            self.arrived.set()
+            assert self.go_on.wait(60)
+        return self.data
+
+
+def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_that_took_over(
+    client: KafkaClient, connection: ConnectionOptions, make_topic: TopicMaker, bootstrap_servers: str,
+    marker: CommitMarker,
+) -> None:  # fmt: skip
+    topic = make_topic()
+
+    def spooled(value: bytes) -> tuple[list[Chunk], bytes]:
+        whole = chunk(topic, value)
+        return [replace(whole, data=b"", file=f"f{number}") for number in range(8)], whole.data
+
+    old_chunks, old_data = spooled(b"old")
+    new_chunks, new_data = spooled(b"new")
+    old_spool, new_spool = PausingSpool(old_data, at=5), PausingSpool(new_data, at=5)
+    errors: list[BaseException] = []
+
+    def old_driver() -> None:
+        with KafkaClient(connection) as own:
+            try:
+                publisher_of(own, marker, cast("CheckpointFiles", old_spool)).publish(marker, old_chunks)
+            except ConnectorError as error:
+                errors.append(error)
+
+    def new_driver() -> None:
+        with KafkaClient(connection) as own:
+            publisher_of(own, marker, cast("CheckpointFiles", new_spool)).publish(marker, new_chunks)
+            done.append("new")
+
+    done: list[str] = []
+    old, new = threading.Thread(target=old_driver), threading.Thread(target=new_driver)
+    old.start()
+    assert old_spool.arrived.wait(60)
+    new.start()
+    # The new driver has its transaction open, in which the old one must not interfere.
+    assert new_spool.arrived.wait(60)
+    old_spool.go_on.set()
+    old.join(60)
+    new_spool.go_on.set()
+    new.join(60)
+    assert done == ["new"]
+    (error,) = errors
+    assert str(error).startswith("[SINK_TAKEN_OVER] Batch 4 of query query was not committed: another driver has taken")
+    assert committed(client, bootstrap_servers, marker, topic) == [b"new"] * 8
 
 
 @pytest.mark.parametrize(
