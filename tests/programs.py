@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,21 +12,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _LONGEST_S = 150
 
 
 def run_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
     """Run a script and give what it printed; fails with its last error output where it fails."""
+    return run_logging_program(text, *arguments, place=place, flags=flags)[0]
+
+
+def run_logging_program(
+    text: str, *arguments: str, place: Path, flags: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+) -> tuple[str, str]:
+    """Run a script and give what it printed, and what it and the processes that it started logged."""
     script = place / "program.py"
     script.write_text(text)
     done = subprocess.run(
         [sys.executable, *flags, str(script), *arguments],
         cwd=place, capture_output=True, text=True, timeout=_LONGEST_S, check=False,
+        env={**os.environ, **(environment or {})},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
+    return done.stdout, done.stderr
 
 
 def run_connect_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:

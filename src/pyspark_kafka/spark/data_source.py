@@ -9,6 +9,7 @@ longer to import than they take to run.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from pyspark_kafka.records import codec_info
 from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
 from pyspark_kafka.source.columns import check_asked_columns, source_schema
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
+from pyspark_kafka.spark.process_log import log_as_spark
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -62,6 +64,7 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
+        log_as_spark("load()")
         # Spark does not say whether for a batch or a stream. What is wrong in one of them alone shows when the query is
         # planned or started.
         options = parse_read_options(self.options)
@@ -72,7 +75,9 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.source.batch import KafkaBatch
         from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
 
+        log_as_spark("planning a batch read")
         options = parse_batch_read_options(self.options)
+        log_as_spark(f"planning a batch read of {options.subscription.describe()}")
         _log_notes(options.notes)
         batch = KafkaBatch(options, _checked(schema, options))
         return FilteringBatchReaderAdapter(batch) if options.push_down_predicate else BatchReaderAdapter(batch)
@@ -82,10 +87,13 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
         from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
 
+        log_as_spark("starting a streaming read")
         try:
             options = parse_stream_read_options(self.options)
-            _log_notes(options.notes)
-            return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)))
+            log_as_spark(f"planning a streaming read of {options.subscription.describe()}")
+            # Spark builds a second one, only to pickle it.
+            say_notes = partial(_log_notes, options.notes)
+            return StreamReaderAdapter(KafkaMicroBatchStream(options, _checked(schema, options)), say_notes)
         except ConnectorError as error:
             return RefusedStreamReader(error.with_traceback(None))
 
@@ -95,6 +103,7 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.sink.job import KafkaBatchWrite
         from pyspark_kafka.spark.writers import BatchWriterAdapter
 
+        log_as_spark("planning a batch write")
         options = parse_write_options(self.options, streaming=False)
         _log_notes(options.notes)
         if overwrite:
@@ -114,6 +123,7 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.sink.job import KafkaStreamingWrite
         from pyspark_kafka.spark.writers import StreamWriterAdapter
 
+        log_as_spark("planning a streaming write")
         options = parse_write_options(self.options, streaming=True)
         _log_notes(options.notes)
         columns = _found(schema, options)

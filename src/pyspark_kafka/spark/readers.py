@@ -13,10 +13,11 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as Spar
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.filters import translate_filters
 from pyspark_kafka.spark.garbage import spare_long_lived_objects
+from pyspark_kafka.spark.process_log import log_as_spark
 from pyspark_kafka.streaming import SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
@@ -39,6 +40,7 @@ def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartiti
     if partition.value is None:
         # What Spark plans itself when a batch read has no partitions.
         return
+    log_as_spark()
     spare_long_lived_objects()
     reader = factory.createReader(partition.value)
     try:
@@ -102,31 +104,43 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     Runs on: driver, in one long-lived process, for the planning; pickled with the reader factory alone for `read` on
     executors.
+
+    Args:
+        stream: with admission control.
+        at_first_call: called before the first planning call, so in the planning process only, and once.
     """
 
-    def __init__(self, stream: MicroBatchStream) -> None:
+    def __init__(self, stream: MicroBatchStream, at_first_call: Callable[[], None] | None = None) -> None:
         if not isinstance(stream, SupportsTriggerAvailableNow):
             raise TypeError(f"{stream!r} has no admission control: it is no SupportsTriggerAvailableNow")
         self._planned: MicroBatchStream | None = stream
         # The same object; Python has no type for both at once.
         self._admission: SupportsTriggerAvailableNow | None = stream
         self._factory = stream.createReaderFactory()
+        self._at_first_call = at_first_call
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors need the factory alone.
-        return {"_planned": None, "_admission": None, "_factory": self._factory}
+        return {"_planned": None, "_admission": None, "_factory": self._factory, "_at_first_call": None}
 
     @property
     def _stream(self) -> MicroBatchStream:
         if self._planned is None:
             raise RuntimeError("a planning method was called on an executor's copy of the reader")
+        self._announce()
         return self._planned
 
     @property
     def _control(self) -> SupportsTriggerAvailableNow:
         if self._admission is None:
             raise RuntimeError("a planning method was called on an executor's copy of the reader")
+        self._announce()
         return self._admission
+
+    def _announce(self) -> None:
+        announce, self._at_first_call = self._at_first_call, None
+        if announce is not None:
+            announce()
 
     def initialOffset(self) -> dict[str, Any]:
         """Give the offset a new query starts from."""

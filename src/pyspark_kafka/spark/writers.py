@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
 from pyspark_kafka.spark.garbage import spare_long_lived_objects
+from pyspark_kafka.spark.process_log import log_as_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
 
     Runs on: executor, in a Python worker that is reused.
     """
+    log_as_spark()
     spare_long_lived_objects()
     try:
         try:
@@ -82,10 +84,12 @@ class BatchWriterAdapter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Finish the job."""
+        log_as_spark("committing a batch write")
         self._job.commit([message.message for message in messages])
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Give the job up."""
+        log_as_spark("giving up a batch write")
         self._job.abort([None if message is None else message.message for message in messages])
 
 
@@ -108,8 +112,10 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Finish one micro-batch."""
+        log_as_spark(f"committing batchId={batchId}")
         self._job.commit(batchId, [message.message for message in messages])
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Give one micro-batch up."""
+        log_as_spark(f"giving up batchId={batchId}")
         self._job.abort(batchId, [None if message is None else message.message for message in messages])

@@ -1,0 +1,116 @@
+"""Log lines of the Python processes that Spark starts, in the form of Spark's own. Layer: spark.
+
+Python prints the warnings of a process that has configured no logging as bare text. Among the lines of a driver or an
+executor nobody finds that. So the processes that plan, read and write get one handler, which gives each line what
+Spark's have: time, level and logger, and which query and task it is of.
+
+    26/11/22 01:44:28 WARN pyspark_kafka.source.range_decoding: [queryId=8c0e… runId=51f2… batchId=7 stage=3 TID=12] …
+
+What must not live here: what is logged, and where it is decided that something is.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from pyspark import TaskContext
+
+_PACKAGE = "pyspark_kafka"
+# Java's names of the levels that are called otherwise in Python.
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+# Local properties in which Spark tells tasks their query; internal, hence probed. The job group of a streaming query
+# is the id of its run.
+_QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId"
+# A subscription may list thousands of topics.
+_LONGEST_WHERE = 120
+
+_where = ""
+
+
+class SparkFormatter(logging.Formatter):
+    """Gives a record the form of Spark's log lines, `yy/MM/dd HH:mm:ss LEVEL logger: text`, in local time."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(spark_level)s %(name)s: %(where)s%(message)s", "%y/%m/%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line, and behind it the lines of an exception's traceback."""
+        where = _task() or _where
+        record.spark_level = _LEVELS.get(record.levelname, record.levelname)
+        record.where = f"[{where}] " if where else ""
+        return super().format(record)
+
+
+class StandInHandler(logging.Handler):
+    """Writes to standard error what no other handler takes; as Python's last resort does, but whole lines.
+
+    It looks for other handlers at each record: Spark has one while it captures what workers log
+    (`spark.sql.pyspark.worker.logging.enabled`), and a user's function may configure logging at any time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(SparkFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, unless somebody else does."""
+        if self._is_taken(record.name):
+            return
+        try:
+            # Looked up each time: Spark replaces it, too. One call, so that lines of several processes do not mix.
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001 - a line that cannot be written must not end a task
+            self.handleError(record)
+
+    def _is_taken(self, name: str) -> bool:
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            if any(handler is not self for handler in logger.handlers):
+                return True
+            logger = logger.parent if logger.propagate else None
+        return False
+
+
+def stand_in() -> StandInHandler:
+    """Attach the handler to the package's logger, if it has none of ours yet, and give it."""
+    logger = logging.getLogger(_PACKAGE)
+    for handler in logger.handlers:
+        if isinstance(handler, StandInHandler):
+            return handler
+    added = StandInHandler()
+    logger.addHandler(added)
+    return added
+
+
+def log_as_spark(where: str = "") -> None:
+    """Have this process write its log lines as Spark does, from now on, where nothing else is configured.
+
+    Called first by whatever Spark calls: readers, writers, planning. It costs next to nothing when it is called again.
+
+    Runs on: executor, and the Python processes that Spark starts on the driver; never the user's own program.
+
+    Args:
+        where: what the process is doing, for processes without a task; it holds until the next call.
+    """
+    global _where  # noqa: PLW0603 - of this process
+    _where = where if len(where) <= _LONGEST_WHERE else f"{where[:_LONGEST_WHERE]}…"
+    stand_in()
+
+
+def _task() -> str:
+    """Give which query and task a line is of; empty outside of tasks."""
+    context = TaskContext.get()
+    if context is None:
+        return ""
+    query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    facts = {
+        "queryId": query_id,
+        # Of other jobs it is whatever the user calls a group.
+        "runId": context.getLocalProperty(_RUN_ID) if query_id else None,
+        "batchId": batch_id,
+        "stage": context.stageId(),
+        "TID": context.taskAttemptId(),
+    }
+    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
