@@ -17,7 +17,7 @@ from pyspark_kafka.client.fetch_state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from pyspark_kafka.client.cluster import KafkaClient
@@ -41,6 +41,7 @@ class PartitionFetcher:
         client: of the cluster; the fetcher borrows a connection of its own from it.
         offset_range: what to read.
         fetch: sizes, waits, isolation.
+        topic_ids: the topic that the range was planned on, by name; see `MultiPartitionFetcher`.
         clock: monotonic seconds; tests give their own.
         sleep: waits seconds; tests give their own.
     """
@@ -51,11 +52,14 @@ class PartitionFetcher:
         offset_range: OffsetRange,
         fetch: FetchOptions,
         *,
+        topic_ids: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._topic_partition = offset_range.topic_partition
-        self._fetcher = MultiPartitionFetcher(client, [offset_range], fetch, clock=clock, sleep=sleep)
+        self._fetcher = MultiPartitionFetcher(
+            client, [offset_range], fetch, topic_ids=topic_ids, clock=clock, sleep=sleep
+        )
 
     def __enter__(self: _Fetcher) -> _Fetcher:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self

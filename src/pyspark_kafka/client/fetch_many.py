@@ -11,6 +11,7 @@ import math
 import time
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
@@ -24,7 +25,7 @@ from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from pyspark_kafka.client.cluster import KafkaClient
@@ -62,6 +63,8 @@ class MultiPartitionFetcher:
         client: of the cluster; the fetcher borrows a connection to each leader from it.
         offset_ranges: what to read; each partition once.
         fetch: sizes, waits, isolation.
+        topic_ids: the topics that the ranges were planned on, by name, where brokers told. Brokers that name another
+            are asked again, in case they lag; then it is a topic that was made again, whoever reads.
         clock: monotonic seconds; tests give their own.
         sleep: waits seconds; tests give their own.
 
@@ -83,6 +86,7 @@ class MultiPartitionFetcher:
         offset_ranges: Iterable[OffsetRange],
         fetch: FetchOptions,
         *,
+        topic_ids: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -90,12 +94,14 @@ class MultiPartitionFetcher:
         self._fetch = fetch
         self._clock = clock
         self._sleep = sleep
+        planned = {topic: UUID(topic_id) for topic, topic_id in (topic_ids or {}).items()}
         self._reads: dict[TopicPartition, PartitionRead] = {}
         for offset_range in offset_ranges:
             if offset_range.topic_partition in self._reads:
                 raise ValueError(f"two ranges of {offset_range.topic_partition}; an answer could not be told apart")
+            topic_id = planned.get(offset_range.topic_partition.topic)
             self._reads[offset_range.topic_partition] = PartitionRead(
-                offset_range, fetch, client.options, client.record_sizes, clock
+                offset_range, fetch, client.options, client.record_sizes, clock, topic_id
             )
         # What is not done, in the order of the next request.
         self._active = [read for read in self._reads.values() if not read.done]
@@ -210,11 +216,7 @@ class MultiPartitionFetcher:
         if unknown:
             self._look_up(unknown, progress)
             leaders = self._known_leaders(waiting)
-        # Raised from here, not recovered from: the caller may go on in the topic that there is now.
-        for read in waiting:
-            if read.topic_partition in leaders:
-                leader_id = leaders[read.topic_partition].leader_id
-                read.check_topic(self._client.topic_id(read.topic_partition.topic), leader_id)
+        self._check_topics(waiting, leaders)
         self._confirm_epochs(waiting, leaders, progress)
         for lane, reads in self._route(waiting, leaders):
             try:
@@ -222,6 +224,23 @@ class MultiPartitionFetcher:
             except ConnectorError as error:
                 lane.drop()
                 self._recover([(read, error) for read in reads], progress)
+
+    def _check_topics(self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]) -> None:
+        """Raise where a topic is another one now; before, have brokers asked again and leave it out of `leaders`."""
+        known = [read for read in waiting if read.topic_partition in leaders]
+        ids = {topic: self._client.topic_id(topic) for topic in {read.topic_partition.topic for read in known}}
+        doubtful = [read for read in known if read.doubts_topic(ids[read.topic_partition.topic])]
+        for read in doubtful:
+            del leaders[read.topic_partition]
+        for topic in {read.topic_partition.topic for read in doubtful}:
+            self._client.forget(topic)
+        # The first time at once: what this process knew may simply be old.
+        self._postpone([read for read in doubtful if read.doubted_again])
+        # Raised from here, not recovered from: the caller may go on in the topic that there is now.
+        for read in known:
+            leader = leaders.get(read.topic_partition)
+            if leader is not None:
+                read.check_topic(ids[read.topic_partition.topic], leader.leader_id)
 
     def _send_ahead(self, progress: Deadline) -> None:
         """Send what can be sent at once; the answer at hand must be neither held up by it nor lost with it."""

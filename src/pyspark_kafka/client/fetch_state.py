@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # An out-of-range answer that a look-up of the log's ends contradicts (a leader change in between) is tried again.
 _CONTRADICTED_RANGE_ATTEMPTS = 3
+# A broker may lag behind the deletion or the creation of a topic: so often it is asked before another id is believed.
+_OTHER_ID_LOOKS = 4
 # A follower that is behind the range's end gets so many long polls before the leader is asked again (KIP-392).
 _FOLLOWER_EMPTY_ANSWERS = 3
 
@@ -110,6 +112,7 @@ class PartitionRead:
         options: rack, waits, how long a replica is preferred.
         known_sizes: what records of topics took before.
         clock: monotonic seconds.
+        topic_id: the topic that the range was planned on; None takes the one that brokers name first.
 
     Attributes:
         position: the offset that is read next; after an answer, by its headers.
@@ -126,7 +129,9 @@ class PartitionRead:
         "_leader_epoch",
         "_log",
         "_options",
+        "_other_id_looks",
         "_other_topic_id",
+        "_planned_topic_id",
         "_position_epoch",
         "_replica_empty_answers",
         "_replica_id",
@@ -152,6 +157,7 @@ class PartitionRead:
         options: ConnectionOptions,
         known_sizes: RecordSizes,
         clock: Callable[[], float],
+        topic_id: UUID | None = None,
     ) -> None:
         self.offset_range = offset_range
         self.topic_partition: TopicPartition = offset_range.topic_partition
@@ -166,9 +172,10 @@ class PartitionRead:
         self._fetch = fetch
         self._options = options
         self._clock = clock
-        self._topic_id: UUID | None = None
+        self._planned_topic_id = self._topic_id = topic_id
         # The one that was found where another was read so far; `resume` accepts it.
         self._other_topic_id: UUID | None = None
+        self._other_id_looks = 0
         self._leader_epoch = -1
         self._position_epoch = -1
         self._replica_id = -1
@@ -197,11 +204,34 @@ class PartitionRead:
         return self.broker_id
 
     def is_same_topic(self, topic_id: UUID | None) -> bool:
-        """Whether the topic is still the one that was read so far, as far as brokers tell."""
+        """Whether the topic is the one that is read, as far as brokers tell."""
         return topic_id is None or self._topic_id is None or topic_id == self._topic_id
 
+    def doubts_topic(self, topic_id: UUID | None) -> bool:
+        """Whether brokers are to be asked again: they name another topic than the one that is read.
+
+        What this process knew may be older than the plan, and a broker that is asked may lag.
+        """
+        if self.is_same_topic(topic_id):
+            self._other_id_looks = 0
+            return False
+        if self._planned_topic_id is None and self._unread:
+            # The id that it differs from is one that this process knew: nobody has planned with it.
+            return False
+        self._other_id_looks += 1
+        return self._other_id_looks < _OTHER_ID_LOOKS
+
+    @property
+    def doubted_again(self) -> bool:
+        """Whether an id that brokers were asked for again is doubtful as well."""
+        return self._other_id_looks > 1
+
+    @property
+    def _unread(self) -> bool:
+        return self.position == self.offset_range.start_offset
+
     def check_topic(self, topic_id: UUID | None, leader_id: int) -> None:
-        """Check that the topic is still the one that was read so far.
+        """Check that the topic is the one that is read.
 
         Raises:
             TopicRecreatedError: it was deleted and made again.
@@ -210,20 +240,27 @@ class PartitionRead:
             self._topic_id = topic_id or self._topic_id
             return
         lost = self.offset_range.end_offset - self.position
+        when = "after {} was planned" if self._unread and self._planned_topic_id else "while {} was read"
         error = TopicRecreatedError(
-            f"Topic '{self.topic_partition.topic}' was deleted and made again while {self.offset_range} was read: "
-            f"its id was {self._topic_id}, and is {topic_id} (leader {leader_id}). Records before {self.position} were "
-            f"handed out; the {lost} offsets [{self.position}, {self.offset_range.end_offset}) of the former topic are "
-            "gone, and those of now belong to another log.",
+            f"Topic '{self.topic_partition.topic}' was deleted and made again {when.format(self.offset_range)}: "
+            f"its id was {self._topic_id}, and is {topic_id} (leader {leader_id}). {self._handed_out()}; the {lost} "
+            f"offsets [{self.position}, {self.offset_range.end_offset}) of the former topic are gone, and those of now "
+            "belong to another log.",
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-            hint="restart the query with a new checkpoint.",
+            hint="start a streaming query with a new checkpoint; plan a batch read anew, by another load().",
             facts={"range": self.offset_range, "expected": self._topic_id, "found": topic_id, "lost": lost},
         )
         error.offset_range = self.offset_range
         error.requested_offset = self.position
         error.truncated_to = self.offset_range.start_offset
         self._other_topic_id = topic_id
+        self._other_id_looks = 0
         raise error
+
+    def _handed_out(self) -> str:
+        if self._unread:
+            return "No record of the range was handed out"
+        return f"Records before {self.position} were handed out"
 
     def unconfirmed_epoch(self, leader_epoch: int) -> int | None:
         """Give the epoch of the batch before the position if another leader has taken over since it was read.
@@ -339,6 +376,7 @@ class PartitionRead:
         self.position = offset
         if self._other_topic_id is not None:
             self._topic_id, self._other_topic_id = self._other_topic_id, None
+            self._planned_topic_id = None
             # Epochs of the former topic's leaders say nothing of the new one's.
             self._leader_epoch = -1
         # Of the records before it nothing is known.

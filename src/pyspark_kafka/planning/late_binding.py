@@ -38,6 +38,11 @@ class LateBinding:
     end_by: int | None = None
     strict: bool = True
 
+    @property
+    def both_open(self) -> bool:
+        """Whether nothing of the range stays where it was planned."""
+        return self.start_from is not None and self.end_by is not None
+
     def asks_first_offset(self, planned: OffsetRange) -> bool:
         """Tell whether the log's first offset must be looked up to close this range.
 
@@ -91,8 +96,7 @@ class PlannedRange:
 
         Not so where both are open: then everything that there was when the end was looked up is gone since.
         """
-        both_open = self.late is not None and None not in (self.late.start_from, self.late.end_by)
-        return self.offset_range.size < 0 and not both_open
+        return self.offset_range.size < 0 and not (self.late is not None and self.late.both_open)
 
     def narrow(self, start_from: int, end_by: int) -> PlannedRange | None:
         """Give what remains of it in `[start_from, end_by)`; None where that never holds a record."""

@@ -13,7 +13,7 @@ from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, spli
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
-from pyspark_kafka.source.tasks import tasks_of
+from pyspark_kafka.source.tasks import ids_of, tasks_of
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
 
 if TYPE_CHECKING:
@@ -87,8 +87,13 @@ class KafkaBatch(Batch):
             max_records=options.max_records_per_partition,
         )
         if self._shares_tasks:
-            return tasks_of((part.offset_range for part in split), options)
-        return [KafkaInputPartition(part.offset_range, late=part.late) for part in split]
+            return tasks_of((part.offset_range for part in split), options, resolver.topic_ids)
+        return [self._task(part, resolver.topic_ids) for part in split]
+
+    def _task(self, part: PlannedRange, topic_ids: Mapping[str, str]) -> KafkaInputPartition:
+        # What is looked up again at both ends is as good in a topic that was made anew: it has nothing to be compared.
+        ids = {} if part.late is not None and part.late.both_open else ids_of([part.offset_range], topic_ids)
+        return KafkaInputPartition(part.offset_range, late=part.late, topic_ids=ids)
 
     @property
     def _shares_tasks(self) -> bool:

@@ -85,6 +85,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         directory = f"sources/{options.source_index}"
         self._starting = StartingPosition(options.starting, files, directory)
         self._topics = TopicWatch(files, directory)
+        self._told_recreated: Mapping[str, str] = {}
         # What the last look-up found, and the end that was given after it; a plan of that end need not look again.
         self._assignment: Assignment | None = None
         self._given_end: KafkaOffset | None = None
@@ -221,12 +222,17 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
-        return tasks_of(split, self._options)
+        return tasks_of(split, self._options, self._topics.ids)
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Give the factory that executors read with."""
         return KafkaPartitionReaderFactory(
-            self._options.connection, self._options.fetch, self._schema, self._options.fail_on_data_loss
+            self._options.connection,
+            self._options.fetch,
+            self._schema,
+            self._options.fail_on_data_loss,
+            # Read on in by a task, it would be read twice.
+            leaves_recreated=True,
         )
 
     def commit(self, end: Offset) -> None:
@@ -250,7 +256,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
 
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self._assignment = self._offset_reader.assignment()
-        self._topics.meet(self._assignment.topic_ids)
+        self._topics.meet(self._assignment.topic_ids, _topics(known))
         return self._offset_reader.latest_offsets(self._assignment.partitions, known)
 
     def _ends(
@@ -282,18 +288,27 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         topic_ids = self._assignment.topic_ids
         recreated = self._topics.recreated(topic_ids, _topics(position))
         if recreated:
-            self._report(self._topics.error(recreated, topic_ids))
+            self._report_recreated(recreated, topic_ids)
         return _without(position, recreated)
 
     def _anew(self, position: Mapping[TopicPartition, int], end: KafkaOffset) -> Mapping[TopicPartition, int]:
         """Take the topics out of a batch's start that begin anew in it."""
         known = self._assignment if end == self._given_end else None
         topic_ids = (known or self._offset_reader.assignment()).topic_ids
+        # Those of a batch that another run has planned are new to this one, and travel with its ranges from now on.
+        self._topics.meet(topic_ids, _topics(position) | _topics(end.partitions))
         recreated = self._topics.recreated(topic_ids, _topics(position))
         if recreated:
-            self._report(self._topics.error(recreated, topic_ids))
+            self._report_recreated(recreated, topic_ids)
             self._topics.restart(recreated, topic_ids, end.json())
         return _without(position, self._topics.restarting(end.json()))
+
+    def _report_recreated(self, recreated: tuple[str, ...], topic_ids: Mapping[str, str]) -> None:
+        told = {topic: topic_ids[topic] for topic in recreated}
+        # A topic that has nothing to read yet is met again at each trigger: said once.
+        if self._options.fail_on_data_loss or told != self._told_recreated:
+            self._report(self._topics.error(recreated, topic_ids))
+        self._told_recreated = told
 
     def _report(self, error: DataLossError) -> None:
         if self._options.fail_on_data_loss:

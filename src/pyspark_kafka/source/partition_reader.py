@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher, TopicRecreatedError
@@ -15,7 +15,7 @@ from pyspark_kafka.source.range_decoding import decode_range, position_after_los
 from pyspark_kafka.streaming import InputPartition, PartitionReader, PartitionReaderFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     import pyarrow as pa
 
@@ -33,11 +33,15 @@ class KafkaInputPartition(InputPartition):
         further_ranges: more of them.
         late: which ends of the range are looked up when the task starts, in a batch read; then it is the only one.
             None: the range is read as it is.
+        topic_ids: the ids of the topics that the ranges were planned on, by name, where brokers tell them. A task
+            that finds another one has lost its records, whichever attempt and whatever its worker knew before.
     """
 
     offset_range: OffsetRange
     further_ranges: tuple[OffsetRange, ...] = ()
     late: LateBinding | None = None
+    # What is read is said by the ranges: the same ranges are the same task.
+    topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.late is not None and self.further_ranges:
@@ -58,18 +62,21 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
         fetch: sizes, waits and isolation of the fetch requests.
         schema: the exact Arrow schema of the batches to give.
         fail_on_data_loss: whether records that are gone are an error or are skipped with a warning.
+        leaves_recreated: whether a topic that was deleted and created again is left to a later batch, which begins it
+            anew; otherwise, where loss is tolerated, a task goes on at the same offset in it.
     """
 
     connection: ConnectionOptions
     fetch: FetchOptions
     schema: pa.Schema
     fail_on_data_loss: bool
+    leaves_recreated: bool = False
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        return KafkaPartitionReader(self, *partition.offset_ranges, late=partition.late)
+        return KafkaPartitionReader(self, *partition.offset_ranges, late=partition.late, topic_ids=partition.topic_ids)
 
 
 class KafkaPartitionReader(PartitionReader):
@@ -94,9 +101,14 @@ class KafkaPartitionReader(PartitionReader):
     """
 
     def __init__(
-        self, factory: KafkaPartitionReaderFactory, *offset_ranges: OffsetRange, late: LateBinding | None = None
+        self,
+        factory: KafkaPartitionReaderFactory,
+        *offset_ranges: OffsetRange,
+        late: LateBinding | None = None,
+        topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         self._factory = factory
+        self._topic_ids = topic_ids
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
         self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
         if late is not None:
@@ -106,6 +118,8 @@ class KafkaPartitionReader(PartitionReader):
         else:
             self._batches = self._read_many(offset_ranges)
         self._current: pa.RecordBatch | None = None
+        # Whether no answer of the first range has come yet.
+        self._unread = True
 
     def next(self) -> bool:
         """Move to the next batch of records."""
@@ -129,10 +143,10 @@ class KafkaPartitionReader(PartitionReader):
                 offset_range = close_range(client, planned, late, self._factory.fetch.isolation_level)
             try:
                 yield from self._read_one(offset_range, open_start=late.start_from is not None)
-            except TopicRecreatedError as error:
-                # This worker knew the topic's former id, or it was made anew after the look-up. A start at the log's
-                # first offset is as good there, as long as nothing was read.
-                if looked_again or late.start_from is None or error.requested_offset != offset_range.start_offset:
+            except TopicRecreatedError:
+                # This worker knew the topic's former id, or it was made anew after the look-up. Open ends are as good
+                # there, as long as nothing was read.
+                if looked_again or not late.both_open or not self._unread:
                     raise
                 looked_again = True
             else:
@@ -142,16 +156,21 @@ class KafkaPartitionReader(PartitionReader):
         self, offset_range: OffsetRange, *, open_start: bool = False
     ) -> Generator[pa.RecordBatch, None, None]:
         position = offset_range.start_offset
+        ids = self._topic_ids
         with borrow_client(self._factory.connection) as client:
             while position < offset_range.end_offset:
                 remaining = OffsetRange(offset_range.topic_partition, position, offset_range.end_offset)
-                with PartitionFetcher(client, remaining, self._factory.fetch) as fetcher:
+                with PartitionFetcher(client, remaining, self._factory.fetch, topic_ids=ids) as fetcher:
                     try:
                         for fetched in fetcher:
                             position = yield from self._emit(fetched, offset_range, position)
                             fetcher.advance(position)
                     except (OffsetOutOfRangeError, LogTruncatedError) as error:
-                        position = self._after_loss(error, offset_range, open_start=open_start)
+                        # Open until something was read, however often the log's first offset moves.
+                        position = self._after_loss(error, offset_range, open_start=open_start and self._unread)
+                        if isinstance(error, TopicRecreatedError):
+                            # Gone on from in the topic that there is now.
+                            ids = None
 
     def _read_many(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
@@ -159,7 +178,7 @@ class KafkaPartitionReader(PartitionReader):
         current = offset_ranges[0].topic_partition
         with (
             borrow_client(self._factory.connection) as client,
-            MultiPartitionFetcher(client, offset_ranges, self._factory.fetch) as fetcher,
+            MultiPartitionFetcher(client, offset_ranges, self._factory.fetch, topic_ids=self._topic_ids) as fetcher,
         ):
             while True:
                 try:
@@ -182,6 +201,7 @@ class KafkaPartitionReader(PartitionReader):
     ) -> Generator[pa.RecordBatch, None, int]:
         """Give the rows of an answer; returns the position behind them."""
         columns = self._assembler.decoded_columns
+        self._unread = False
         for decoded in decode_range(fetched, offset_range, position, columns, self._factory.fetch):
             position = decoded.next_offset
             if decoded.batch.num_rows:
@@ -191,5 +211,10 @@ class KafkaPartitionReader(PartitionReader):
     def _after_loss(
         self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, open_start: bool = False
     ) -> int:
-        fail = self._factory.fail_on_data_loss
-        return position_after_loss(error, offset_range, fail_on_data_loss=fail, open_start=open_start)
+        return position_after_loss(
+            error,
+            offset_range,
+            fail_on_data_loss=self._factory.fail_on_data_loss,
+            open_start=open_start,
+            leaves_recreated=self._factory.leaves_recreated,
+        )

@@ -72,6 +72,7 @@ def position_after_loss(
     *,
     fail_on_data_loss: bool,
     open_start: bool = False,
+    leaves_recreated: bool = False,
 ) -> int:
     """Give the position to go on from where the loss is tolerated; it is logged.
 
@@ -79,30 +80,41 @@ def position_after_loss(
         error: what the brokers answered.
         offset_range: what is read.
         fail_on_data_loss: whether the loss is not tolerated.
-        open_start: whether the range starts wherever the log does: that it starts later by now is no loss.
+        open_start: whether nothing was read yet of a range that starts wherever the log does: that it starts later by
+            now is no loss.
+        leaves_recreated: whether a topic that was made anew is left to a later batch, so that nothing is read twice.
 
     Raises:
         DataLossError: it is not, or the topic was made anew before anything was read from its open start.
     """
-    at_open_start = open_start and error.requested_offset == offset_range.start_offset
-    if isinstance(error, TopicRecreatedError) and at_open_start:
+    if isinstance(error, TopicRecreatedError) and open_start:
         # The ends that were looked up may be the former topic's.
         raise error
     if isinstance(error, LogTruncatedError):
         if fail_on_data_loss:
             raise error
+        if leaves_recreated and isinstance(error, TopicRecreatedError):
+            logger.warning(
+                "%s Nothing is read of the new topic here, because 'failOnDataLoss' is false; the next batch begins it "
+                "anew.",
+                error,
+            )
+            return offset_range.end_offset
         # What was emitted stays emitted; nothing is emitted twice.
         logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", error, error.requested_offset)
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
-    if at_open_start and error.log_start_offset > lost_from:
+    if open_start and error.log_start_offset > lost_from:
         return min(error.log_start_offset, end)
     resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
+    emitted = f"Records of the range before {lost_from} were emitted"
+    if lost_from == offset_range.start_offset:
+        emitted = "No record of the range was emitted"
     message = (
         f"Offsets [{lost_from}, {resume}) of {offset_range} cannot be read: the log of "
         f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). The records may "
         "have been removed by retention, or the topic was deleted and made again. "
-        f"Records of the range before {lost_from} were emitted; {resume - lost_from} offsets are lost."
+        f"{emitted}; {resume - lost_from} offsets are lost."
     )
     if fail_on_data_loss:
         raise DataLossError(

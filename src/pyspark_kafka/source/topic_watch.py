@@ -80,16 +80,28 @@ class TopicWatch:
         self._name = f"{directory}/{_FILE}"
         self._kept: TopicIdentities | None = None
 
-    def meet(self, topic_ids: Mapping[str, str]) -> None:
-        """Remember the ids of topics that are new to the query.
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Give the ids of the topics that the query reads, by name, as far as brokers tell them."""
+        return self._identities().ids
+
+    def meet(self, topic_ids: Mapping[str, str], position: Iterable[str] = ()) -> None:
+        """Remember the ids of topics that are new to the query; what it has left behind is forgotten.
+
+        A topic that is not in the position is new, also where one of its name was read before.
+
+        Args:
+            topic_ids: the ids of the topics that the subscription means now.
+            position: the topics that the query stands in.
 
         Raises:
             CheckpointError: the file beside the checkpoint cannot be read or written.
         """
-        kept = self._identities()
-        new = {topic: topic_id for topic, topic_id in topic_ids.items() if topic not in kept.ids}
-        if new:
-            self._keep(replace(kept, ids={**kept.ids, **new}))
+        kept, stands_in = self._identities(), set(position)
+        ids = {topic: topic_id for topic, topic_id in kept.ids.items() if topic in stands_in}
+        ids.update({topic: topic_id for topic, topic_id in topic_ids.items() if topic not in ids})
+        if ids != kept.ids:
+            self._keep(replace(kept, ids=ids))
 
     def recreated(self, topic_ids: Mapping[str, str], topics: Iterable[str]) -> tuple[str, ...]:
         """Give those of `topics` whose id is another one than the query has read, sorted."""

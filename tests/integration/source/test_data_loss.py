@@ -24,11 +24,11 @@ from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
-from pyspark_kafka.streaming import ReadAllAvailable
+from pyspark_kafka.streaming import InputPartition, ReadAllAvailable
 from support import Record, produce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -222,7 +222,7 @@ def test_could_not_read_offset_range(
     text = (
         f"Offsets [10, {resume}) of {topic}-0 [10, 90) cannot be read: the log of {topic}-0 is now "
         f"[{trimmed_to}, 100). The records may have been removed by retention, or the topic was deleted and made "
-        f"again. Records of the range before 10 were emitted; {lost} are lost."
+        f"again. No record of the range was emitted; {lost} are lost."
     )
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
@@ -297,6 +297,50 @@ def test_topic_recreated_and_shorter_ends_the_range_early_where_loss_is_tolerate
     assert "TOPIC_RECREATED" in recreated
     assert f"Offsets [{len(found)}, {count}) of {topic}-0 [0, {count}) cannot be read: " in skipped
     assert f"; {count - len(found)} offsets are lost." in skipped
+
+
+def rows_of(stream: KafkaMicroBatchStream, tasks: Sequence[InputPartition]) -> int:
+    factory, rows = stream.createReaderFactory(), 0
+    for task in tasks:
+        reader = factory.createReader(task)
+        while reader.next():
+            rows += reader.get().num_rows
+        reader.close()
+    return rows
+
+
+@EITHER
+@pytest.mark.parametrize("records", [0, 30])
+def test_topic_recreated_between_plan_and_task(
+    bootstrap_servers: str,
+    make_topic: TopicMaker,
+    warnings: pytest.LogCaptureFixture,
+    *,
+    fail_on_data_loss: bool,
+    records: int,
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(10))
+    stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    tasks = stream.planInputPartitions(start, end)
+    make_again(bootstrap_servers, topic, numbered(records))
+    if fail_on_data_loss:
+        # The second attempt knows no less than the first.
+        for _ in range(3):
+            with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* made again after .* was planned"):
+                rows_of(stream, tasks)
+    else:
+        assert rows_of(stream, tasks) == 0
+        after = stream.latestOffset(end, ReadAllAvailable())
+        assert rows_of(stream, stream.planInputPartitions(end, after)) == records
+    # What this process knows of the former topic is no loss of a query that begins with the new one.
+    warnings.clear()
+    later = stream_of(bootstrap_servers, topic)
+    first = later.initialOffset()
+    assert rows_of(later, later.planInputPartitions(first, later.latestOffset(first, ReadAllAvailable()))) == records
+    assert warnings_of(warnings, ON_EXECUTOR) == []
 
 
 # -- through Spark

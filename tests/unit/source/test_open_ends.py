@@ -126,6 +126,19 @@ def test_a_head_that_ages_out_between_look_up_and_fetch_is_no_loss(
     assert caplog.records == []
 
 
+def test_a_head_that_ages_out_again_before_the_first_record_is_read_is_no_loss(cluster: FakeCluster) -> None:
+    def aged_out_to(start: int) -> Any:
+        def answer(request: Any) -> Any:
+            cluster.ends["t", 0] = (start, 30)
+            return FetchScript(error_code=1, log_start_offset=start)(request)
+
+        return answer
+
+    log = BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids)
+    cluster.script(FetchRequest, aged_out_to(10), aged_out_to(20), log)
+    assert read(cluster, (0, 10), BOTH) == [*range(20, 30)]
+
+
 def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: FakeCluster) -> None:
     def aged_out(request: Any) -> Any:
         cluster.ends["t", 0] = (20, 30)

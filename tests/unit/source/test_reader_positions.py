@@ -65,7 +65,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     found = Log()
 
     class Fetcher:
-        def __init__(self, _client: object, offset_range: OffsetRange, _fetch: FetchOptions) -> None:
+        def __init__(self, _client: object, offset_range: OffsetRange, _fetch: FetchOptions, **_: object) -> None:
             assert offset_range.size > 0
             self.position, self.end = offset_range.start_offset, offset_range.end_offset
 

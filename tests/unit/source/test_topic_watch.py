@@ -147,6 +147,56 @@ def test_a_topic_that_comes_later_is_the_querys_from_then_on(offsets: ScriptedOf
         stream_of(checkpoint_location=str(tmp_path)).latestOffset(second, ALL)
 
 
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_topic_that_was_gone_for_a_batch_is_a_new_one_and_read_once(
+    offsets: ScriptedOffsets, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    tolerant = stream_of(fail_on_data_loss=False, checkpoint_location=str(tmp_path))
+    first = begin(offsets, tolerant)
+    del offsets.logs[T]
+    second = tolerant.latestOffset(first, ALL)
+    assert planned(tolerant, first, second) == []
+    stream = stream_of(fail_on_data_loss=fail_on_data_loss, checkpoint_location=str(tmp_path))
+    recreate(offsets, 5)
+    third = stream.latestOffset(second, ALL)
+    assert planned(stream, second, third) == ["t-0 [0, 5)"]
+    caplog.clear()
+    offsets.logs[U] = (0, 11)
+    fourth = stream.latestOffset(third, ALL)
+    assert planned(stream, third, fourth) == ["u-0 [10, 11)"]
+    assert "TOPIC_RECREATED" not in caplog.text
+    # From there on it is watched like any other.
+    offsets.topic_ids["t"] = "third"
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError, match=r"'t' \(id another before, third now\)"):
+            stream.latestOffset(fourth, ALL)
+
+
+def test_topics_that_are_gone_from_position_and_subscription_are_not_kept(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    stream = stream_of(fail_on_data_loss=False, checkpoint_location=str(tmp_path))
+    first = begin(offsets, stream)
+    del offsets.logs[T]
+    second = stream.latestOffset(first, ALL)
+    stream.latestOffset(second, ALL)
+    assert TopicIdentities.from_bytes((tmp_path / "sources/0/topic-ids").read_bytes(), "it").ids == {"u": "u"}
+
+
+def test_a_recreated_topic_that_stands_where_the_former_one_stood_is_said_once(
+    offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = stream_of(fail_on_data_loss=False)
+    first = begin(offsets, stream)
+    recreate(offsets, 10)
+    for _ in range(3):
+        # No news, so no batch, until there is more than before.
+        assert stream.latestOffset(first, ALL) == first
+    assert caplog.text.count("TOPIC_RECREATED") == 1
+    offsets.logs[T] = (0, 11)
+    assert planned(stream, first, stream.latestOffset(first, ALL)) == ["t-0 [0, 11)"]
+
+
 def test_brokers_without_ids_are_as_before(offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of()
     first = begin(offsets, stream)
