@@ -104,6 +104,7 @@ class FakeCluster:
         self._scripts: dict[tuple[str, int | None], deque[Script]] = defaultdict(deque)
         self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(self.count)]
         self._open: list[socket.socket] = []
+        self._open_of: dict[int, list[socket.socket]] = defaultdict(list)
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> FakeCluster:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -149,6 +150,17 @@ class FakeCluster:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
+    def stop(self, broker_id: int) -> None:
+        """End a broker for good: its connections are closed and its port refuses new ones."""
+        with contextlib.suppress(OSError):
+            self._listeners[broker_id].shutdown(socket.SHUT_RDWR)
+        # Not closed, which would free the port for others.
+        with self._lock:
+            dropped = self._open_of.pop(broker_id, [])
+        for connection in dropped:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
     def _start(self, target: Callable[..., None], *args: Any) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
@@ -163,6 +175,7 @@ class FakeCluster:
             with self._lock:
                 self.connections += 1
                 self._open.append(connection)
+                self._open_of[broker_id].append(connection)
             self._start(self._serve, broker_id, connection)
 
     def _serve(self, broker_id: int, connection: socket.socket) -> None:

@@ -1,81 +1,191 @@
-"""The first connection to a cluster: any bootstrap server that answers, or one error that names them all.
+"""A connection to a cluster by whichever of its servers answers first, or one error that names them all.
 
 Layer: client.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.connection import Connection, wait_readable
+from pyspark_kafka.client.dials import Dials
 from pyspark_kafka.client.retry import Action, Backoff, decide
-from pyspark_kafka.errors import ConnectorError, OptionError, TransportError
+from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark_kafka.client.buffers import FrameBuffers
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options.connection import ConnectionOptions
 
-# Below this, an attempt fails on machines that are merely busy.
-_SHORTEST_ATTEMPT_MS = 1_000
+Server = tuple[str, int]
+
+# A server that has not answered by then is waited for beside the next one.
+_HEAD_START_S = 1.0
 # A server that closes every connection without a word is a confusion of listeners rather than a broker that starts:
 # about 5 s of attempts tell them apart.
 _WORDLESS_ATTEMPTS = 8
+_WORDLESS = ("BROKER_CLOSED_FIRST_READ", "TLS_HANDSHAKE_FAILED")
+# What ends with the deadline needs a moment to say so.
+_GRACE_S = 0.2
+# How many servers an error names.
+_NAMED = 10
 
 
-def connect_to_any(options: ConnectionOptions, deadline: Deadline, buffers: FrameBuffers | None = None) -> Connection:
-    """Connect to one of the bootstrap servers; go through them until one answers or time is over.
+def connect_to_any(
+    options: ConnectionOptions,
+    deadline: Deadline,
+    buffers: FrameBuffers,
+    servers: Sequence[Server] = (),
+    unless: Connection | None = None,
+) -> Connection | None:
+    """Connect to one of the servers; go through them until one answers or time is over.
 
-    The time is shared out, so that a server that swallows packets does not take the turn of the ones after it.
+    The next one is begun with as soon as the one before it fails, or has not answered for a second: a server that
+    swallows packets does not take the time of the ones after it.
+
+    Runs on: driver and executor; blocks.
+
+    Args:
+        options: how to reach the cluster.
+        deadline: for all attempts.
+        buffers: receive buffers that connections share.
+        servers: what to try, in this order; none stands for the bootstrap servers.
+        unless: a connection that is waited for as well.
+
+    Returns:
+        The connection that was ready first; None if there is something to read from `unless`.
 
     Raises:
-        TransportError: none answered within the deadline; the text names each server and why it failed.
+        TransportError: none answered within the deadline; the text names the servers and why they failed.
         AccessError: all servers that answered refused the credentials.
         OptionError: the options themselves cannot work.
     """
-    backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms)
-    failures: dict[tuple[str, int], ConnectorError] = {}
-    rounds = 0
-    while True:
-        final = 0
-        rounds += 1
-        for index, (host, port) in enumerate(options.bootstrap_servers):
-            share_ms = deadline.remaining_s() * 1000 / (len(options.bootstrap_servers) - index)
-            attempt = deadline.within(max(_SHORTEST_ATTEMPT_MS, share_ms))
-            if attempt.expired and (host, port) in failures:
+    chosen = tuple(dict.fromkeys(servers)) or tuple(dict.fromkeys(options.bootstrap_servers))
+    dials: Dials[Server] = Dials(options, buffers)
+    try:
+        return _Search(options, deadline, chosen, dials, unless).run()
+    finally:
+        dials.close()
+
+
+class _Search:
+    """Attempts to connect to servers, each tried again by itself until one can be used."""
+
+    def __init__(
+        self,
+        options: ConnectionOptions,
+        deadline: Deadline,
+        servers: Sequence[Server],
+        dials: Dials[Server],
+        unless: Connection | None,
+    ) -> None:
+        self._options = options
+        self._deadline = deadline
+        self._ends_at = time.monotonic() + deadline.remaining_s()
+        self._servers = servers
+        self._dials = dials
+        self._unless = unless
+        self._failures: dict[Server, ConnectorError] = {}
+        self._wordless: dict[Server, int] = {}
+        self._backoffs = {server: Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms) for server in servers}
+        # Those not tried yet, and when the others are to be tried again.
+        self._untried = deque(servers)
+        self._due_at: dict[Server, float] = {}
+
+    def run(self) -> Connection | None:
+        # All of many servers get their turn within half of the time.
+        head_start_s = min(_HEAD_START_S, self._deadline.remaining_s() / 2 / len(self._servers))
+        next_at = 0.0
+        while True:
+            now = time.monotonic()
+            if self._untried and (now >= next_at or not len(self._dials)):
+                self._start(self._untried.popleft())
+                next_at = now + head_start_s
+            if now >= self._ends_at:
+                self._due_at.clear()
+            for server in [server for server, due_at in self._due_at.items() if due_at <= now]:
+                del self._due_at[server]
+                self._start(server)
+            next_start = [next_at] if self._untried else []
+            wake_at = min([*self._due_at.values(), *next_start, self._ends_at + _GRACE_S])
+            watched = [] if self._unless is None else [self._unless]
+            if wait_readable(watched, max(0.0, wake_at - now), others=[self._dials.fileno()]):
+                return None
+            ready = self._take()
+            if ready is not None:
+                return ready
+            self._check()
+
+    def _start(self, server: Server) -> None:
+        host, port = server
+        self._dials.start(server, host, port, self._deadline)
+
+    def _take(self) -> Connection | None:
+        ready: Connection | None = None
+        for server, outcome in self._dials.take():
+            if isinstance(outcome, Connection):
+                if ready is None:
+                    ready = outcome
+                else:
+                    outcome.close()
                 continue
-            try:
-                return Connection.open(host, port, options, attempt, buffers=buffers)
-            except OptionError:
-                raise
-            except ConnectorError as error:
-                failures[host, port] = error
-                wordless = error.condition == "BROKER_CLOSED_FIRST_READ" and rounds >= _WORDLESS_ATTEMPTS
-                if wordless or decide(error).action is Action.FAIL:
-                    final += 1
-        last = next(reversed(failures.values()))
-        if final == len(options.bootstrap_servers) == 1 and not last.retriable:
-            # One server and one reason that will not change: that reason says it all.
+            if isinstance(outcome, OptionError):
+                if ready is not None:
+                    ready.close()
+                raise outcome
+            self._failures.pop(server, None)
+            self._failures[server] = outcome
+            self._wordless[server] = self._wordless.get(server, 0) + 1 if outcome.condition in _WORDLESS else 0
+            if not self._is_final(server):
+                self._due_at[server] = time.monotonic() + self._backoffs[server].next_s()
+        return ready
+
+    def _check(self) -> None:
+        """Raise if no attempt can succeed any more, or time is over."""
+        final = sum(self._is_final(server) for server in self._failures)
+        if final < len(self._servers):
+            now = time.monotonic()
+            # What is under way ends with the deadline as well, and then says why it failed.
+            if now < self._ends_at or ((len(self._dials) or self._untried) and now < self._ends_at + _GRACE_S):
+                return
+        last = next(reversed(self._failures.values()), None)
+        refused = all(isinstance(error, AccessError) for error in self._failures.values())
+        if last is not None and not last.retriable and final == len(self._servers) and (final == 1 or refused):
+            # One reason that will not change: that reason says it all.
             raise last
-        if final == len(options.bootstrap_servers) or deadline.expired:
-            raise _unreachable(failures, deadline, retriable=final < len(options.bootstrap_servers)) from last
-        deadline.pause(backoff.next_s())
+        raise self._unreachable(retriable=final < len(self._servers)) from last
 
+    def _is_final(self, server: Server) -> bool:
+        return self._wordless[server] >= _WORDLESS_ATTEMPTS or decide(self._failures[server]).action is Action.FAIL
 
-def _unreachable(
-    failures: dict[tuple[str, int], ConnectorError], deadline: Deadline, *, retriable: bool
-) -> TransportError:
-    tried = "; ".join(f"{host}:{port}: {_reason(error)}" for (host, port), error in failures.items())
-    hints = {str(error).partition(" Hint: ")[2] for error in failures.values()} - {""}
-    hint = hints.pop() if len(hints) == 1 else "check that the brokers run and that this machine may reach them."
-    return TransportError(
-        f"No server of option 'kafka.bootstrap.servers' could be used within {deadline.timeout_ms:.0f} ms "
-        f"({deadline.elapsed_ms()} ms elapsed). Tried: {tried} Nothing was read or written.",
-        condition="BOOTSTRAP_FAILED",
-        hint=f"check 'kafka.bootstrap.servers'; {hint}",
-        retriable=retriable,
-        facts={"servers": ",".join(f"{host}:{port}" for host, port in failures), "timeout_ms": deadline.timeout_ms},
-    )
+    def _unreachable(self, *, retriable: bool) -> TransportError:
+        named = [server for server in self._servers if server in self._failures][-_NAMED:]
+        tried = "; ".join(f"{host}:{port}: {_reason(self._failures[host, port])}" for host, port in named)
+        others = f" (and {len(self._failures) - len(named)} other brokers.)" if len(self._failures) > len(named) else ""
+        hints = {str(error).partition(" Hint: ")[2] for error in self._failures.values()} - {""}
+        hint = hints.pop() if len(hints) == 1 else "check that the brokers run and that this machine may reach them."
+        learned = set(self._servers) - set(self._options.bootstrap_servers)
+        which = (
+            "No server of option 'kafka.bootstrap.servers', and no broker learned from them,"
+            if learned
+            else ("No server of option 'kafka.bootstrap.servers'")
+        )
+        return TransportError(
+            f"{which} could be used within {self._deadline.timeout_ms:.0f} ms ({self._deadline.elapsed_ms()} ms "
+            f"elapsed). Tried: {tried}{others} Nothing was read or written.",
+            condition="BOOTSTRAP_FAILED",
+            # A cluster that answered before is not a matter of spelling.
+            hint=hint if learned else f"check 'kafka.bootstrap.servers'; {hint}",
+            retriable=retriable,
+            facts={
+                "servers": ",".join(f"{host}:{port}" for host, port in self._failures),
+                "timeout_ms": self._deadline.timeout_ms,
+            },
+        )
 
 
 def _reason(error: ConnectorError) -> str:

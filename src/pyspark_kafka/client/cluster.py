@@ -1,22 +1,25 @@
 """A cluster as one task sees it: what its topics look like, and a connection to each broker that is asked.
 
-What lives here: bootstrap, cached metadata, connections by broker id, and the loop that tries a step again. What must
-not: what is done with the answers (fetching, producing, offsets, administration have their own modules). Layer: client.
+What lives here: asking for metadata, choosing a connection, and the loop that tries a step again. What must not: what
+is remembered (metadata_cache), what is open (connections), and what is done with answers (fetching, producing, offsets,
+administration have their own modules). Layer: client.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from dataclasses import replace
+import random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark_kafka.client.any_broker import call_any
 from pyspark_kafka.client.bootstrap import connect_to_any
-from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.connections import Connections
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.dials import Dials
 from pyspark_kafka.client.fetch_request import RecordSizes
 from pyspark_kafka.client.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, parse_metadata, unknown_topic
+from pyspark_kafka.client.metadata_cache import MetadataCache
 from pyspark_kafka.client.offset_lookup import OffsetSpec, list_offsets
 from pyspark_kafka.client.protocol import ErrorCode, MetadataRequest, broker_error
 from pyspark_kafka.client.retry import Action, Backoff, decide
@@ -34,7 +37,6 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client", bound="KafkaClient")
 # A topic made a moment ago is not yet known to every broker; look that often before saying that it does not exist.
 _UNKNOWN_TOPIC_LOOKS = 4
-_IDLE_KEPT_PER_BROKER = 2
 
 
 class KafkaClient:
@@ -53,16 +55,9 @@ class KafkaClient:
     def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
         self.created_in = os.getpid()
-        # One set for all connections: only so many raw answers are held at a time, whatever the number of brokers.
-        self._buffers = FrameBuffers()
         self.record_sizes = RecordSizes()
-        self._bootstrap: Connection | None = None
-        self._control: dict[int, Connection] = {}
-        self._idle: dict[int, list[Connection]] = {}
-        self._brokers: dict[int, BrokerNode] = {}
-        self._partitions: dict[TopicPartition, PartitionMetadata] = {}
-        self._topic_ids: dict[str, UUID] = {}
-        self._partitions_known_at: dict[str, float] = {}
+        self._cache = MetadataCache(options.metadata_max_age_ms)
+        self._connections = Connections()
 
     def __enter__(self: _Client) -> _Client:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self
@@ -78,28 +73,11 @@ class KafkaClient:
 
     def close(self) -> None:
         """Close all connections that are not borrowed. Safe to call again; the client can be used again after it."""
-        for connection in self._all_connections():
-            connection.close()
-        self._bootstrap = None
-        self._control.clear()
-        self._idle.clear()
-        self._buffers.clear()
+        self._connections.close()
 
     def rest(self) -> None:
         """Make ready for the next user: close connections that still owe an answer."""
-        if self._bootstrap is not None and self._bootstrap.in_flight:
-            self._bootstrap.close()
-        for broker_id, connection in list(self._control.items()):
-            if connection.in_flight or connection.closed:
-                connection.close()
-                del self._control[broker_id]
-
-    def _all_connections(self) -> list[Connection]:
-        found = [] if self._bootstrap is None else [self._bootstrap]
-        found.extend(self._control.values())
-        for idle in self._idle.values():
-            found.extend(idle)
-        return found
+        self._connections.close_unfinished()
 
     def deadline(self) -> Deadline:
         """Start the time of a whole step, `api_timeout_ms`."""
@@ -128,66 +106,44 @@ class KafkaClient:
         names = None if topics is None else sorted(set(topics))
 
         def attempt(step: Deadline) -> ClusterMetadata:
-            connection = self.any_connection(step)
             wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-            response = connection.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), step)
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            response, connection = call_any(self, request, step)
             # Only version 13 has a code for the whole answer; the default of older ones is 0.
             if response.error_code != ErrorCode.NONE:
                 raise broker_error(response.error_code, f"Asking {connection.address} for metadata failed")
-            return parse_metadata(response)
+            if not response.brokers:
+                # What a broker says before it has heard of the cluster itself; the next one asked may know more.
+                connection.close()
+                raise TransportError(
+                    f"{connection.address} knows of no brokers: it has only just started, or lost its cluster.",
+                    condition="METADATA_WITHOUT_BROKERS",
+                    retriable=True,
+                    facts={"broker": connection.address},
+                )
+            return parse_metadata(response, connection.api_version(MetadataRequest))
 
         found = self.retrying("Asking the cluster for metadata", deadline or self.deadline(), attempt)
-        self._remember(found)
+        for broker_id in self._cache.remember(found, all_topics=names is None):
+            self._connections.drop(broker_id)
+        self._connections.name(found.brokers.values())
         return found
-
-    def _remember(self, found: ClusterMetadata) -> None:
-        now = time.monotonic()
-        for node in found.brokers.values():
-            self._learn_node(node)
-        if found.brokers:
-            self._brokers = dict(found.brokers)
-        for name, topic in found.topics.items():
-            self.forget(name)
-            if topic.topic_id is not None:
-                self._topic_ids[name] = topic.topic_id
-            self._partitions_known_at[name] = now
-            for partition in topic.partitions:
-                self._partitions[partition.topic_partition] = partition
-        self._adopt_bootstrap()
-
-    def _adopt_bootstrap(self) -> None:
-        """Let the bootstrap connection serve its broker too, when it was made to the advertised address."""
-        connection = self._bootstrap
-        if connection is None:
-            return
-        for node in self._brokers.values():
-            if (node.host, node.port) == (connection.host, connection.port) and node.broker_id not in self._control:
-                self._control[node.broker_id] = connection
-                self._bootstrap = None
-                return
 
     def forget(self, topic: str) -> None:
         """Drop what is known of a topic, so that the next question about it goes to the cluster."""
-        if self._partitions_known_at.pop(topic, None) is not None:
-            self._topic_ids.pop(topic, None)
-            for topic_partition in [known for known in self._partitions if known.topic == topic]:
-                del self._partitions[topic_partition]
+        self._cache.forget(topic)
 
     def topic_id(self, topic: str) -> UUID | None:
         """Give the id of a topic as last heard; None if the brokers do not tell, or were not asked."""
-        return self._topic_ids.get(topic)
+        return self._cache.topic_id(topic)
 
     def broker(self, broker_id: int) -> BrokerNode | None:
         """Give a broker as last heard."""
-        return self._brokers.get(broker_id)
+        return self._cache.brokers.get(broker_id)
 
     def known_leader(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
         """Give a partition with its leader from memory; None if it is not known, is leaderless, or is old."""
-        known = self._partitions.get(topic_partition)
-        if known is None or not known.has_leader:
-            return None
-        age_s = time.monotonic() - self._partitions_known_at.get(topic_partition.topic, 0.0)
-        return known if age_s * 1000 < self.options.metadata_max_age_ms else None
+        return self._cache.led_partition(topic_partition)
 
     def learn_leader(
         self, topic_partition: TopicPartition, leader_id: int, leader_epoch: int, node: BrokerNode | None
@@ -206,24 +162,11 @@ class KafkaClient:
 
         Source: KIP-951.
         """
-        known = self._partitions.get(topic_partition)
-        # Only ever newer: two brokers that name each other must not send us to and fro.
-        if leader_id < 0 or known is None or leader_epoch <= known.leader_epoch:
-            return False
-        if node is not None:
-            self._learn_node(node)
-        if leader_id not in self._brokers:
-            return False
-        self._partitions[topic_partition] = replace(
-            known, leader_id=leader_id, leader_epoch=leader_epoch, error_code=ErrorCode.NONE
-        )
-        return True
-
-    def _learn_node(self, node: BrokerNode) -> None:
-        known = self._brokers.get(node.broker_id)
-        if known is not None and (known.host, known.port) != (node.host, node.port):
-            self._drop_connections(node.broker_id)
-        self._brokers[node.broker_id] = node
+        known = self._cache.partition(topic_partition)
+        is_news = known is not None and leader_epoch > known.leader_epoch
+        if node is not None and is_news and self._cache.learn_node(node):
+            self._connections.drop(node.broker_id)
+        return self._cache.learn_leader(topic_partition, leader_id, leader_epoch)
 
     def leader(self, topic_partition: TopicPartition, deadline: Deadline | None = None) -> PartitionMetadata:
         """Give a partition with its leader, from memory or from the cluster; waits for an election.
@@ -244,33 +187,47 @@ class KafkaClient:
         deadline = deadline or self.deadline()
         backoff = self.backoff()
         while True:
-            found: dict[TopicPartition, PartitionMetadata] = {}
-            missing: list[TopicPartition] = []
-            for topic_partition in wanted:
-                known = self.known_leader(topic_partition)
-                if known is None:
-                    missing.append(topic_partition)
-                else:
-                    found[topic_partition] = known
+            found = {tp: known for tp in wanted if (known := self.known_leader(tp)) is not None}
+            missing = [tp for tp in wanted if tp not in found]
             if not missing:
                 return found
             step = f"Looking up the leader of {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}"
             if backoff.attempts:
-                deadline.check(step, self._why_leaderless(missing[0]))
+                deadline.check(step, self.why_leaderless(missing[0]))
                 deadline.pause(backoff.next_s())
             else:
                 backoff.next_s()
             try:
-                answer = self.metadata({topic_partition.topic for topic_partition in missing}, deadline)
+                self.look_up_leaders(missing, deadline, last_look=backoff.attempts >= _UNKNOWN_TOPIC_LOOKS)
             except DeadlineError as error:
                 # The first question failed by itself; a later one was only cut short, and why it was asked says more.
-                cause = error if backoff.attempts == 1 else self._why_leaderless(missing[0])
+                cause = error if backoff.attempts == 1 else self.why_leaderless(missing[0])
                 raise deadline.error(step, cause) from error
-            for topic_partition in missing:
-                _check_exists(answer, topic_partition, last_look=backoff.attempts >= _UNKNOWN_TOPIC_LOOKS)
 
-    def _why_leaderless(self, topic_partition: TopicPartition) -> ConnectorError | None:
-        known = self._partitions.get(topic_partition)
+    def look_up_leaders(
+        self, topic_partitions: Iterable[TopicPartition], deadline: Deadline, *, last_look: bool
+    ) -> None:
+        """Ask the cluster once for the leaders of partitions; `known_leader` has what came of it.
+
+        Args:
+            topic_partitions: those to ask for.
+            deadline: for the question.
+            last_look: whether a topic or partition that is not there is an error; with False it may be too new for
+                every broker to know it.
+
+        Raises:
+            BrokerError: a topic or partition does not exist (condition UNKNOWN_TOPIC).
+            AccessError: a topic may not be described.
+            DeadlineError, TransportError: as `metadata`.
+        """
+        wanted = list(topic_partitions)
+        answer = self.metadata({topic_partition.topic for topic_partition in wanted}, deadline)
+        for topic_partition in wanted:
+            _check_exists(answer, topic_partition, last_look=last_look)
+
+    def why_leaderless(self, topic_partition: TopicPartition) -> ConnectorError:
+        """Build the error for a partition that had no leader when it was last heard of."""
+        known = self._cache.partition(topic_partition)
         code = known.error_code if known is not None and known.error_code else ErrorCode.LEADER_NOT_AVAILABLE
         return broker_error(code, f"{topic_partition} has no leader")
 
@@ -283,17 +240,43 @@ class KafkaClient:
             TransportError: no broker can be reached.
             AccessError: credentials refused.
         """
-        if self._bootstrap is not None:
-            if self._bootstrap.idle_and_alive:
-                return self._bootstrap
-            if not self._bootstrap.in_flight:
-                self._bootstrap.close()
-                self._bootstrap = None
-        for connection in self._control.values():
-            if connection.idle_and_alive:
-                return connection
-        self._bootstrap = connect_to_any(self.options, deadline, self._buffers)
-        return self._bootstrap
+        idle = self._connections.any_idle()
+        if idle is not None:
+            return idle
+        opened = connect_to_any(self.options, deadline, self._connections.buffers, self._servers())
+        if opened is None:
+            raise RuntimeError("the search ends with a connection or an error")
+        self._connections.keep_unnamed(opened)
+        return opened
+
+    def another_connection(self, silent: Connection, deadline: Deadline) -> Connection | None:
+        """Give a connection to another broker than one that has not answered yet; None if there is no other.
+
+        Also None as soon as there is something to read from the silent one.
+
+        Raises:
+            TransportError: no other broker can be reached.
+            AccessError: credentials refused.
+        """
+        idle = self._connections.any_idle()
+        if idle is not None:
+            return idle
+        servers = [server for server in self._servers() if server != (silent.host, silent.port)]
+        if not servers:
+            return None
+        return connect_to_any(self.options, deadline, self._connections.buffers, servers, unless=silent)
+
+    def keep(self, connection: Connection) -> None:
+        """Keep a connection of `another_connection` for requests to whichever broker."""
+        if connection not in self._connections.shared.values():
+            self._connections.keep_unnamed(connection)
+
+    def _servers(self) -> list[tuple[str, int]]:
+        """Give where the cluster may be reached: its brokers as last heard, then the bootstrap servers."""
+        known = [(node.host, node.port) for node in self._cache.brokers.values()]
+        # Not in the same order by every task, nor at every attempt.
+        random.shuffle(known)
+        return [*known, *self.options.bootstrap_servers]
 
     def connection_to(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
         """Give this client's own connection to a broker; opened if there is none, replaced if it is dead.
@@ -306,75 +289,80 @@ class KafkaClient:
             AccessError: credentials refused.
         """
         deadline = deadline or self.deadline()
-        if broker_id not in self._brokers:
-            # First: the answer may make the bootstrap connection this broker's.
-            self.metadata((), deadline)
-        known = self._control.get(broker_id)
+        # First: the answer may make the connection to whichever server this broker's.
+        node = self.node(broker_id, deadline)
+        known = self._connections.shared.get(broker_id)
         if known is not None:
             if (known.in_flight and not known.closed) or known.idle_and_alive:
                 return known
             known.close()
-        self._control[broker_id] = opened = self._open(broker_id, deadline)
+        self._connections.shared[broker_id] = opened = self._open(node, deadline)
         return opened
 
     def borrow(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
         """Give a connection to a broker for the caller alone, until `give_back`; see `connection_to` for errors."""
-        idle = self._idle.get(broker_id, [])
-        while idle:
-            connection = idle.pop()
-            if connection.idle_and_alive:
-                return connection
-            connection.close()
-        return self._open(broker_id, deadline or self.deadline())
+        idle = self._connections.take_idle(broker_id)
+        if idle is not None:
+            return idle
+        deadline = deadline or self.deadline()
+        return self._open(self.node(broker_id, deadline), deadline)
+
+    def borrow_idle(self, broker_id: int) -> Connection | None:
+        """Give a connection as `borrow` does, if there is one already."""
+        return self._connections.take_idle(broker_id)
 
     def give_back(self, broker_id: int, connection: Connection) -> None:
         """Take back a borrowed connection; one with requests in flight is closed, their answers are of no use."""
-        idle = self._idle.setdefault(broker_id, [])
-        if connection.closed or connection.in_flight or len(idle) >= _IDLE_KEPT_PER_BROKER:
-            connection.close()
-        else:
-            idle.append(connection)
+        self._connections.give_back(broker_id, connection)
 
     def drop_idle_connections(self, broker_id: int) -> None:
         """Close the connections to a broker that did not answer on another one, so that none is chosen next."""
-        if not ((known := self._control.get(broker_id)) and known.in_flight):
-            self._drop_connections(broker_id)
+        self._connections.drop_idle(broker_id)
 
-    def _open(self, broker_id: int, deadline: Deadline) -> Connection:
-        node = self._brokers.get(broker_id)
-        if node is None:
+    def dials(self) -> Dials[int]:
+        """Give what connects to several brokers side by side, by broker id; the caller closes it."""
+        return Dials(self.options, self._connections.buffers)
+
+    def node(self, broker_id: int, deadline: Deadline) -> BrokerNode:
+        """Give the address of a broker, from memory or from the cluster.
+
+        Raises:
+            TransportError: it is no member (condition BROKER_UNKNOWN), or no broker can be reached.
+        """
+        if broker_id not in self._cache.brokers:
             self.metadata((), deadline)
-            node = self._brokers.get(broker_id)
-        if node is None:
-            raise TransportError(
-                f"Broker {broker_id} is not a member of the cluster now; members are "
-                f"{', '.join(f'{known} ({found.address})' for known, found in sorted(self._brokers.items()))}.",
-                condition="BROKER_UNKNOWN",
-                retriable=True,
-                facts={"broker_id": broker_id},
-            )
-        try:
-            return Connection.open(node.host, node.port, self.options, deadline, buffers=self._buffers)
-        except TransportError as error:
-            if error.condition not in ("CONNECTION_FAILED", "HOST_UNKNOWN"):
-                raise
-            servers = ",".join(f"{host}:{port}" for host, port in self.options.bootstrap_servers)
-            raise TransportError(
-                f"Broker {broker_id} advertises the address {node.address}, which this machine cannot reach, although "
-                f"the cluster was found through {servers}. {error}",
-                condition="ADVERTISED_ADDRESS_UNREACHABLE",
-                hint="if the broker runs, its advertised.listeners names an address that is not valid from here "
-                "(a guess); it must be reachable from the driver and from all executors.",
-                retriable=True,
-                facts={"broker_id": broker_id, "broker": node.address, "servers": servers},
-            ) from error
+        node = self._cache.brokers.get(broker_id)
+        if node is not None:
+            return node
+        members = sorted(self._cache.brokers.items())
+        raise TransportError(
+            f"Broker {broker_id} is not a member of the cluster now; members are "
+            f"{', '.join(f'{known} ({found.address})' for known, found in members)}.",
+            condition="BROKER_UNKNOWN",
+            retriable=True,
+            facts={"broker_id": broker_id},
+        )
 
-    def _drop_connections(self, broker_id: int) -> None:
-        control = self._control.pop(broker_id, None)
-        if control is not None:
-            control.close()
-        for connection in self._idle.pop(broker_id, []):
-            connection.close()
+    def _open(self, node: BrokerNode, deadline: Deadline) -> Connection:
+        try:
+            return Connection.open(node.host, node.port, self.options, deadline, buffers=self._connections.buffers)
+        except TransportError as error:
+            raise self.explain_unreachable(node, error) from error
+
+    def explain_unreachable(self, node: BrokerNode, error: ConnectorError) -> ConnectorError:
+        """Give the error for a broker that cannot be connected to: of its advertised address, where it is that."""
+        if error.condition not in ("CONNECTION_FAILED", "HOST_UNKNOWN"):
+            return error
+        servers = ",".join(f"{host}:{port}" for host, port in self.options.bootstrap_servers)
+        return TransportError(
+            f"Broker {node.broker_id} advertises the address {node.address}, which this machine cannot reach, although "
+            f"the cluster was found through {servers}. {error}",
+            condition="ADVERTISED_ADDRESS_UNREACHABLE",
+            hint="if the broker runs, its advertised.listeners names an address that is not valid from here "
+            "(a guess); it must be reachable from the driver and from all executors.",
+            retriable=True,
+            facts={"broker_id": node.broker_id, "broker": node.address, "servers": servers},
+        )
 
     # Steps
 

@@ -7,6 +7,7 @@ try again, what an error code in an answer means. Layer: client.
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import ssl
 import time
@@ -18,10 +19,10 @@ from pyspark_kafka.client.authentication import authenticate, tls_context
 from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.connection_errors import closed_by_broker, handshake_failed, lost, silent
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.dialing import connect
+from pyspark_kafka.client.dialing import connect, resolve
 from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
 from pyspark_kafka.client.protocol import ApiVersionsRequest, ErrorCode, broker_error
-from pyspark_kafka.errors import DeadlineError, ProtocolError, TransportError
+from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class Connection:
         self._answers = 0
         self._buffers = buffers if buffers is not None else FrameBuffers()
         self._prefix = bytearray(4)
+        # Of the answer that is being received: its memory once its size is known, and how much of it (or before that,
+        # of the size) has arrived.
+        self._frame: memoryview | None = None
+        self._arrived = 0
         self._session_ends_at: float | None = None
 
     @classmethod
@@ -103,10 +108,12 @@ class Connection:
         deadline: Deadline,
         *,
         buffers: FrameBuffers | None = None,
+        watch: Callable[[socket.socket], None] | None = None,
     ) -> Connection:
         """Connect, encrypt, negotiate versions and authenticate.
 
-        All addresses of the name are tried, each for at most `connect_timeout_ms`.
+        All addresses of the name are tried, each for at most `connect_timeout_ms`; also the ones after an address that
+        takes the connection and then does not get through with the rest.
 
         Args:
             host: the broker's name.
@@ -114,6 +121,7 @@ class Connection:
             options: security, timeouts, socket buffers.
             deadline: for all of it.
             buffers: receive buffers for raw answers, shared with other connections of the same user; None makes some.
+            watch: is told every socket before it blocks, so that another thread can end the wait by shutting it down.
 
         Raises:
             TransportError: the broker cannot be reached, or closed the connection.
@@ -124,21 +132,40 @@ class Connection:
         """
         # Fails before a connection is made if the files are wrong.
         context = tls_context(options) if options.uses_tls else None
-        sock = connect(host, port, options, deadline)
-        connection = cls(sock, host, port, options, buffers)
-        try:
-            setup = deadline.within(options.connect_timeout_ms)
-            if context is not None:
-                connection._encrypt(context, setup)
-            connection._negotiate_versions(setup)
-            if options.uses_sasl:
-                lifetime_ms = authenticate(connection, host, options, setup)
-                if lifetime_ms:
-                    connection._session_ends_at = time.monotonic() + lifetime_ms * _SESSION_SHARE / 1000
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        addresses = resolve(host, port)
+        failed: ConnectorError | None = None
+        while True:
+            share = deadline.within(deadline.remaining_s() * 1000 / len(addresses))
+            try:
+                sock, address = connect(f"{host}:{port}", addresses, options, deadline, watch)
+            except (TransportError, DeadlineError) as error:
+                # What went wrong on an address that could be reached says more.
+                raise (failed or error) from error
+            connection = cls(sock, host, port, options, buffers)
+            try:
+                connection._set_up(context, share.within(options.connect_timeout_ms), watch)
+            except (TransportError, DeadlineError) as error:
+                connection.close()
+                addresses.remove(address)
+                if not error.retriable or not addresses or deadline.expired:
+                    raise
+                failed = error
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                return connection
+
+    def _set_up(
+        self, context: ssl.SSLContext | None, deadline: Deadline, watch: Callable[[socket.socket], None] | None
+    ) -> None:
+        if context is not None:
+            self._encrypt(context, deadline, watch)
+        self._negotiate_versions(deadline)
+        if self._options.uses_sasl:
+            lifetime_ms = authenticate(self, self.host, self._options, deadline)
+            if lifetime_ms:
+                self._session_ends_at = time.monotonic() + lifetime_ms * _SESSION_SHARE / 1000
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self._in_flight)} in flight"
@@ -279,7 +306,25 @@ class Connection:
             DeadlineError: no answer in time; the connection is closed.
             ProtocolError: the bytes are not the answer; the connection is closed.
         """
-        sent, frame, start = self._receive_frame(deadline, lambda size: memoryview(bytearray(size)))
+        received = self._receive_frame(deadline, _new_memory)
+        if received is None:
+            raise RuntimeError("a deadline ends with an answer or an error")
+        return self._decode(*received)
+
+    def receive_arrived(self) -> Any | None:
+        """Take in what has arrived of the answer to the oldest request in flight, without waiting.
+
+        Returns:
+            The decoded answer; None if it is not complete. What there is of it is kept for the next call.
+
+        Raises:
+            TransportError: the connection is lost; it is closed.
+            ProtocolError: the bytes are not the answer; the connection is closed.
+        """
+        received = self._receive_frame(None, _new_memory)
+        return None if received is None else self._decode(*received)
+
+    def _decode(self, sent: _Sent, frame: memoryview, start: int) -> Any:
         try:
             return sent.response_class.decode(frame[start:])
         except Exception as error:
@@ -300,7 +345,10 @@ class Connection:
             DeadlineError: no answer in time; the connection is closed.
             ProtocolError: the frame is not the answer; the connection is closed.
         """
-        sent, frame, start = self._receive_frame(deadline, self._buffers.take)
+        received = self._receive_frame(deadline, self._buffers.take)
+        if received is None:
+            raise RuntimeError("a deadline ends with an answer or an error")
+        sent, frame, start = received
         return RawResponse(sent.api_version, frame[start:])
 
     def call(self, request: Any, deadline: Deadline, *, max_version: int | None = None) -> Any:
@@ -328,6 +376,7 @@ class Connection:
         """Close the socket; requests in flight stay unanswered. Safe to call again."""
         sock, self._socket = self._socket, None
         self._in_flight.clear()
+        self._frame, self._arrived = None, 0
         if sock is not None:
             with contextlib.suppress(OSError):  # the connection may be gone already, which is what is wanted
                 sock.close()
@@ -342,11 +391,18 @@ class Connection:
             )
         return self._socket
 
-    def _encrypt(self, context: ssl.SSLContext, deadline: Deadline) -> None:
+    def _encrypt(
+        self, context: ssl.SSLContext, deadline: Deadline, watch: Callable[[socket.socket], None] | None
+    ) -> None:
         sock = self._open_socket()
         sock.settimeout(max(0.001, deadline.remaining_s()))
         try:
-            self._socket = context.wrap_socket(sock, server_hostname=self.host)
+            # In two steps: the first one makes another object of the socket.
+            encrypted = context.wrap_socket(sock, server_hostname=self.host, do_handshake_on_connect=False)
+            self._socket = encrypted
+            if watch is not None:
+                watch(encrypted)
+            encrypted.do_handshake()
         except TimeoutError as error:
             raise deadline.error(f"The TLS handshake with {self.address}", error) from error
         except ssl.SSLCertVerificationError as error:
@@ -382,7 +438,10 @@ class Connection:
                 )
             version = fallback
 
-    def _receive_frame(self, deadline: Deadline, take: Callable[[int], memoryview]) -> tuple[_Sent, memoryview, int]:
+    def _receive_frame(
+        self, deadline: Deadline | None, take: Callable[[int], memoryview]
+    ) -> tuple[_Sent, memoryview, int] | None:
+        """Receive the oldest answer; without a deadline only what is there, and None if that is not all of it."""
         if not self._in_flight:
             raise ProtocolError(
                 f"No request to {self.address} is in flight, so no answer can be received.",
@@ -392,9 +451,14 @@ class Connection:
             )
         sent = self._in_flight[0]
         try:
-            self._receive_into(memoryview(self._prefix), sent, deadline)
-            frame = take(parse_frame_size(bytes(self._prefix), FRAME_LIMIT_BYTES, self.address))
-            self._receive_into(frame, sent, deadline)
+            if self._frame is None:
+                if not self._receive_into(memoryview(self._prefix), sent, deadline):
+                    return None
+                self._frame = take(parse_frame_size(bytes(self._prefix), FRAME_LIMIT_BYTES, self.address))
+                self._arrived = 0
+            if not self._receive_into(self._frame, sent, deadline):
+                return None
+            frame, self._frame, self._arrived = self._frame, None, 0
             correlation_id, start = parse_response_header(frame, flexible=sent.flexible_header, address=self.address)
             if correlation_id != sent.correlation_id:
                 raise ProtocolError(  # noqa: TRY301 - closed with all other failures below
@@ -411,21 +475,21 @@ class Connection:
         self._answers += 1
         return sent, frame, start
 
-    def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline) -> None:
+    def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline | None) -> bool:
         sock = self._open_socket()
-        received, size = 0, len(view)
+        size = len(view)
         try:
-            while received < size:
-                remaining = deadline.remaining_s()
-                if remaining <= 0:
-                    raise TimeoutError  # noqa: TRY301 - as a timeout of the socket
-                sock.settimeout(remaining)
-                count = sock.recv_into(view[received:])
+            while self._arrived < size:
+                # With no time left, what has arrived is taken all the same: it may be the whole answer.
+                sock.settimeout(0.0 if deadline is None else deadline.remaining_s())
+                count = sock.recv_into(view[self._arrived :])
                 if count == 0:
                     raise self._closed_by_broker(sent)
-                received += count
-        except TimeoutError as error:
-            arrived = TimeoutError(f"{received} of {size} bytes had arrived")
+                self._arrived += count
+        except (TimeoutError, BlockingIOError, ssl.SSLWantReadError) as error:
+            if deadline is None:
+                return False
+            arrived = TimeoutError(f"{self._arrived} of {size} bytes had arrived")
             raise self._no_answer(sent, deadline, arrived) from error
         except ssl.SSLError as error:
             if self._answers:
@@ -436,6 +500,7 @@ class Connection:
             if isinstance(error, ConnectionResetError):
                 raise self._closed_by_broker(sent, error) from error
             raise lost(self.address, f"while the answer to {sent.api_name} was awaited", error) from error
+        return True
 
     def _no_answer(self, sent: _Sent, deadline: Deadline, error: BaseException) -> DeadlineError:
         if self._answers or self._options.uses_tls:
@@ -446,8 +511,17 @@ class Connection:
         return closed_by_broker(self.address, sent.api_name, self._answers, self._options, cause)
 
 
-def wait_readable(connections: Sequence[Connection], timeout_s: float) -> list[Connection]:
+def _new_memory(size: int) -> memoryview:
+    return memoryview(bytearray(size))
+
+
+def wait_readable(connections: Sequence[Connection], timeout_s: float, others: Sequence[int] = ()) -> list[Connection]:
     """Wait until bytes (or the end of the stream) arrive on one of the connections; does not read them.
+
+    Args:
+        connections: open ones.
+        timeout_s: how long to wait; infinity for ever.
+        others: descriptors that end the wait, too, when there is something to read.
 
     Returns:
         Those with something to read, in the order given; none when the time is over.
@@ -467,5 +541,9 @@ def wait_readable(connections: Sequence[Connection], timeout_s: float) -> list[C
         poller.register(sock, select.POLLIN)
     if pending:
         return pending
-    ready = {descriptor for descriptor, _ in poller.poll(timeout_s * 1000)}
+    for descriptor in others:
+        poller.register(descriptor, select.POLLIN)
+    # Rounded up: poll counts in whole milliseconds, and 0 would not wait.
+    wait_ms = None if timeout_s == math.inf else math.ceil(timeout_s * 1000)
+    ready = {descriptor for descriptor, _ in poller.poll(wait_ms)}
     return [connection for descriptor, connection in by_descriptor.items() if descriptor in ready]

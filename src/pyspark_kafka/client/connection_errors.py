@@ -5,6 +5,7 @@ Layer: client.
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import DeadlineError, TransportError
@@ -48,8 +49,9 @@ def handshake_failed(address: str, security_protocol: str, error: OSError) -> Tr
         condition="TLS_HANDSHAKE_FAILED",
         hint=f"check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
         "kafka.ssl.keystore.location.",
-        # A broker that goes down in the middle of a handshake looks the same.
-        retriable=isinstance(error, ConnectionError),
+        # A broker, or a load balancer before it, that goes down in the middle of a handshake looks the same: it resets
+        # the connection, or ends it, which Python's ssl has two classes of its own for.
+        retriable=isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)),
         facts={"broker": address, "reason": error},
     )
 

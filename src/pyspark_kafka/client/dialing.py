@@ -5,72 +5,202 @@ Layer: client.
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
+import select
 import socket
-from typing import TYPE_CHECKING
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options.connection import ConnectionOptions
 
+# An address that has not answered by then is waited for beside the next one (RFC 8305 recommends 250 ms).
+_HEAD_START_S = 0.25
 
-def connect(host: str, port: int, options: ConnectionOptions, deadline: Deadline) -> socket.socket:
-    """Connect to the first address of a name that answers.
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address of a name, as `socket.getaddrinfo` gives it."""
+
+    family: int
+    kind: int
+    protocol: int
+    socket_address: Any
+
+    def __str__(self) -> str:
+        return str(self.socket_address[0])
+
+
+def resolve(host: str, port: int) -> list[Address]:
+    """Look up the addresses of a name, in the order to try them.
+
+    Runs on: driver and executor; blocks, for as long as the resolver of the system takes (5 to 30 s).
+
+    Raises:
+        TransportError: the name is unknown.
+    """
+    try:
+        # getaddrinfo knows no timeout.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise TransportError(
+            f"The name of broker {host}:{port} cannot be resolved: {error}.",
+            condition="HOST_UNKNOWN",
+            hint="the name must be spelled right, and this machine must be able to resolve it.",
+            retriable=True,
+            facts={"broker": f"{host}:{port}", "reason": error},
+        ) from error
+    return [Address(family, kind, number, address) for family, kind, number, _, address in found]
+
+
+def connect(
+    where: str,
+    addresses: list[Address],
+    options: ConnectionOptions,
+    deadline: Deadline,
+    watch: Callable[[socket.socket], None] | None = None,
+) -> tuple[socket.socket, Address]:
+    """Connect to the first of some addresses that answers.
+
+    Each is begun with as soon as the one before it fails, or has not answered for 250 ms: one that swallows packets
+    holds up none of the others.
 
     Runs on: driver and executor; blocks, at most `connect_timeout_ms` an address.
 
+    Args:
+        where: `host:port`, as errors say it.
+        addresses: in the order to try them; those that fail are taken out.
+        options: timeouts, socket buffers.
+        deadline: for all of them.
+        watch: is told every socket before it blocks.
+
     Raises:
-        TransportError: no address answers (each is named), or the name is unknown.
+        TransportError: no address answers; each is named.
         DeadlineError: time is over before all addresses were tried.
     """
-    where = f"{host}:{port}"
+    race = _Race(addresses, options, deadline, watch)
     try:
-        # getaddrinfo knows no timeout; the resolver's own (5 to 30 s) bounds it.
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
+        return race.run(where)
+    finally:
+        race.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    sock: socket.socket
+    address: Address
+    deadline: Deadline
+
+
+class _Race:
+    """Attempts to connect, under way at the same time."""
+
+    def __init__(
+        self,
+        addresses: list[Address],
+        options: ConnectionOptions,
+        deadline: Deadline,
+        watch: Callable[[socket.socket], None] | None,
+    ) -> None:
+        self._addresses = addresses
+        self._options = options
+        self._deadline = deadline
+        self._watch = watch
+        self._waiting = deque(addresses)
+        self._under_way: dict[int, _Attempt] = {}
+        self._failures: list[str] = []
+        self._last: OSError | None = None
+
+    def run(self, where: str) -> tuple[socket.socket, Address]:
+        poller = select.poll()
+        next_at = 0.0
+        while self._waiting or self._under_way:
+            if self._waiting and (not self._under_way or time.monotonic() >= next_at):
+                if self._failures:
+                    self._deadline.check(f"Connecting to {where}", self._last)
+                attempt = self._begin(self._waiting.popleft())
+                next_at = time.monotonic() + _HEAD_START_S
+                if attempt is not None:
+                    poller.register(attempt.sock, select.POLLOUT)
+                continue
+            wait_s = min(attempt.deadline.remaining_s() for attempt in self._under_way.values())
+            if self._waiting:
+                wait_s = min(wait_s, max(0.0, next_at - time.monotonic()))
+            # Rounded up: poll counts in whole milliseconds, and 0 would not wait.
+            for descriptor, _ in poller.poll(wait_s * 1000 + 1):
+                poller.unregister(descriptor)
+                attempt = self._under_way.pop(descriptor)
+                code = attempt.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code == 0:
+                    return attempt.sock, attempt.address
+                self._fail(attempt.address, OSError(code, os.strerror(code)), attempt.sock)
+            for descriptor, attempt in list(self._under_way.items()):
+                if attempt.deadline.expired:
+                    poller.unregister(descriptor)
+                    del self._under_way[descriptor]
+                    late = TimeoutError(errno.ETIMEDOUT, f"no answer in {attempt.deadline.elapsed_ms()} ms")
+                    self._fail(attempt.address, late, attempt.sock)
         raise TransportError(
-            f"The name of broker {where} cannot be resolved: {error}.",
-            condition="HOST_UNKNOWN",
-            hint="check kafka.bootstrap.servers, and the advertised listeners of the cluster.",
+            f"Broker {where} cannot be reached: {'; '.join(self._failures)}.",
+            condition="CONNECTION_FAILED",
+            hint="check that the broker runs and that this machine may reach it.",
             retriable=True,
-            facts={"broker": where, "reason": error},
-        ) from error
-    failures: list[str] = []
-    last: OSError | None = None
-    for family, kind, number, _, address in addresses:
-        attempt = deadline.within(options.connect_timeout_ms)
-        if failures:
-            deadline.check(f"Connecting to {where}", last)
-        sock = socket.socket(family, kind, number)
+            facts={"broker": where, "reason": "; ".join(self._failures)},
+        ) from self._last
+
+    def close(self) -> None:
+        """Close what has lost."""
+        for attempt in self._under_way.values():
+            attempt.sock.close()
+        self._under_way.clear()
+
+    def _begin(self, address: Address) -> _Attempt | None:
+        sock = None
         try:
-            # Before connect: the window scale is agreed in the handshake.
-            if _is_granted(socket.SO_RCVBUF, options.receive_buffer_bytes):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
-            if _is_granted(socket.SO_SNDBUF, options.send_buffer_bytes):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            sock.settimeout(max(0.001, attempt.remaining_s()))
-            sock.connect(address)
+            # May fail as well: no IPv6 on this machine, or no descriptor left.
+            sock = socket.socket(address.family, address.kind, address.protocol)
+            self._configure(sock)
+            if self._watch is not None:
+                self._watch(sock)
+            sock.setblocking(False)
+            code = sock.connect_ex(address.socket_address)
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, os.strerror(code))  # noqa: TRY301 - as an error of the socket
         except OSError as error:
-            sock.close()
-            last = error
-            reason = f"no answer in {attempt.elapsed_ms()} ms" if isinstance(error, TimeoutError) else str(error)
-            failures.append(f"{address[0]} ({reason})")
+            self._fail(address, error, sock)
+            return None
         except BaseException:
-            sock.close()
+            if sock is not None:
+                sock.close()
             raise
-        else:
-            return sock
-    raise TransportError(
-        f"Broker {where} cannot be reached: {'; '.join(failures)}.",
-        condition="CONNECTION_FAILED",
-        hint="check that the broker runs and that this machine may reach it.",
-        retriable=True,
-        facts={"broker": where, "reason": "; ".join(failures)},
-    ) from last
+        attempt = _Attempt(sock, address, self._deadline.within(self._options.connect_timeout_ms))
+        self._under_way[sock.fileno()] = attempt
+        return attempt
+
+    def _configure(self, sock: socket.socket) -> None:
+        # Before connect: the window scale is agreed in the handshake.
+        if _is_granted(socket.SO_RCVBUF, self._options.receive_buffer_bytes):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
+        if _is_granted(socket.SO_SNDBUF, self._options.send_buffer_bytes):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def _fail(self, address: Address, error: OSError, sock: socket.socket | None) -> None:
+        if sock is not None:
+            sock.close()
+        self._addresses.remove(address)
+        self._failures.append(f"{address} ({error.strerror if isinstance(error, TimeoutError) else error})")
+        self._last = error
 
 
 @functools.lru_cache(maxsize=16)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NO_ID = UUID(int=0)
+# Before Kafka 2.4, what a broker says of an epoch may be older than what the leader has, until somebody tells the
+# broker; every request with such an epoch is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
+_FIRST_WITH_RELIABLE_EPOCHS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,14 @@ class ClusterMetadata:
         return None if topic is None else topic.partition(topic_partition.partition)
 
 
-def parse_metadata(response: Any) -> ClusterMetadata:
-    """Turn a decoded Metadata response into values."""
+def parse_metadata(response: Any, version: int) -> ClusterMetadata:
+    """Turn a decoded Metadata response into values.
+
+    Args:
+        response: as kafka-python decodes it.
+        version: what it was sent in. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
+    """
+    epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
     topics: dict[str, TopicMetadata] = {}
     for topic in response.topics:
         name = topic.name
@@ -122,7 +131,9 @@ def parse_metadata(response: Any) -> ClusterMetadata:
             name=name,
             topic_id=topic.topic_id if topic.topic_id not in (None, _NO_ID) else None,
             is_internal=bool(topic.is_internal),
-            partitions=tuple(sorted((_parse_partition(name, entry) for entry in topic.partitions), key=_number)),
+            partitions=tuple(
+                sorted((_parse_partition(name, entry, epochs=epochs) for entry in topic.partitions), key=_number)
+            ),
             error_code=topic.error_code,
         )
     return ClusterMetadata(
@@ -133,11 +144,11 @@ def parse_metadata(response: Any) -> ClusterMetadata:
     )
 
 
-def _parse_partition(topic: str, entry: Any) -> PartitionMetadata:
+def _parse_partition(topic: str, entry: Any, *, epochs: bool) -> PartitionMetadata:
     return PartitionMetadata(
         topic_partition=TopicPartition(topic, entry.partition_index),
         leader_id=entry.leader_id,
-        leader_epoch=entry.leader_epoch,
+        leader_epoch=entry.leader_epoch if epochs else -1,
         replica_ids=tuple(entry.replica_nodes or ()),
         in_sync_ids=tuple(entry.isr_nodes or ()),
         error_code=entry.error_code,

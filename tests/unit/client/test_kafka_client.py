@@ -130,8 +130,13 @@ def test_leaders_come_from_memory_until_they_are_old() -> None:
             client.forget("t")
             client.leader(T0)
             assert len(cluster.requests(MetadataRequest)) == 2
-        with KafkaClient(options_of(cluster, metadata_max_age_ms=0)) as client:
-            assert client.known_leader(T0) is None
+
+
+def test_metadata_that_may_not_be_kept_is_used_once_it_was_asked_for() -> None:
+    with FakeCluster() as cluster, KafkaClient(options_of(cluster, metadata_max_age_ms=0)) as client:
+        cluster.add_topic("t")
+        cluster.ends["t", 0] = (0, 10)
+        assert client.list_offsets({T0: Latest()}) == {T0: 10}
 
 
 def test_an_election_is_waited_for() -> None:

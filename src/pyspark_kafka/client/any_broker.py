@@ -1,0 +1,79 @@
+"""A question that any broker can answer: asked of one, and of another one as well if that is silent.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.connection import wait_readable
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.connection import Connection
+    from pyspark_kafka.client.deadline import Deadline
+
+# A broker that has not begun to answer by then is not waited for alone. One that has died without closing its
+# connections looks just like it.
+_PATIENCE_S = 1.0
+
+
+def call_any(client: KafkaClient, request: Any, deadline: Deadline) -> tuple[Any, Connection]:
+    """Send a request to whichever broker and wait for the answer; another one is asked after a second of silence.
+
+    Only for requests that change nothing: two brokers may get it.
+
+    Runs on: driver and executor; blocks, no longer than `answer_timeout_ms` after the last one was asked.
+
+    Returns:
+        The decoded answer, and the connection that it came on.
+
+    Raises:
+        ConnectorError: as `KafkaClient.any_connection` and `Connection.call`.
+    """
+    asked = client.any_connection(deadline)
+    answer_by = deadline.within(client.options.answer_timeout_ms)
+    asked.send(request, timeout_ms=answer_by.remaining_s() * 1000)
+    if asked.readable(min(_PATIENCE_S, answer_by.remaining_s())):
+        return asked.receive(answer_by), asked
+    other: Connection | None = None
+    try:
+        other = client.another_connection(asked, answer_by)
+        if other is not None:
+            answer_by = deadline.within(client.options.answer_timeout_ms)
+            other.send(request, timeout_ms=answer_by.remaining_s() * 1000)
+    except ConnectorError:
+        # Nobody else can be asked, so the silent one has the rest of the time.
+        other = None
+    if other is None:
+        return asked.receive(answer_by), asked
+    try:
+        response, answered = _first_answer([asked, other], answer_by)
+    finally:
+        # The answer that is still owed is of no use.
+        for connection in (asked, other):
+            if connection.in_flight:
+                connection.close()
+    if answered is other:
+        client.keep(other)
+    return response, answered
+
+
+def _first_answer(connections: list[Connection], deadline: Deadline) -> tuple[Any, Connection]:
+    while True:
+        ready = wait_readable(connections, deadline.remaining_s())
+        if not ready:
+            # Says that there was no answer in time.
+            return connections[0].receive(deadline), connections[0]
+        for connection in ready:
+            try:
+                response = connection.receive_arrived()
+            except ConnectorError:
+                connections.remove(connection)
+                if not connections:
+                    raise
+                continue
+            if response is not None:
+                return response, connection
