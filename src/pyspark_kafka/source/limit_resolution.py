@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificTimestamps
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.planning import resolve_offsets, resolve_timestamps, timestamps_to_look_up
 
 if TYPE_CHECKING:
@@ -57,6 +57,19 @@ class LimitResolver:
             OptionError: the limit does not fit the partitions, or there is no record of the time asked for.
         """
         return self._resolve(limit, "starting", latest_without_match=latest_without_match)
+
+    def fixed_starts(self, limit: OffsetRangeLimit) -> dict[TopicPartition, int]:
+        """Give the starts that a limit names and that no look-up changes: numbers, and first offsets where they are.
+
+        For a limit that fitted the partitions that there were once.
+        """
+        if not isinstance(limit, SpecificOffsets):
+            return {}
+        first = [
+            where for where in self.assigned if limit.partitions.get(where, limit.topics.get(where.topic)) == Earliest()
+        ]
+        numbers = {where: offset for where, offset in limit.partitions.items() if isinstance(offset, int)}
+        return {**self._reader.earliest_offsets(first), **numbers}
 
     def ends(self, limit: OffsetRangeLimit) -> dict[TopicPartition, int]:
         """Give where each partition ends, exclusive; without a record of the time asked for, that is its end.

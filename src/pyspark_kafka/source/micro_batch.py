@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import (
     byte_limit,
@@ -85,6 +86,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         directory = f"sources/{options.source_index}"
         self._starting = StartingPosition(options.starting, files, directory)
         self._topics = TopicWatch(files, directory)
+        # What is wrong with the starting option, should the query be new.
+        self._start_error: OptionError | None = None
         self._told_recreated: Mapping[str, str] = {}
         # What the last look-up found, and the end that was given after it; a plan of that end need not look again.
         self._assignment: Assignment | None = None
@@ -126,13 +129,23 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     def initialOffset(self) -> Offset:
         """Give where a new query starts: the starting option, resolved for the partitions there are the first time.
 
-        Asked again, also by a later run with `checkpointLocation`, it gives the same.
+        Asked again, also by a later run with `checkpointLocation`, it gives the same. Without that, what is wrong with
+        the option is an error of `latestOffset`, which a new query calls next: a first batch that a former run has
+        planned began with the partitions that there were then.
 
         Raises:
-            OptionError: the option names other partitions than the subscription means, or a time without a record.
+            OptionError: with `checkpointLocation`, the option does not fit; see `latestOffset`.
             CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
         """
         return KafkaOffset(self._starting.get(self._resolve_start))
+
+    def resolve_start(self) -> Mapping[TopicPartition, int]:
+        """Resolve the starting option for the partitions that there are now; nothing is kept.
+
+        Raises:
+            OptionError: the option names other partitions than the subscription means, or is a time without a record.
+        """
+        return self._starts_of(LimitResolver(self._offset_reader))
 
     def deserializeOffset(self, json: str) -> Offset:
         """Read an offset of a checkpoint, this connector's or Spark's own."""
@@ -167,8 +180,12 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         result and reported when the batch is planned.
 
         Raises:
+            OptionError: the query is new, and its starting option names other partitions than the subscription means,
+                or is a time without a record.
             DataLossError: a topic was deleted and created again, and `failOnDataLoss` is true.
         """
+        if self._start_error is not None:
+            raise self._start_error
         bounds = _Bounds.of(limit)
         started = KafkaOffset.of(start).partitions
         self._latest = latest = self._newest_offsets(started)
@@ -207,10 +224,11 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             # Also how Spark tells a restarted query's source where it stands.
             return []
         ended = last.partitions
+        # A batch of a former run: the query is not new.
+        self._start_error = None
         if self._snapshot:
             check_available_now(ended, self._snapshot, self._look_up_latest(ended))
-        # A first batch that is planned again, in another run, starts where it did: not where the option says now.
-        started = self._anew(first.partitions if last.starts is None else last.starts, last)
+        started = self._anew(self._start_of(first.partitions, last), last)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
         plan = plan_ranges(
             started, ended, self._offset_reader.earliest_offsets_of_new(new), group_id=self._options.group_id
@@ -244,7 +262,29 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     def _resolve_start(self) -> Mapping[TopicPartition, int]:
         resolver = LimitResolver(self._offset_reader)
         self._topics.meet(resolver.topic_ids)
+        try:
+            return self._starts_of(resolver)
+        except OptionError as error:
+            if self._options.checkpoint_location is not None:
+                # What is kept there is kept for good.
+                raise
+            self._start_error = error
+            return resolver.fixed_starts(self._options.starting)
+
+    def _starts_of(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
         return resolver.starts(self._options.starting, latest_without_match=self._options.start_at_latest_without_match)
+
+    def _start_of(self, start: Mapping[TopicPartition, int], end: KafkaOffset) -> Mapping[TopicPartition, int]:
+        """Give where a batch starts.
+
+        A first batch that another run has planned starts where it did, not where the option says now; and it has the
+        partitions that there were then.
+        """
+        if end.starts is not None:
+            return end.starts
+        if self._given_end is None and self._starting.asked_again(start):
+            return {where: offset for where, offset in start.items() if where in end.partitions}
+        return start
 
     def _newest_offsets(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         if self._snapshot is not None:

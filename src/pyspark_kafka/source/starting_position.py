@@ -56,6 +56,10 @@ class StartingPosition:
                 self._offsets = log.get_or_create(lambda: KafkaSourceOffset(resolve())).partitions
         return self._offsets
 
+    def asked_again(self, start: Mapping[TopicPartition, int]) -> bool:
+        """Tell whether `start` was resolved by this run, so that it has partitions that are newer than the query's."""
+        return self._files is None and start == self._offsets
+
     def carried(self, start: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
         """Give what the end of a batch from `start` has to carry: its start where it is the first one, else None."""
         # Later batches may start from the same offsets by chance: where the query stood when this run was asked.

@@ -208,7 +208,7 @@ class KafkaSource:
 
     def _resolve_initial(self) -> KafkaSourceOffset:
         # By another stream: one that has resolved a start puts it into the end of its first batch.
-        return KafkaOffset.of(KafkaMicroBatchStream(self._options, self._arrow_schema).initialOffset()).value
+        return KafkaSourceOffset(KafkaMicroBatchStream(self._options, self._arrow_schema).resolve_start())
 
 
 def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> InitialOffsetLog | None:

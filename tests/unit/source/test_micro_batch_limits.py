@@ -205,16 +205,20 @@ def test_a_stream_starts_at_the_first_record_of_a_time(
 
 def test_a_stream_does_not_start_where_no_record_is_of_the_time(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (10, 50), B: (0, 8)}
+    stream = stream_of(starting=AtTimestamp(40))
+    start = stream.initialOffset()
     with pytest.raises(OptionError, match=r"NO_OFFSET_FOR_TIMESTAMP\].*'startingTimestamp'.*in 1 of 2 .*: t-1 since"):
-        stream_of(starting=AtTimestamp(40)).initialOffset()
+        stream.latestOffset(start, ReadAllAvailable())
 
 
 def test_times_of_other_partitions_than_there_are_are_refused(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (10, 50), B: (0, 8)}
+    stream = stream_of(starting=SpecificTimestamps({A: 1}))
+    start = stream.initialOffset()
     with pytest.raises(
         OptionError, match=r"KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED\].*'startingOffsetsByTimestamp'"
     ):
-        stream_of(starting=SpecificTimestamps({A: 1})).initialOffset()
+        stream.latestOffset(start, ReadAllAvailable())
     assert offsets.asked == ["partitions"]
 
 

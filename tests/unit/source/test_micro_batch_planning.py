@@ -21,6 +21,7 @@ from pyspark_kafka.streaming import Offset, ReadAllAvailable, ReadLimit, ReadMax
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pyspark_kafka.streaming import InputPartition
     from unit.source.conftest import ScriptedOffsets
@@ -69,8 +70,18 @@ def test_a_start_for_other_partitions_than_there_are_is_refused(
     offsets: ScriptedOffsets, starting: OffsetRangeLimit
 ) -> None:
     offsets.logs = {A: (5, 50), B: (0, 7)}
+    stream = stream_of(starting=starting)
+    start = stream.initialOffset()
     with pytest.raises(OptionError, match=r"KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED\].*'startingOffsets'"):
-        stream_of(starting=starting).initialOffset()
+        stream.latestOffset(start, ALL)
+
+
+def test_a_start_that_is_kept_beside_the_checkpoint_is_refused_at_once(
+    offsets: ScriptedOffsets, tmp_path: Path
+) -> None:
+    offsets.logs = {A: (5, 50), B: (0, 7)}
+    with pytest.raises(OptionError, match="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"):
+        stream_of(starting=SpecificOffsets({A: 1}), checkpoint_location=str(tmp_path)).initialOffset()
 
 
 def test_the_default_limit_is_the_option(offsets: ScriptedOffsets) -> None:

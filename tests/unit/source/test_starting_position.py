@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
@@ -43,6 +43,70 @@ def planned(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[s
 def logged(stream: KafkaMicroBatchStream, offset: Offset) -> Offset:
     """Hand an offset through a checkpoint."""
     return stream.deserializeOffset(offset.json())
+
+
+@pytest.mark.parametrize(
+    ("starting", "first"),
+    [
+        (Earliest(), 0),
+        (SpecificOffsets({A: 3, B: 4}), 3),
+        (SpecificOffsets({A: Earliest(), B: 4}), 0),
+        (SpecificOffsets(topics={"t": Earliest()}), 0),
+        (SpecificOffsets({A: Latest(), B: 4}), 10),
+        (Latest(), 10),
+        (SpecificTimestamps({A: 3, B: 4}), 3),
+        (AtTimestamp(3), 3),
+    ],
+)
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_first_batch_is_planned_again_although_partitions_were_added_meanwhile(
+    offsets: ScriptedOffsets,
+    starting: OffsetRangeLimit,
+    first: int,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    fail_on_data_loss: bool,
+) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 10)}
+    first_run = stream_of(starting=starting)
+    start = first_run.initialOffset()
+    offsets.logs = {A: (0, 12), B: (0, 12)}
+    end = first_run.latestOffset(start, ALL)
+    expected = planned(first_run, start, end)
+    assert expected[0] == f"t-0 [{first}, 12)"
+    added, topic = TopicPartition("t", 2), TopicPartition("u", 0)
+    offsets.logs = {A: (0, 12), B: (0, 12), added: (0, 2), topic: (0, 3)}
+    second_run = stream_of(starting=starting, fail_on_data_loss=fail_on_data_loss)
+    again = second_run.initialOffset()
+    assert planned(second_run, again, logged(second_run, end)) == expected
+    assert caplog.messages == []
+    # What is new is read from its beginning by the batch after it.
+    after = second_run.latestOffset(logged(second_run, end), ALL)
+    assert planned(second_run, logged(second_run, end), after) == ["t-2 [0, 2)", "u-0 [0, 3)"]
+
+
+def test_a_time_that_has_no_record_any_more_does_not_keep_a_planned_first_batch_from_its_start(
+    offsets: ScriptedOffsets,
+) -> None:
+    offsets.logs = {A: (0, 10)}
+    first_run = stream_of(starting=AtTimestamp(4))
+    end = first_run.latestOffset(first_run.initialOffset(), ALL)
+    later = AtTimestamp(400)
+    second_run = stream_of(starting=later)
+    assert planned(second_run, second_run.initialOffset(), logged(second_run, end)) == ["t-0 [4, 10)"]
+    new = stream_of(starting=later)
+    start = new.initialOffset()
+    with pytest.raises(OptionError, match="NO_OFFSET_FOR_TIMESTAMP"):
+        new.latestOffset(start, ALL)
+
+
+def test_a_partition_that_is_deleted_before_the_first_end_is_still_data_loss(offsets: ScriptedOffsets) -> None:
+    offsets.logs = {A: (0, 10), B: (0, 10)}
+    stream = stream_of(starting=Earliest())
+    start = stream.initialOffset()
+    del offsets.logs[B]
+    with pytest.raises(DataLossError, match="PARTITIONS_DELETED"):
+        planned(stream, start, stream.latestOffset(start, ALL))
 
 
 def test_a_run_asks_once_where_to_start(offsets: ScriptedOffsets) -> None:
