@@ -26,7 +26,7 @@ from pyspark_kafka.client.protocol import ApiVersionsRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions, parse_batch_read_options
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pyspark_kafka.planning.filtering import RecordFilter
 from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, split_planned, start_behind_end
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.source.tasks import ids_of, tasks_of
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
 

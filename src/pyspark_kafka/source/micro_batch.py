@@ -23,7 +23,7 @@ from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.source.limit_resolution import LimitResolver
 from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.partition_reader import KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaPartitionReaderFactory
 from pyspark_kafka.source.starting_position import StartingPosition
 from pyspark_kafka.source.tasks import tasks_of
 from pyspark_kafka.source.topic_watch import TopicWatch

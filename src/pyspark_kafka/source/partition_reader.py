@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher, TopicRecreatedError
@@ -12,7 +11,7 @@ from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.source.columns import BatchAssembler
 from pyspark_kafka.source.limit_resolution import close_range
 from pyspark_kafka.source.range_decoding import decode_range, position_after_loss
-from pyspark_kafka.streaming import InputPartition, PartitionReader, PartitionReaderFactory
+from pyspark_kafka.streaming import PartitionReader
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -20,63 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.client.fetch import FetchedRecords
-    from pyspark_kafka.options import ConnectionOptions, FetchOptions
     from pyspark_kafka.planning.late_binding import LateBinding
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaInputPartition(InputPartition):
-    """What one task reads: one range `[start_offset, end_offset)`, or several, each of another topic-partition.
-
-    Attributes:
-        offset_range: the range; mostly the only one.
-        further_ranges: more of them.
-        late: which ends of the range are looked up when the task starts, in a batch read; then it is the only one.
-            None: the range is read as it is.
-        topic_ids: the ids of the topics that the ranges were planned on, by name, where brokers tell them. A task
-            that finds another one has lost its records, whichever attempt and whatever its worker knew before.
-    """
-
-    offset_range: OffsetRange
-    further_ranges: tuple[OffsetRange, ...] = ()
-    late: LateBinding | None = None
-    # What is read is said by the ranges: the same ranges are the same task.
-    topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.late is not None and self.further_ranges:
-            raise ValueError("a task of several ranges cannot have open ends")
-
-    @property
-    def offset_ranges(self) -> tuple[OffsetRange, ...]:
-        """All ranges of the task."""
-        return (self.offset_range, *self.further_ranges)
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaPartitionReaderFactory(PartitionReaderFactory):
-    """Makes the readers of a batch on executors. Plain data: connections are made where they are used.
-
-    Attributes:
-        connection: how to reach the brokers.
-        fetch: sizes, waits and isolation of the fetch requests.
-        schema: the exact Arrow schema of the batches to give.
-        fail_on_data_loss: whether records that are gone are an error or are skipped with a warning.
-        leaves_recreated: whether a topic that was deleted and created again is left to a later batch, which begins it
-            anew; otherwise, where loss is tolerated, a task goes on at the same offset in it.
-    """
-
-    connection: ConnectionOptions
-    fetch: FetchOptions
-    schema: pa.Schema
-    fail_on_data_loss: bool
-    leaves_recreated: bool = False
-
-    def createReader(self, partition: InputPartition) -> PartitionReader:
-        """Build the reader of one input partition; it connects at the first `next()`."""
-        if not isinstance(partition, KafkaInputPartition):
-            raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        return KafkaPartitionReader(self, *partition.offset_ranges, late=partition.late, topic_ids=partition.topic_ids)
+    from pyspark_kafka.source.reader_factory import KafkaPartitionReaderFactory
 
 
 class KafkaPartitionReader(PartitionReader):

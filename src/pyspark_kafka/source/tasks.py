@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.planning import pack_ranges
-from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.source.reader_factory import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

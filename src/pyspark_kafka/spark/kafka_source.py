@@ -23,7 +23,7 @@ from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.source.reader_factory import KafkaInputPartition
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 

@@ -19,7 +19,7 @@ from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.options.connection import ConnectionOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from support import Record, produce
 
 if TYPE_CHECKING:

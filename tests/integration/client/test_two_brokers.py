@@ -24,7 +24,7 @@ from pyspark_kafka.sink.marker_topic import MarkerTopic
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.publisher import Publisher
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from support import Record, consume, consume_committed, produce
 from waiting import eventually
 

@@ -23,7 +23,7 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOpt
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.streaming import InputPartition, ReadAllAvailable
 from support import Record, produce
 

@@ -19,11 +19,8 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptio
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.data_writer import KafkaDataWriter
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import (
-    KafkaInputPartition,
-    KafkaPartitionReader,
-    KafkaPartitionReaderFactory,
-)
+from pyspark_kafka.source.partition_reader import KafkaPartitionReader
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from support import Record, consume, produce
 from waiting import eventually
 

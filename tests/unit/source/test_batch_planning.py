@@ -15,7 +15,7 @@ from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
 from pyspark_kafka.planning.late_binding import NO_END, LateBinding
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.source.reader_factory import KafkaInputPartition
 
 if TYPE_CHECKING:
     from unit.source.conftest import ScriptedOffsets

@@ -19,7 +19,7 @@ from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, FetchOpti
 from pyspark_kafka.planning.late_binding import NO_END, LateBinding
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

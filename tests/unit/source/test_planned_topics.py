@@ -20,7 +20,7 @@ from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, FetchOpti
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.streaming import InputPartition, ReadAllAvailable
 
 if TYPE_CHECKING:

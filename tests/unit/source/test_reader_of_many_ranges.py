@@ -17,7 +17,7 @@ from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source import partition_reader
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.streaming import InputPartition
 from record_batches import plain_batch
 

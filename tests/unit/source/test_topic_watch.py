@@ -14,7 +14,7 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.partition_reader import KafkaInputPartition
+from pyspark_kafka.source.reader_factory import KafkaInputPartition
 from pyspark_kafka.source.topic_watch import TopicIdentities
 from pyspark_kafka.streaming import Offset, ReadAllAvailable
 
