@@ -98,6 +98,8 @@ class FakeCluster:
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
         self.topic_ids: dict[str, uuid.UUID] = {}
         self.ends: dict[tuple[str, int], tuple[int, int]] = {}
+        # What brokers advertise where it is not their own address.
+        self.elsewhere: dict[int, tuple[str, int]] = {}
         self.seen: list[Seen] = []
         self.connections = 0
         self._lock = threading.Lock()
@@ -264,14 +266,12 @@ class FakeCluster:
                     authorized_operations=set(),
                 )
             )
+        addresses = {number: self.elsewhere.get(number) or self.address(number) for number in range(self.count)}
         nodes = [
             MetadataResponse.MetadataResponseBroker(
-                node_id=broker_id,
-                host=self.address(broker_id)[0],
-                port=self.address(broker_id)[1],
-                rack=self.racks.get(broker_id),
+                node_id=broker_id, host=host, port=port, rack=self.racks.get(broker_id)
             )
-            for broker_id in range(self.count)
+            for broker_id, (host, port) in addresses.items()
         ]
         return MetadataResponse(
             throttle_time_ms=0, brokers=nodes, cluster_id="fake", controller_id=0, topics=topics, error_code=0

@@ -27,7 +27,7 @@ from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from types import TracebackType
     from uuid import UUID
 
@@ -37,6 +37,8 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client", bound="KafkaClient")
 # A topic made a moment ago is not yet known to every broker; look that often before saying that it does not exist.
 _UNKNOWN_TOPIC_LOOKS = 4
+# A search for a server that had no longer than that says little of the servers.
+_TELLING_MS = 1_000
 
 
 class KafkaClient:
@@ -198,32 +200,34 @@ class KafkaClient:
             else:
                 backoff.next_s()
             try:
-                self.look_up_leaders(missing, deadline, last_look=backoff.attempts >= _UNKNOWN_TOPIC_LOOKS)
+                self.look_up_leaders(missing, deadline, () if backoff.attempts >= _UNKNOWN_TOPIC_LOOKS else missing)
             except DeadlineError as error:
                 # The first question failed by itself; a later one was only cut short, and why it was asked says more.
                 cause = error if backoff.attempts == 1 else self.why_leaderless(missing[0])
                 raise deadline.error(step, cause) from error
 
     def look_up_leaders(
-        self, topic_partitions: Iterable[TopicPartition], deadline: Deadline, *, last_look: bool
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        deadline: Deadline,
+        perhaps_new: Collection[TopicPartition] = (),
     ) -> None:
         """Ask the cluster once for the leaders of partitions; `known_leader` has what came of it.
 
         Args:
             topic_partitions: those to ask for.
             deadline: for the question.
-            last_look: whether a topic or partition that is not there is an error; with False it may be too new for
-                every broker to know it.
+            perhaps_new: those that may be too new for every broker to know them: no error if they are not there.
 
         Raises:
             BrokerError: a topic or partition does not exist (condition UNKNOWN_TOPIC).
             AccessError: a topic may not be described.
             DeadlineError, TransportError: as `metadata`.
         """
-        wanted = list(topic_partitions)
+        wanted, patient = list(topic_partitions), set(perhaps_new)
         answer = self.metadata({topic_partition.topic for topic_partition in wanted}, deadline)
         for topic_partition in wanted:
-            _check_exists(answer, topic_partition, last_look=last_look)
+            _check_exists(answer, topic_partition, last_look=topic_partition not in patient)
 
     def why_leaderless(self, topic_partition: TopicPartition) -> ConnectorError:
         """Build the error for a partition that had no leader when it was last heard of."""
@@ -381,14 +385,18 @@ class KafkaClient:
         backoff = self.backoff()
         last: ConnectorError | None = None
         while True:
+            began_ms = deadline.elapsed_ms()
             try:
                 return attempt(deadline)
             except ConnectorError as error:
-                if error.condition == "BOOTSTRAP_FAILED" or decide(error).action is Action.FAIL:
-                    # Bootstrap has used up the deadline itself, and its text names more than a deadline's would.
-                    raise
+                took_ms = deadline.elapsed_ms() - began_ms
+                no_server = error.condition == "BOOTSTRAP_FAILED"
                 # An attempt that the deadline cut short says less than the failure before it.
-                if last is None or not isinstance(error, DeadlineError):
+                cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)
+                if decide(error).action is Action.FAIL or (no_server and (last is None or not cut_short)):
+                    # The search for a server has used up the deadline itself, and names more than a deadline would.
+                    raise
+                if last is None or not cut_short:
                     last = error
                 if deadline.expired:
                     if isinstance(last, DeadlineError):
