@@ -5,7 +5,7 @@ No I/O and no options: what brokers say and what users want comes in as plain ma
 
 from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.byte_limit import byte_limit
-from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error, deleted_topic
 from pyspark_kafka.planning.packing import pack_ranges
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
@@ -20,6 +20,7 @@ __all__ = [
     "byte_limit",
     "check_available_now",
     "data_loss_error",
+    "deleted_topic",
     "offsets_behind_latest",
     "pack_ranges",
     "plan_ranges",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import DataLossError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.model import TopicPartition
 
@@ -102,4 +102,23 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:_LISTED]),
             "count": len(findings),
         },
+    )
+
+
+def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:
+    """Build the error of a topic that the subscription names, that the query has read, and that does not exist now.
+
+    The caller raises it, or logs it where data loss is tolerated.
+    """
+    read = sorted((where.partition, offset) for where, offset in position.items() if where.topic == topic)
+    listed = ", ".join(f"partition {number} up to {offset}" for number, offset in read[:_LISTED])
+    more = f" and {len(read) - _LISTED} more partitions" if len(read) > _LISTED else ""
+    return DataLossError(
+        f"Topic '{topic}' does not exist any more, or this user may not describe it now: the brokers answer "
+        f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {listed}{more}; what came after it is gone. This "
+        "batch has read nothing yet.",
+        condition=DataLossKind.PARTITIONS_DELETED.condition,
+        hint="A topic that is created again begins anew: read it with a new checkpointLocation. Set failOnDataLoss to "
+        "false to go on with the other topics, and with this one from its beginning should it come back.",
+        facts={"topic": topic, "count": len(read)},
     )

@@ -10,7 +10,7 @@ from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.planning.filtering import RecordFilter
 from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, split_planned, start_behind_end
-from pyspark_kafka.source.limit_resolution import LimitResolver
+from pyspark_kafka.source.limit_resolution import LimitResolver, resolve_listed
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.source.tasks import ids_of, tasks_of
@@ -66,9 +66,11 @@ class KafkaBatch(Batch):
                 starting time without a record.
             DataLossError: an end lies behind the log's.
         """
+        offset_reader = KafkaOffsetReader.from_options(self._options)
+        return resolve_listed(offset_reader, lambda resolver: self._plan(offset_reader, resolver))
+
+    def _plan(self, offset_reader: KafkaOffsetReader, resolver: LimitResolver) -> list[KafkaInputPartition]:
         options = self._options
-        offset_reader = KafkaOffsetReader.from_options(options)
-        resolver = LimitResolver(offset_reader)
         # Ends first: what is produced between the look-ups must not end before its own start.
         latest = resolver.latest()
         ends = resolver.ends(options.ending)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.planning import resolve_offsets, resolve_timestamps, timestamps_to_look_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
     from pyspark_kafka.planning.late_binding import LateBinding
     from pyspark_kafka.source.offset_reader import KafkaOffsetReader
+
+T = TypeVar("T")
+
+_LISTINGS = 3
 
 
 class LimitResolver:
@@ -93,6 +98,18 @@ class LimitResolver:
         earliest = {} if isinstance(limit, Latest) else self.earliest()
         latest = {} if isinstance(limit, Earliest) else self.latest()
         return resolve_offsets(limit, self.assigned, earliest, latest, option=f"{side}Offsets")
+
+
+def resolve_listed(reader: KafkaOffsetReader, resolve: Callable[[LimitResolver], T]) -> T:
+    """Resolve limits for the partitions that are listed; anew where a topic goes away between listing and look-up."""
+    for _ in range(_LISTINGS - 1):
+        resolver = LimitResolver(reader)
+        try:
+            return resolve(resolver)
+        except BrokerError as error:
+            if error.condition != "UNKNOWN_TOPIC":
+                raise
+    return resolve(LimitResolver(reader))
 
 
 def close_range(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.errors import BrokerError, OptionError
 from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import (
     byte_limit,
     check_available_now,
     data_loss_error,
+    deleted_topic,
     offsets_behind_latest,
     plan_ranges,
     rate_limit,
@@ -20,7 +21,7 @@ from pyspark_kafka.planning import (
     waiting_offsets,
 )
 from pyspark_kafka.source.columns import source_schema
-from pyspark_kafka.source.limit_resolution import LimitResolver
+from pyspark_kafka.source.limit_resolution import LimitResolver, resolve_listed
 from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.reader_factory import KafkaPartitionReaderFactory
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.offset_reader import Assignment
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
@@ -145,7 +148,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         Raises:
             OptionError: the option names other partitions than the subscription means, or is a time without a record.
         """
-        return self._starts_of(LimitResolver(self._offset_reader))
+        return resolve_listed(self._offset_reader, self._starts_of)
 
     def deserializeOffset(self, json: str) -> Offset:
         """Read an offset of a checkpoint, this connector's or Spark's own."""
@@ -230,9 +233,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             check_available_now(ended, self._snapshot, self._look_up_latest(ended))
         started = self._anew(self._start_of(first.partitions, last), last)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
-        plan = plan_ranges(
-            started, ended, self._offset_reader.earliest_offsets_of_new(new), group_id=self._options.group_id
-        )
+        earliest = self._without_deleted(started, lambda: self._offset_reader.earliest_offsets_of_new(new))
+        plan = plan_ranges(started, ended, earliest, group_id=self._options.group_id)
         if plan.findings:
             self._report(data_loss_error(plan.findings))
         split = split_ranges(
@@ -260,7 +262,9 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         """Do nothing: connections belong to the process's pool."""
 
     def _resolve_start(self) -> Mapping[TopicPartition, int]:
-        resolver = LimitResolver(self._offset_reader)
+        return resolve_listed(self._offset_reader, self._start_among)
+
+    def _start_among(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
         self._topics.meet(resolver.topic_ids)
         try:
             return self._starts_of(resolver)
@@ -295,9 +299,23 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         return latest
 
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        self._assignment = self._offset_reader.assignment()
+        self._assignment, latest = self._without_deleted(
+            known, lambda: self._offset_reader.assigned_latest_offsets(known)
+        )
         self._topics.meet(self._assignment.topic_ids, _topics(known))
-        return self._offset_reader.latest_offsets(self._assignment.partitions, known)
+        return latest
+
+    def _without_deleted(self, position: Mapping[TopicPartition, int], look_up: Callable[[], T]) -> T:
+        """Make a look-up; topics that the query has read and that are gone are data loss, and left out of it."""
+        while True:
+            try:
+                return look_up()
+            except BrokerError as error:
+                topic = error.facts.get("topic", "")
+                if error.condition != "UNKNOWN_TOPIC" or topic not in _topics(position):
+                    raise
+                self._report(deleted_topic(topic, position))
+                self._offset_reader.leave_out_missing(topic)
 
     def _ends(
         self, bounds: _Bounds, position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
@@ -334,9 +352,11 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     def _anew(self, position: Mapping[TopicPartition, int], end: KafkaOffset) -> Mapping[TopicPartition, int]:
         """Take the topics out of a batch's start that begin anew in it."""
         known = self._assignment if end == self._given_end else None
-        topic_ids = (known or self._offset_reader.assignment()).topic_ids
+        topics = _topics(position) | _topics(end.partitions)
+        found = known or self._without_deleted(end.partitions, lambda: self._offset_reader.assignment(topics))
+        topic_ids = found.topic_ids
         # Those of a batch that another run has planned are new to this one, and travel with its ranges from now on.
-        self._topics.meet(topic_ids, _topics(position) | _topics(end.partitions))
+        self._topics.meet(topic_ids, topics)
         recreated = self._topics.recreated(topic_ids, _topics(position))
         if recreated:
             self._report_recreated(recreated, topic_ids)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.log_sizes import log_bytes
 from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.metadata import ClusterMetadata
@@ -27,6 +28,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTED = 20
+# How often a topic that a subscription names may be unknown before that is believed: of one that was never seen, and of
+# one that the query has read. Brokers that start know nothing yet, and one that is made again is away for a moment.
+_UNKNOWN_TOPIC_LOOKS = 4
+_KNOWN_TOPIC_LOOKS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ class KafkaOffsetReader:
         self._isolation_level = isolation_level
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
+        self._may_be_missing: set[str] = set()
 
     @classmethod
     def from_options(cls, options: BatchReadOptions | StreamReadOptions) -> KafkaOffsetReader:
@@ -83,16 +89,23 @@ class KafkaOffsetReader:
             retry_interval_ms=options.fetch_offset_retry_interval_ms,
         )
 
-    def assignment(self) -> Assignment:
+    def leave_out_missing(self, topic: str) -> None:
+        """Take it for no error, until it comes back, that a topic which the subscription names does not exist."""
+        self._may_be_missing.add(topic)
+
+    def assignment(self, read_topics: Collection[str] = ()) -> Assignment:
         """Give what the subscription means now.
 
         Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
         left out too; with `subscribePattern`, no match is no error.
 
+        Args:
+            read_topics: topics that the query has read: where one of them is missing, it is looked for longer.
+
         Raises:
             BrokerError: a topic named by `subscribe` or `assign` does not exist or may not be seen.
         """
-        return self._retrying("listing partitions", self._assign)
+        return self._retrying("listing partitions", self._assign, read_topics)
 
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         """Give the partitions that the subscription means now, sorted; see `assignment`."""
@@ -100,26 +113,36 @@ class KafkaOffsetReader:
 
     def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the first offset that each partition still holds."""
-        asked = {topic_partition: Earliest() for topic_partition in partitions}
-        return self._list("listing earliest offsets", asked)
+        wanted = tuple(partitions)
+        if not wanted:
+            return {}
+        return self._retrying("listing earliest offsets", lambda client: self._list(client, wanted, Earliest()))
 
     def earliest_offsets_of_new(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Give the first offset of partitions that a query has just met; those that are gone again are left out."""
         new = tuple(partitions)
         if not new:
             return {}
-        # Looked up first: the offset of a partition that is gone cannot be asked for, and what its loss means is not
-        # for a look-up to say.
-        assigned = frozenset(self.assigned_partitions())
-        return self.earliest_offsets(topic_partition for topic_partition in new if topic_partition in assigned)
+
+        def look_up(client: KafkaClient) -> dict[TopicPartition, int]:
+            # Listed first: the offset of a partition that is gone cannot be asked for, and what its loss means is not
+            # for a look-up to say.
+            assigned = frozenset(self._assign(client).partitions)
+            return self._list(client, [where for where in new if where in assigned], Earliest())
+
+        return self._retrying("listing earliest offsets of new partitions", look_up)
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Give the first offset whose record is of the partition's timestamp (ms since 1970-01-01 UTC) or later.
 
         Partitions without such a record are left out.
         """
+        if not timestamps:
+            return {}
         asked = {topic_partition: AtTimestamp(timestamp_ms) for topic_partition, timestamp_ms in timestamps.items()}
-        return self._list("listing offsets by timestamp", asked)
+        return self._retrying(
+            "listing offsets by timestamp", lambda client: client.list_offsets(asked, self._isolation_level)
+        )
 
     def latest_offsets(
         self, partitions: Iterable[TopicPartition], known: Mapping[TopicPartition, int] | None = None
@@ -132,14 +155,42 @@ class KafkaOffsetReader:
                 often as look-ups are tried: a broker that has just become the leader may lag. After that the lower
                 end is given, for the topic may have been created anew.
         """
-        asked = {topic_partition: Latest() for topic_partition in partitions}
-        known = known or {}
+        wanted = tuple(partitions)
+        if not wanted:
+            return {}
+        return self._settled(lambda client: (None, self._list(client, wanted, Latest())), known or {})[1]
+
+    def assigned_latest_offsets(
+        self, known: Mapping[TopicPartition, int] | None = None
+    ) -> tuple[Assignment, dict[TopicPartition, int]]:
+        """Give what the subscription means now and the end of each of its partitions; see `latest_offsets`.
+
+        Partitions are listed anew for each attempt: a topic that goes away after they were listed has no offsets.
+
+        Raises:
+            BrokerError: as `assignment`.
+        """
+
+        def look_up(client: KafkaClient) -> tuple[Assignment, dict[TopicPartition, int]]:
+            assignment = self._assign(client)
+            return assignment, self._list(client, assignment.partitions, Latest())
+
+        return self._settled(look_up, known or {})
+
+    def _settled(
+        self,
+        look_up: Callable[[KafkaClient], tuple[T, dict[TopicPartition, int]]],
+        known: Mapping[TopicPartition, int],
+    ) -> tuple[T, dict[TopicPartition, int]]:
+        """Look up ends until none is below a known one, as often as look-ups are tried."""
+        topics = {topic_partition.topic for topic_partition in known}
         attempt = 1
         while True:
-            latest = self._list("listing latest offsets", asked)
+            found = self._retrying("listing latest offsets", look_up, topics)
+            latest = found[1]
             back = sorted(where for where, end in latest.items() if end < known.get(where, end))
             if not back:
-                return latest
+                return found
             logger.warning(
                 "Latest offsets are lower than known ones at attempt %d of %d: %s",
                 attempt,
@@ -147,7 +198,7 @@ class KafkaOffsetReader:
                 ", ".join(f"{where} ends at {latest[where]}, known is {known[where]}" for where in back[:_LISTED]),
             )
             if attempt >= self._attempts:
-                return latest
+                return found
             attempt += 1
             time.sleep(self._retry_interval_ms / 1000)
 
@@ -162,40 +213,62 @@ class KafkaOffsetReader:
             return {}
         return self._retrying("looking up the sizes of logs", lambda client: log_bytes(client, asked))
 
-    def assigned_latest_offsets(self, known: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
-        """Give the end of every partition that the subscription means now; see `latest_offsets`."""
-        return self.latest_offsets(self.assigned_partitions(), known)
-
-    def _list(self, step: str, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        if not asked:
-            return {}
-        return self._retrying(step, lambda client: client.list_offsets(asked, self._isolation_level))
+    def _list(
+        self, client: KafkaClient, partitions: Iterable[TopicPartition], spec: OffsetSpec
+    ) -> dict[TopicPartition, int]:
+        asked = dict.fromkeys(partitions, spec)
+        return client.list_offsets(asked, self._isolation_level) if asked else {}
 
     def _assign(self, client: KafkaClient) -> Assignment:
+        found = self._find(client)
+        self._may_be_missing.difference_update(topic_partition.topic for topic_partition in found.partitions)
+        return found
+
+    def _find(self, client: KafkaClient) -> Assignment:
         kind = self._subscription.kind
         if kind == "subscribePattern":
             # Searched, not matched whole: "orders" takes "orders-eu" too.
             pattern = re.compile(self._subscription.pattern or "")
             return _assignment_of(client.metadata(None), lambda topic: pattern.search(topic) is not None)
         if kind == "subscribe":
-            return _assignment_of(client.metadata(self._subscription.topics), lambda _: True)
+            return _assignment_of(client.metadata(self._subscription.topics), lambda _: True, self._may_be_missing)
         listed = frozenset(self._subscription.topic_partitions)
-        existing = _assignment_of(client.metadata(sorted({tp.topic for tp in listed})), lambda _: True)
+        topics = sorted({topic_partition.topic for topic_partition in listed})
+        existing = _assignment_of(client.metadata(topics), lambda _: True, self._may_be_missing)
         missing = sorted(listed.difference(existing.partitions))
         if missing:
-            logger.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", missing)
+            logger.warning(
+                "Option 'assign' lists partitions that do not exist: %s%s. They are left out.",
+                ", ".join(map(str, missing[:_LISTED])),
+                f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else "",
+            )
         return replace(
             existing,
             partitions=tuple(topic_partition for topic_partition in existing.partitions if topic_partition in listed),
         )
 
-    def _retrying(self, step: str, call: Callable[[KafkaClient], T]) -> T:
+    def _retrying(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str] = ()) -> T:
+        """Make a look-up, as often as look-ups are tried; a listing of partitions is part of what is tried again.
+
+        Args:
+            step: what is looked up, for the log.
+            call: the look-up.
+            read_topics: topics that the query has read: they were there.
+        """
         attempt = 1
+        unknown_looks = 0
+        backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)
         while True:
             try:
                 with borrow_client(self._connection) as client:
                     return call(client)
             except ConnectorError as error:
+                if error.condition == "UNKNOWN_TOPIC":
+                    unknown_looks += 1
+                    known = error.facts.get("topic") in read_topics
+                    if unknown_looks < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
+                        time.sleep(backoff.next_s())
+                        continue
                 # The client has already retried what passes by itself, up to its deadline; waiting as long again
                 # would only hide the error from the user.
                 if (
@@ -209,13 +282,17 @@ class KafkaOffsetReader:
                 time.sleep(self._retry_interval_ms / 1000)
 
 
-def _assignment_of(metadata: ClusterMetadata, wanted: Callable[[str], bool]) -> Assignment:
+def _assignment_of(
+    metadata: ClusterMetadata, wanted: Callable[[str], bool], may_be_missing: Collection[str] = ()
+) -> Assignment:
     found: list[TopicPartition] = []
     topic_ids: dict[str, str] = {}
     for name, topic in metadata.topics.items():
         if topic.is_internal or not wanted(name):
             continue
         if topic.error is not None:
+            if topic.error.condition == "UNKNOWN_TOPIC" and name in may_be_missing:
+                continue
             raise topic.error
         found.extend(partition.topic_partition for partition in topic.partitions)
         if topic.topic_id is not None:

@@ -343,6 +343,47 @@ def test_topic_recreated_between_plan_and_task(
     assert warnings_of(warnings, ON_EXECUTOR) == []
 
 
+@EITHER
+def test_subscribed_topic_deleted_under_a_query(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    gone, kept = make_topic(), make_topic()
+    for topic in (gone, kept):
+        produce(bootstrap_servers, topic, numbered(10))
+    options = StreamReadOptions(
+        # So that it is looked for often, and not for long.
+        connection(bootstrap_servers, retry_backoff_ms=5, retry_backoff_max_ms=20),
+        Subscription("subscribe", (gone, kept)),
+        starting=Earliest(),
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    stream = KafkaMicroBatchStream(options, SOURCE_SCHEMA)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    assert rows_of(stream, stream.planInputPartitions(start, end)) == 20
+    delete(bootstrap_servers, gone)
+    produce(bootstrap_servers, kept, numbered(5))
+    text = (
+        f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] Topic '{gone}' does not exist any more, or this user may not describe "
+        "it now: the brokers answer UNKNOWN_TOPIC_OR_PARTITION (3). The query has read partition 0 up to 10; "
+    )
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            stream.latestOffset(end, ReadAllAvailable())
+        assert str(caught.value).startswith(text)
+        return
+    second = stream.latestOffset(end, ReadAllAvailable())
+    assert rows_of(stream, stream.planInputPartitions(end, second)) == 5
+    assert warnings_of(warnings, ON_DRIVER)[0].startswith(text)
+    # Should it come back, it is a new one.
+    with borrow_client(connection(bootstrap_servers)) as client:
+        create_topic(client, gone)
+    produce(bootstrap_servers, gone, numbered(3))
+    third = stream.latestOffset(second, ReadAllAvailable())
+    assert rows_of(stream, stream.planInputPartitions(second, third)) == 3
+    assert stream.latestOffset(third, ReadAllAvailable()) == third
+
+
 # -- through Spark
 
 

@@ -10,7 +10,7 @@ from pyspark_kafka.source import batch, micro_batch
 from pyspark_kafka.source.offset_reader import Assignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pyspark_kafka.model import TopicPartition
 
@@ -33,7 +33,7 @@ class ScriptedOffsets:
         self.asked: list[str] = []
         self.known: Mapping[TopicPartition, int] | None = None
 
-    def assignment(self) -> Assignment:
+    def assignment(self, _read_topics: Collection[str] = ()) -> Assignment:
         self.asked.append("partitions")
         topics = {topic_partition.topic for topic_partition in self.logs}
         return Assignment(tuple(sorted(self.logs)), {topic: self.topic_ids.get(topic, topic) for topic in topics})
@@ -76,8 +76,11 @@ class ScriptedOffsets:
         self.known = known
         return {topic_partition: self.logs[topic_partition][1] for topic_partition in partitions}
 
-    def assigned_latest_offsets(self, known: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
-        return self.latest_offsets(self.assigned_partitions(), known)
+    def assigned_latest_offsets(
+        self, known: Mapping[TopicPartition, int] | None = None
+    ) -> tuple[Assignment, dict[TopicPartition, int]]:
+        assignment = self.assignment()
+        return assignment, self.latest_offsets(assignment.partitions, known)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -25,6 +25,8 @@ class FakeClient:
 
     Attributes:
         failures: raised first, one a call.
+        failures_of_offsets: raised first by look-ups of offsets.
+        after: the partitions that there are from the call of this number on.
         ends: answers to look-ups of ends that come before the partition's number, one a call.
         times: the offsets by time there are.
     """
@@ -32,6 +34,8 @@ class FakeClient:
     def __init__(self) -> None:
         self.partitions = {"orders": 2, "orders-eu": 1, "other": 1, "__consumer_offsets": 1}
         self.failures: list[ConnectorError] = []
+        self.failures_of_offsets: list[ConnectorError] = []
+        self.after: dict[int, dict[str, int]] = {}
         self.ends: list[dict[TopicPartition, int]] = []
         self.times: dict[TopicPartition, int] = {}
         self.calls: list[Any] = []
@@ -45,6 +49,8 @@ class FakeClient:
         self, specs: Mapping[TopicPartition, Earliest | Latest | AtTimestamp], isolation_level: IsolationLevel
     ) -> dict[TopicPartition, int]:
         self._called(("list_offsets", dict(specs), isolation_level))
+        if self.failures_of_offsets:
+            raise self.failures_of_offsets.pop(0)
         if any(isinstance(spec, AtTimestamp) for spec in specs.values()):
             return self.times
         if self.ends and Latest() in specs.values():
@@ -53,6 +59,7 @@ class FakeClient:
 
     def _called(self, call: Any) -> None:
         self.calls.append(call)
+        self.partitions = self.after.pop(len(self.calls), self.partitions)
         if self.failures:
             raise self.failures.pop(0)
 
@@ -75,7 +82,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 
 
 def reader_of(subscription: Subscription, attempts: int = 3) -> KafkaOffsetReader:
-    connection = ConnectionOptions((("not-asked", 9092),))
+    connection = ConnectionOptions((("not-asked", 9092),), retry_backoff_ms=1, retry_backoff_max_ms=2)
     return KafkaOffsetReader(
         connection, subscription, IsolationLevel.READ_COMMITTED, attempts=attempts, retry_interval_ms=0
     )
@@ -110,7 +117,7 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
     with caplog.at_level(logging.WARNING):
         found = reader_of(Subscription("assign", topic_partitions=listed)).assigned_partitions()
     assert found == listed[:1]
-    assert "TopicPartition('orders', 9)" in caplog.text
+    assert "partitions that do not exist: orders-9. They are left out." in caplog.text
     assert client.calls == [("metadata", ["orders"])]
 
 
@@ -124,7 +131,52 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
 def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subscription: Subscription) -> None:
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist"):
         reader_of(subscription).assigned_partitions()
-    assert len(client.calls) == 1
+    # A broker that starts knows nothing yet, and one that was not asked to create it learns of it later.
+    assert len(client.calls) == 4
+
+
+def test_a_topic_that_the_query_has_read_is_looked_for_longer(client: FakeClient) -> None:
+    gone = Subscription("subscribe", ("gone", "orders"))
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
+        reader_of(gone).assigned_latest_offsets({TopicPartition("gone", 0): 7})
+    assert len(client.calls) == 12
+
+
+def test_a_topic_that_is_told_late_is_found(client: FakeClient) -> None:
+    partitions = client.partitions
+    reader = reader_of(Subscription("subscribe", ("orders",)))
+    client.partitions = {}
+    client.after = {3: partitions}
+    assert len(reader.assigned_partitions()) == 2
+    assert len(client.calls) == 3
+
+
+@pytest.mark.parametrize("kind", ["latest", "earliest of new"])
+def test_partitions_are_listed_anew_where_a_topic_goes_away_before_its_offsets_are_looked_up(
+    client: FakeClient, kind: str
+) -> None:
+    reader = reader_of(Subscription("subscribePattern", pattern="^orders"))
+    left = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+    client.failures_of_offsets = [unknown_topic("orders-eu")]
+    client.after = {2: {"orders": 2}}
+    if kind == "latest":
+        assignment, found = reader.assigned_latest_offsets()
+        assert assignment.partitions == tuple(left)
+    else:
+        found = reader.earliest_offsets_of_new([*left, TopicPartition("orders-eu", 0)])
+    assert found == {left[0]: 0, left[1]: 1}
+    assert [call[0] for call in client.calls] == ["metadata", "list_offsets"] * 2
+
+
+def test_a_missing_topic_is_left_out_until_it_comes_back_where_that_is_asked_for(client: FakeClient) -> None:
+    reader = reader_of(Subscription("subscribe", ("gone", "orders")))
+    reader.leave_out_missing("gone")
+    assert [str(found) for found in reader.assigned_partitions()] == ["orders-0", "orders-1"]
+    client.partitions["gone"] = 1
+    assert [str(found) for found in reader.assigned_partitions()] == ["gone-0", "orders-0", "orders-1"]
+    del client.partitions["gone"]
+    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
+        reader.assigned_partitions()
 
 
 def test_offsets_are_asked_for_under_the_isolation_level(client: FakeClient) -> None:
@@ -210,13 +262,16 @@ def test_ends_lower_than_known_offsets_are_looked_up_again(
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     client.ends = [{first: 5, second: 9}, {first: 8, second: 9}]
     with caplog.at_level(logging.WARNING):
-        found = reader_of(ORDERS).assigned_latest_offsets({first: 7, second: 9, TopicPartition("gone", 0): 99})
+        assignment, found = reader_of(ORDERS).assigned_latest_offsets(
+            {first: 7, second: 9, TopicPartition("gone", 0): 99}
+        )
     assert found == {first: 8, second: 9}
+    assert assignment.partitions == (first, second)
     assert [record.getMessage() for record in caplog.records] == [
         "Latest offsets are lower than known ones at attempt 1 of 3: orders-0 ends at 5, known is 7"
     ]
-    # Which partitions there are is asked once.
-    assert [call[0] for call in client.calls] == ["metadata", "list_offsets", "list_offsets"]
+    # With the partitions that there are then.
+    assert [call[0] for call in client.calls] == ["metadata", "list_offsets"] * 2
 
 
 def test_ends_that_stay_lower_are_believed_in_the_end(client: FakeClient, caplog: pytest.LogCaptureFixture) -> None:
