@@ -87,12 +87,15 @@ class Seen:
 class FakeCluster:
     """Brokers 0 to count-1 on free ports of the loopback, sharing topics, scripts and the list of requests seen.
 
+    `greet` gets every connection that was made and gives the one to go on with, or None to close it.
+
     Use as a context manager. `script(FetchRequest, a, b)` answers the first fetch with a and all others with b.
     """
 
     count: int = 1
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
     racks: dict[int, str] = field(default_factory=dict)
+    greet: Callable[[socket.socket], socket.socket | None] | None = None
 
     def __post_init__(self) -> None:
         self.leaders: dict[tuple[str, int], tuple[int, int]] = {}
@@ -180,7 +183,14 @@ class FakeCluster:
                 self._open_of[broker_id].append(connection)
             self._start(self._serve, broker_id, connection)
 
-    def _serve(self, broker_id: int, connection: socket.socket) -> None:
+    def _serve(self, broker_id: int, accepted: socket.socket) -> None:
+        connection: socket.socket | None = accepted
+        with accepted, contextlib.suppress(OSError):
+            connection = accepted if self.greet is None else self.greet(accepted)
+            if connection is not None:
+                self._converse(broker_id, connection)
+
+    def _converse(self, broker_id: int, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as stream, contextlib.suppress(OSError):
             while True:
                 prefix = stream.read(4)

@@ -6,8 +6,10 @@ a request and wait for its answer. Secrets are revealed here and nowhere else, a
 
 from __future__ import annotations
 
-import functools
+import logging
 import ssl
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafka.net.sasl import get_sasl_mechanism
@@ -18,6 +20,8 @@ from pyspark_kafka.errors import MissingDependencyError, OptionError, TransportE
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options.connection import ConnectionOptions
+
+_log = logging.getLogger(__name__)
 
 _DRIVEN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 
@@ -140,13 +144,70 @@ def _build_machine(mechanism: str, host: str, options: ConnectionOptions) -> Any
         ) from error
 
 
-@functools.lru_cache(maxsize=16)
-def tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """Build (once a process and options) the TLS context of the options.
+_KEPT_CONTEXTS = 16
+_Stamp = tuple[int, int, int] | None
 
-    Raises:
-        OptionError: a certificate or key file cannot be read or does not fit.
+
+class TlsContexts:
+    """TLS contexts by options, each made anew when one of its files has changed.
+
+    Certificates are replaced in place by what renews them, and processes live longer than certificates.
+
+    Runs on: driver and executor. Safe to use from threads.
     """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._contexts: dict[ConnectionOptions, tuple[tuple[_Stamp, ...], ssl.SSLContext]] = {}
+
+    def get(self, options: ConnectionOptions) -> ssl.SSLContext:
+        """Give the context of the options, with the files as they are now.
+
+        Where files that were good before cannot be loaded now, as in the middle of their replacement, the context that
+        was made of them goes on being given, with a warning.
+
+        Raises:
+            OptionError: a certificate or key file cannot be read or does not fit.
+        """
+        files = (options.ssl_ca_location, options.ssl_certificate_location, options.ssl_key_location)
+        with self._lock:
+            stamps = tuple(_stamp(path) for path in files)
+            known = self._contexts.get(options)
+            if known is not None and known[0] == stamps:
+                return known[1]
+            try:
+                context = _build_context(options)
+            except OptionError as error:
+                if known is None:
+                    raise
+                _log.warning("%s Those loaded before are still used.", error)
+                return known[1]
+            if known is None and len(self._contexts) >= _KEPT_CONTEXTS:
+                del self._contexts[next(iter(self._contexts))]
+            self._contexts[options] = (stamps, context)
+            return context
+
+
+_CONTEXTS = TlsContexts()
+
+
+def tls_context(options: ConnectionOptions) -> ssl.SSLContext:
+    """Give the TLS context of the options, from this process's contexts; see `TlsContexts.get`."""
+    return _CONTEXTS.get(options)
+
+
+def _stamp(path: str | None) -> _Stamp:
+    """Give what changes with a file; None where there is none."""
+    if path is None:
+        return None
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _build_context(options: ConnectionOptions) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
     context.check_hostname = options.ssl_check_hostname
     context.minimum_version = ssl.TLSVersion.TLSv1_2

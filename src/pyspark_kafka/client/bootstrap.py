@@ -111,7 +111,8 @@ class _Search:
                 del self._due_at[server]
                 self._start(server)
             next_start = [next_at] if self._untried else []
-            wake_at = min([*self._due_at.values(), *next_start, self._ends_at + _GRACE_S])
+            grace_s = _GRACE_S if len(self._dials) else 0.0
+            wake_at = min([*self._due_at.values(), *next_start, self._ends_at + grace_s])
             watched = [] if self._unless is None else [self._unless]
             if wait_readable(watched, max(0.0, wake_at - now), others=[self._dials.fileno()]):
                 return None

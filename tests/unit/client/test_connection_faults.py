@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+import ssl
 import struct
+import subprocess
 import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
+from black_hole import BlackHole
 from fake_broker import Close, FakeCluster, Raw, Silence
+from pyspark_kafka.client.authentication import TlsContexts
+from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.protocol import (
@@ -233,6 +241,146 @@ def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> N
         connection = Connection.open("kafka.example", port, options, Deadline(5_000))
         assert connection.address == f"kafka.example:{port}"
         connection.close()
+
+
+def addresses_of(*addresses: tuple[str, int]) -> list[object]:
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+
+
+def test_an_address_that_swallows_packets_holds_up_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    with BlackHole() as hole, FakeCluster() as cluster:
+        found = addresses_of(hole.address, cluster.address(0))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        began_at = time.monotonic()
+        Connection.open("kafka.example", 9092, ConnectionOptions((("kafka.example", 9092),)), Deadline(9_000)).close()
+        # Not half of the time, nor the connect timeout of 10 s.
+        assert time.monotonic() - began_at < 4
+
+
+def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeCluster() as half, FakeCluster() as cluster:
+        half.script(ApiVersionsRequest, Close)
+        found = addresses_of(half.address(0), cluster.address(0))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        options = ConnectionOptions((("kafka.example", 9092),))
+        Connection.open("kafka.example", 9092, options, Deadline(5_000)).close()
+        half.script(ApiVersionsRequest, Silence)
+        Connection.open("kafka.example", 9092, options, Deadline(2_000)).close()
+
+
+def test_what_went_wrong_at_an_address_that_was_reached_is_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeCluster() as half, socket.socket() as unused:
+        half.script(ApiVersionsRequest, Close)
+        unused.bind(("127.0.0.1", 0))
+        found = addresses_of(half.address(0), unused.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert open_error(half).startswith("[BROKER_CLOSED_FIRST_READ]")
+
+
+def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.socket
+
+    class WithoutIpV6(real):  # type: ignore[misc, valid-type]
+        def __init__(self, family: int = -1, *rest: int, **named: object) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+            super().__init__(family, *rest, **named)
+
+    with FakeCluster() as cluster:
+        host, port = cluster.address(0)
+        sixth = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [sixth, *addresses_of((host, port))])
+        monkeypatch.setattr(socket, "socket", WithoutIpV6)
+        Connection.open("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000)).close()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [sixth])
+        with pytest.raises(TransportError, match=r"\[CONNECTION_FAILED\].*::1 .*family not supported") as caught:
+            Connection.open("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000))
+        assert caught.value.retriable
+
+
+def test_an_answer_that_has_arrived_is_taken_when_the_time_is_over() -> None:
+    with FakeCluster() as cluster, opened(cluster) as connection:
+        connection.send(metadata_request())
+        assert connection.readable(5.0)
+        assert connection.receive(Deadline(0)).cluster_id == "fake"
+        with pytest.raises(ProtocolError, match="NOTHING_IN_FLIGHT"):
+            connection.receive(Deadline(0))
+
+
+@dataclass
+class TlsFiles:
+    certificate: Path
+    key: Path
+
+    def make(self) -> None:
+        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test"
+        named = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(self.key), "-out", str(self.certificate)]
+        subprocess.run([*command.split(), *named], check=True, capture_output=True)
+
+    def client_options(self, port: int, **changes: Any) -> ConnectionOptions:
+        servers = (("127.0.0.1", port),)
+        return ConnectionOptions(servers, security_protocol="SSL", ssl_ca_location=str(self.certificate), **changes)
+
+
+@pytest.fixture
+def tls_files(tmp_path: Path) -> TlsFiles:
+    files = TlsFiles(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    files.make()
+    return files
+
+
+def test_a_tls_handshake_that_the_other_side_ends_is_tried_again(tls_files: TlsFiles) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls_files.certificate, tls_files.key)
+    greeted: list[bytes] = []
+
+    def greet(accepted: socket.socket) -> socket.socket | None:
+        if len(greeted) == 2:
+            return context.wrap_socket(accepted, server_side=True)
+        # The client's hello is read before the other side goes: then it ends the stream, and does not reset it.
+        greeted.append(accepted.recv(4096))
+        return None
+
+    with FakeCluster(greet=greet) as cluster:
+        _, port = cluster.address(0)
+        options = tls_files.client_options(port, retry_backoff_ms=1)
+        with KafkaClient(options) as client:
+            assert client.metadata(()).cluster_id == "fake"
+            assert len(greeted) == 2
+
+
+def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline() -> None:
+    def greet(accepted: socket.socket) -> None:
+        accepted.recv(4096)
+
+    with FakeCluster(greet=greet) as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers, security_protocol="SSL", retry_backoff_ms=1)
+        with KafkaClient(options) as client, pytest.raises(TransportError, match="not a TLS listener") as caught:
+            client.metadata((), Deadline(60_000))
+        assert not caught.value.retriable
+
+
+def test_certificates_that_were_replaced_are_loaded_for_the_next_connection(
+    tls_files: TlsFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = tls_files.client_options(
+        1, ssl_certificate_location=str(tls_files.certificate), ssl_key_location=str(tls_files.key)
+    )
+    contexts = TlsContexts()
+    first = contexts.get(options)
+    assert contexts.get(options) is first
+    before = first.get_ca_certs()
+    tls_files.make()
+    second = contexts.get(options)
+    assert second is not first
+    assert second.get_ca_certs() != before
+    # In the middle of the next replacement.
+    tls_files.key.write_text("half a k")
+    assert contexts.get(options) is second
+    assert "kafka.ssl.keystore.location" in caplog.text
+    assert "Those loaded before are still used." in caplog.text
+    tls_files.make()
+    assert contexts.get(options) is not second
 
 
 def test_a_refused_connection_names_address_and_reason() -> None:
