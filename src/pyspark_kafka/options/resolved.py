@@ -139,7 +139,7 @@ class ExactlyOnceOptions:
     commit_topic: str = "pyspark_kafka_commits"
     checkpoint_location: str | None = None
     spool_location: str | None = None
-    spool_threshold_bytes: int = 8 << 20
+    spool_threshold_bytes: int = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)

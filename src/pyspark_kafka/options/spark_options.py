@@ -344,10 +344,11 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "spoolThresholdBytes",
         "How many encoded bytes a task of an exactly-once write returns to the driver; what is more goes to "
-        "`spoolLocation`. Not an option of Spark's connector.",
+        "`spoolLocation`. What all tasks return must stay below `spark.driver.maxResultSize`; see "
+        "[exactly once](exactly-once.md#what-tasks-return). Not an option of Spark's connector.",
         parse=parsers.whole_number(0, parsers.INT32_MAX, "bytes"),
         kind="whole number",
-        default=8 << 20,
+        default=256 << 10,
         unit="bytes",
         scopes=WRITES,
     ),

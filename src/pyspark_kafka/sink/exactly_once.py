@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.identity_headers import task_origin
 from pyspark_kafka.sink.outbox import KafkaOutboxWriter, PreparedMessage
-from pyspark_kafka.sink.publisher import Publisher, remove_spool
+from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.sink.spool import SpoolFiles
 from pyspark_kafka.streaming import (
     BatchWrite,
     DataWriter,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ID_PREFIX = "pyspark-kafka-"
+# So often a micro-batch that spooled nothing looks for what others have left in the spool.
+_SWEEP_EVERY = 100
 # Sinks that this process has found fit to write; a stream writer is built for every micro-batch.
 _CHECKED: set[tuple[str, str]] = set()
 
@@ -47,6 +50,7 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
     options: WriteOptions
     settings: ExactlyOnceOptions
     columns: SinkColumns
+    spool: SpoolFiles | None = None
     job_id: str = ""
     query_id: str | None = None
 
@@ -56,9 +60,9 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:
         """Build the writer of one task attempt."""
-        prefix = f"{self.job_id or epoch_id}-{partition_id}-{task_id}"
+        task = f"{partition_id}-{task_id}"
         origin = task_origin(self.options, self.job_id or self.query_id, epoch_id, partition_id)
-        return KafkaOutboxWriter(self.options, self.settings, self.columns, prefix, origin)
+        return KafkaOutboxWriter(self.options, self.settings, self.columns, self.spool, epoch_id, task, origin)
 
 
 class KafkaExactlyOnceStreamingWrite(StreamingWrite):
@@ -93,20 +97,25 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
             with _publisher(self._options, self._settings, marker.sink_id) as publisher:
                 publisher.check(marker)
             _CHECKED.add(key)
-        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns)
+        spool = _spool(self._settings, marker.query_id)
+        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, spool)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish one micro-batch; does nothing where it is published already."""
         prepared = _prepared(messages)
         marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
-        with _publisher(self._options, self._settings, marker.sink_id) as publisher:
+        spool = _spool(self._settings, marker.query_id)
+        with _publisher(self._options, self._settings, marker.sink_id, spool) as publisher:
             found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
         logger.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
-        _clean(self._settings, prepared, before_batch=epoch_id)
+        if spool is not None:
+            _clean_up(spool, epoch_id, spooled=_spooled(prepared))
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
         """Remove what tasks have prepared; none of it was sent."""
-        _clean(self._settings, messages)
+        spooled = _spooled(messages)
+        if spooled and (spool := _spool(self._settings, self._query_id())) is not None:
+            _remove(spool, spooled)
 
     def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
         query_id = self._query_id()
@@ -163,7 +172,8 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
 
     def createBatchWriterFactory(self) -> DataWriterFactory:
         """Give the factory that executors write with."""
-        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, self._job_id)
+        spool = _spool(self._settings, self._job_id)
+        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, spool, self._job_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish everything."""
@@ -177,31 +187,68 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
             records=sum(message.records for message in prepared),
             encoded_bytes=sum(message.encoded_bytes for message in prepared),
         )
-        with _publisher(self._options, self._settings, sink_id) as publisher:
+        with _publisher(self._options, self._settings, sink_id, _spool(self._settings, self._job_id)) as publisher:
             publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
-        _clean(self._settings, prepared)
+        self._clean_up()
 
-    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - what is left is found by its place
         """Remove what tasks have prepared; none of it was sent."""
-        _clean(self._settings, messages)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        spool = _spool(self._settings, self._job_id)
+        if spool is None:
+            return
+        with _logged(spool):
+            # Also what attempts have left that failed, or lost against another one: nobody else would find it.
+            spool.remove_owner()
+            spool.remove_dead()
 
 
 @contextmanager
-def _publisher(options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str) -> Iterator[Publisher]:
+def _publisher(
+    options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str, spool: SpoolFiles | None = None
+) -> Iterator[Publisher]:
     with borrow_client(options.connection) as client:
-        yield Publisher(client, options, settings, sink_id, _spool(settings))
+        yield Publisher(client, options, settings, sink_id, spool)
 
 
-def _spool(settings: ExactlyOnceOptions) -> CheckpointFiles | None:
-    return None if settings.spool_location is None else CheckpointFiles(settings.spool_location)
+def _spool(settings: ExactlyOnceOptions, owner: str) -> SpoolFiles | None:
+    return None if settings.spool_location is None else SpoolFiles(settings.spool_location, owner)
 
 
-def _clean(
-    settings: ExactlyOnceOptions, messages: Sequence[WriterCommitMessage | None], *, before_batch: int = 0
-) -> None:
-    """Remove what tasks have spooled, and what earlier batches have left."""
-    files = [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
-    remove_spool(_spool(settings), files, before_batch=before_batch)
+@contextmanager
+def _logged(spool: SpoolFiles) -> Iterator[None]:
+    """Go on after files could not be removed: what they held is published, or will be."""
+    try:
+        yield
+    except ConnectorError as error:
+        logger.warning("Spool files were left in %s: %s", spool.shown, error)
+
+
+def _clean_up(spool: SpoolFiles, batch_id: int, *, spooled: Sequence[str]) -> None:
+    """Remove the files of a published micro-batch, and now and then what attempts of earlier ones have left.
+
+    Most micro-batches spool nothing: those ask the file system for nothing either.
+    """
+    now_and_then = batch_id % _SWEEP_EVERY == 0
+    with _logged(spool):
+        if spooled:
+            spool.remove_batch(batch_id)
+        if spooled or now_and_then:
+            spool.remove_before(batch_id)
+        if now_and_then:
+            spool.remove_dead()
+
+
+def _remove(spool: SpoolFiles, names: Sequence[str]) -> None:
+    # By their names: another driver may be at work on the same micro-batch.
+    with _logged(spool):
+        spool.remove(names)
+
+
+def _spooled(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    return [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
 
 
 def _prepared(messages: Sequence[WriterCommitMessage]) -> list[PreparedMessage]:

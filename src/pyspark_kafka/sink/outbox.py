@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from pyspark_kafka.client.producer_pool import ProducerSettings, borrow_producer
 from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError
 from pyspark_kafka.sink.row_encoder import RowEncoder
 from pyspark_kafka.streaming import DataWriter, WriterCommitMessage
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,10 +21,11 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.identity_headers import TaskOrigin
+    from pyspark_kafka.sink.spool import SpoolFiles
 
-# A spool file is read by the driver whole, so this much memory at a time; below what `CheckpointFiles` reads.
+# A spool file is read by the driver whole, so this much memory at a time; a single record batch may be larger.
 _SPOOL_FILE_BYTES = 16 << 20
-# What a task may return where there is no spool: a driver has gigabytes for the results of all tasks.
+# What a task may return where there is no spool. Spark bounds the sum over all tasks (spark.driver.maxResultSize).
 _MOST_WITHOUT_SPOOL = 64 << 20
 
 
@@ -63,7 +62,7 @@ class Chunk:
         """How many bytes the batches take."""
         return sum(batch.size for batch in self.batches)
 
-    def load(self, spool: CheckpointFiles | None) -> bytes:
+    def load(self, spool: SpoolFiles | None) -> bytes:
         """Give the bytes.
 
         Raises:
@@ -71,9 +70,10 @@ class Chunk:
         """
         if not self.file:
             return self.data
-        data = None if spool is None else spool.read(self.file)
-        if data is None or len(data) != self.size:
-            found = "is not there" if data is None else f"has {len(data)} bytes instead of {self.size}"
+        size = self.size
+        data = None if spool is None else spool.read(self.file, size)
+        if data is None or len(data) != size:
+            found = "is not there" if data is None else f"has {_bytes_found(data, size)} bytes instead of {size}"
             shown = "an unknown place" if spool is None else spool.shown
             raise CheckpointError(
                 f"The driver cannot read what a task prepared: spool file {self.file} in {shown} {found}. Nothing was "
@@ -84,6 +84,10 @@ class Chunk:
                 facts={"file": self.file, "location": shown},
             )
         return data
+
+
+def _bytes_found(data: bytes, size: int) -> str:
+    return f"more than {size}" if len(data) > size else str(len(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ class KafkaOutboxWriter(DataWriter):
         options: topic, compression, sizes.
         settings: thresholds and places of the exactly-once write.
         columns: where the sink's columns are.
-        prefix: begins the names of spool files, so that leftovers can be told by their batch.
+        spool: where files go; None: nowhere.
+        batch_id: the micro-batch; 0 in a batch write.
+        task: Spark partition and task attempt, as `<partition>-<attempt>`; for names of files.
         origin: whose rows they are, to be said in headers; None where records do not say it.
 
     Raises:
@@ -139,13 +145,17 @@ class KafkaOutboxWriter(DataWriter):
         options: WriteOptions,
         settings: ExactlyOnceOptions,
         columns: SinkColumns,
-        prefix: str,
+        spool: SpoolFiles | None,
+        batch_id: int,
+        task: str,
         origin: TaskOrigin | None = None,
     ) -> None:
         self._options = options
         self._settings = settings
         self._encoder = RowEncoder(options, columns, self._partition_count, origin)
-        self._prefix = prefix
+        self._spool = spool
+        self._batch_id = batch_id
+        self._task = task
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None
         self._chunks: list[Chunk] = []
@@ -159,7 +169,8 @@ class KafkaOutboxWriter(DataWriter):
     def commit(self) -> PreparedMessage:
         """Encode what is left and give everything to the driver."""
         self._keep(self._encoder.finish())
-        if self._held_bytes > self._most_returned():
+        # A task that has spooled returns nothing else: the driver's bound counts what all tasks return.
+        if self._held_bytes > self._most_returned() or self._chunks:
             self._spill()
         if self._held:
             self._chunks.append(Chunk(_described(self._held), data=_joined(self._held)))
@@ -170,12 +181,10 @@ class KafkaOutboxWriter(DataWriter):
         """Drop everything; files are removed where that is possible."""
         self._encoder.drop()
         self._held, self._held_bytes = [], 0
-        spool = self._spool()
-        for chunk in self._chunks:
-            if chunk.file and spool is not None:
-                # A leftover is removed by the driver of a later batch.
-                with suppress(ConnectorError):
-                    spool.delete(chunk.file)
+        if self._spool is not None:
+            # A leftover is removed by the driver of a later batch.
+            with suppress(ConnectorError):
+                self._spool.remove(chunk.file for chunk in self._chunks if chunk.file)
         self._chunks = []
 
     def close(self) -> None:
@@ -201,11 +210,11 @@ class KafkaOutboxWriter(DataWriter):
 
     def _most_returned(self) -> int:
         threshold = self._settings.spool_threshold_bytes
-        return max(threshold, _MOST_WITHOUT_SPOOL) if self._settings.spool_location is None else threshold
+        return max(threshold, _MOST_WITHOUT_SPOOL) if self._spool is None else threshold
 
     def _spill(self) -> None:
         """Put what is held into spool files, and forget it."""
-        spool = self._spool()
+        spool = self._spool
         if spool is None:
             raise OptionError(
                 f"A task of an exactly-once write has encoded {self._held_bytes} bytes, more than the "
@@ -213,7 +222,8 @@ class KafkaOutboxWriter(DataWriter):
                 "Nothing was written.",
                 condition="SPOOL_LOCATION_MISSING",
                 hint="set option 'spoolLocation' to a place that driver and executors share; or write with more, "
-                "smaller tasks; or raise 'spoolThresholdBytes'.",
+                "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
+                "spark.driver.maxResultSize).",
                 facts={"bytes": self._held_bytes, "limit": self._most_returned()},
             )
         while self._held:
@@ -222,15 +232,9 @@ class KafkaOutboxWriter(DataWriter):
                 size += len(self._held[part][1])
                 part += 1
             batches, self._held = self._held[:part], self._held[part:]
-            name = f"{self._prefix}-{uuid.uuid4().hex}"
-            # Needed until the batch is published, by a driver that runs the tasks again if the machine goes down.
-            spool.create(name, _joined(batches), durable=False)
+            name = spool.write(self._batch_id, self._task, [data for _, data, _ in batches])
             self._chunks.append(Chunk(_described(batches), file=name))
         self._held_bytes = 0
-
-    def _spool(self) -> CheckpointFiles | None:
-        location = self._settings.spool_location
-        return None if location is None else CheckpointFiles(location)
 
 
 def _described(batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> tuple[PreparedBatch, ...]:

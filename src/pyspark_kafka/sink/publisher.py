@@ -18,7 +18,7 @@ from pyspark_kafka.sink.commit_marker import Finding, judge
 from pyspark_kafka.sink.marker_topic import MarkerTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.retry import Backoff
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.commit_marker import CommitMarker
     from pyspark_kafka.sink.outbox import Chunk
-    from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+    from pyspark_kafka.sink.spool import SpoolFiles
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Publisher:
         options: WriteOptions,
         settings: ExactlyOnceOptions,
         transactional_id: str,
-        spool: CheckpointFiles | None,
+        spool: SpoolFiles | None,
         *,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -258,21 +258,3 @@ class _Attempts:
     def another(self) -> bool:
         """Whether there is time for one more attempt."""
         return not self.deadline.expired
-
-
-def remove_spool(spool: CheckpointFiles | None, files: Iterable[str], *, before_batch: int) -> None:
-    """Remove the spool files of a published batch, and what attempts of earlier ones have left.
-
-    A file that cannot be removed is logged: the batch is published.
-    """
-    if spool is None:
-        return
-    try:
-        for name in files:
-            spool.delete(name)
-        for name in spool.list():
-            batch, _, rest = name.partition("-")
-            if rest and batch.isdecimal() and int(batch) < before_batch:
-                spool.delete(name)
-    except ConnectorError as error:
-        logger.warning("Spool files were left in %s: %s", spool.shown, error)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.streaming.file_location import FileLocation, checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +25,11 @@ if TYPE_CHECKING:
 # An offset of 100,000 partitions takes 2 MiB; a file of this size belongs to something else, or is damaged.
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
-# Two letters at least: `C:` is a drive.
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
-# Hadoop's names of file systems that pyarrow calls otherwise.
-_SCHEMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3"}
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckpointFiles:
+class CheckpointFiles(FileLocation):
     """Named files below one location, each written whole or not at all.
 
     Names are relative, with "/" between their parts; directories are made as they are needed. A file is written beside
@@ -57,29 +52,6 @@ class CheckpointFiles:
     Source: Spark `CheckpointFileManager`; Hadoop `ChecksumFileSystem`, `Path`.
     """
 
-    location: str
-
-    def __post_init__(self) -> None:
-        if not self.location.strip():
-            raise CheckpointError(
-                "The location of a checkpoint is empty.",
-                condition="CHECKPOINT_LOCATION_INVALID",
-                hint="give a path or a URI.",
-            )
-        path = _local_path(self.location)
-        if path is not None:
-            object.__setattr__(self, "location", os.path.abspath(path))  # noqa: PTH100 - paths are text here, as in pyarrow.fs
-
-    def __repr__(self) -> str:
-        return f"CheckpointFiles({self.shown!r})"
-
-    @property
-    def shown(self) -> str:
-        """Give the location as errors show it: without a user's password and without what a query holds."""
-        if not self._remote:
-            return self.location
-        return re.sub(r"(://)[^/@]*:[^/@]*@", r"\1…@", self.location.partition("?")[0])
-
     def read(self, name: str) -> bytes | None:
         """Give the content of a file; None when it is not there.
 
@@ -89,7 +61,7 @@ class CheckpointFiles:
         try:
             if self._remote:
                 opened, root = self._open()
-                with opened.open_input_stream(f"{root}/{_checked(name)}") as stream:
+                with opened.open_input_stream(f"{root}/{checked_name(name)}") as stream:
                     data = bytes(stream.read(MAX_FILE_BYTES + 1))
             else:
                 with open(self._path(name), "rb") as file:  # noqa: PTH123 - paths are text here, as in pyarrow.fs
@@ -151,29 +123,8 @@ class CheckpointFiles:
         except (OSError, pa.ArrowException) as error:
             raise self._failure("delete", name, error) from error
 
-    @property
-    def _remote(self) -> bool:
-        return _local_path(self.location) is None
-
-    def _open(self) -> tuple[Any, str]:
-        try:
-            return _filesystem(self.location)
-        except (OSError, pa.ArrowException) as error:
-            # pyarrow repeats the URI, with whatever secrets it holds; the cause would show them, too.
-            reason = str(error).replace(_for_arrow(self.location), self.shown).replace(self.location, self.shown)
-            raise CheckpointError(
-                f"The checkpoint location {self.shown} cannot be opened: {reason}",
-                condition="CHECKPOINT_LOCATION_INVALID",
-                hint="give a local path, or a URI that pyarrow.fs.FileSystem.from_uri opens on this machine: s3://, "
-                "gs://, abfs://, or hdfs:// (which needs libhdfs and Hadoop's CLASSPATH).",
-                facts={"location": self.shown},
-            ) from (error if self.shown == self.location else None)
-
-    def _path(self, name: str) -> str:
-        return os.path.join(self.location, _checked(name))  # noqa: PTH118
-
     def _put(self, name: str, data: bytes, *, replace: bool, durable: bool = True) -> bool:
-        directory, _, base = _checked(name).rpartition("/")
+        directory, _, base = checked_name(name).rpartition("/")
         beside = f"{directory}/" * bool(directory) + f".{base}.{uuid.uuid4().hex}.tmp"
         try:
             if self._remote:
@@ -238,7 +189,7 @@ class CheckpointFiles:
             os.remove(self._path(name))  # noqa: PTH107
             return
         opened, root = self._open()
-        path = f"{root}/{_checked(name)}"
+        path = f"{root}/{checked_name(name)}"
         # Some file systems say of a file that is not there that it cannot be removed, and no more.
         if self._is_there(path):
             opened.delete_file(path)
@@ -252,51 +203,8 @@ class CheckpointFiles:
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         opened, root = self._open()
-        selected = fs.FileSelector(f"{root}/{_checked(directory)}" if directory else root, allow_not_found=True)
+        selected = fs.FileSelector(f"{root}/{checked_name(directory)}" if directory else root, allow_not_found=True)
         yield from (info.base_name for info in opened.get_file_info(selected) if info.type == fs.FileType.File)
-
-    def _failure(self, action: str, name: str, error: Exception) -> CheckpointError:
-        return CheckpointError(
-            f"Cannot {action} {name} of checkpoint {self.shown}: {type(error).__name__}: {error}",
-            condition="CHECKPOINT_IO",
-            hint="check that the location is there and that this process may read and write it.",
-            facts={"location": self.shown, "name": name, "action": action},
-        )
-
-
-def _local_path(location: str) -> str | None:
-    """Give the path of a local location; None for another file system."""
-    scheme = _SCHEME.match(location)
-    if scheme is None:
-        return location
-    if scheme[1].lower() != "file":
-        return None
-    # file:/path, file:///path and file://host/path, which Hadoop takes for a local path, too.
-    rest = location[scheme.end() :]
-    return "/" + rest[2:].partition("/")[2] if rest.startswith("//") else rest
-
-
-def _for_arrow(location: str) -> str:
-    scheme, colon, rest = location.partition(":")
-    return _SCHEMES_OF_HADOOP.get(scheme.lower(), scheme) + colon + rest
-
-
-@lru_cache(maxsize=32)
-def _filesystem(location: str) -> tuple[Any, str]:
-    from pyarrow import fs  # noqa: PLC0415 - as above
-
-    opened, root = fs.FileSystem.from_uri(_for_arrow(location))
-    return opened, root.rstrip("/")
-
-
-def _checked(name: str) -> str:
-    if not name or any(part in {"", ".", ".."} for part in name.split("/")):
-        raise CheckpointError(
-            f"{name!r} does not name a file below a checkpoint: a relative name without '..' is needed.",
-            condition="CHECKPOINT_NAME_INVALID",
-            facts={"name": name},
-        )
-    return name
 
 
 def _checksum_name(name: str) -> str:

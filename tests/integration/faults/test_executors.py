@@ -46,7 +46,7 @@ def runs(pid: int) -> bool:
 
 def spooled(world: World, batch: int) -> list[str]:
     """Give the spool files of a micro-batch."""
-    return [each.name for each in (world.checkpoint / "spool").glob(f"{batch}-*")]
+    return [each.name for each in (world.checkpoint / "spool").glob(f"pyspark-kafka-*/{batch}/*")]
 
 
 def await_spooled(world: World, batch: int) -> None:
@@ -62,7 +62,7 @@ def check(world: World, seen: dict[int, list[bytes]], batches: int) -> None:
     report = world.outcome(seen).report()
     assert not report.anomalies, report
     assert report.batches == batches
-    assert not list((world.checkpoint / "spool").iterdir())
+    assert not [path for path in (world.checkpoint / "spool").rglob("*") if path.is_file()]
 
 
 def test_an_executor_killed_in_a_task_neither_loses_nor_duplicates(world: World) -> None:

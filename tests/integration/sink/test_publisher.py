@@ -19,8 +19,8 @@ from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, Produce
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher, remove_spool
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.sink.spool import SpoolFiles
 from support import consume_committed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def marker() -> CommitMarker:
 
 
 def publisher_of(
-    client: KafkaClient, marker: CommitMarker, spool: CheckpointFiles | None = None, **settings: Any
+    client: KafkaClient, marker: CommitMarker, spool: SpoolFiles | None = None, **settings: Any
 ) -> Publisher:
     exactly_once = ExactlyOnceOptions(commit_topic=COMMITS, **settings)
     return Publisher(client, WriteOptions(client.options), exactly_once, marker.sink_id, spool)
@@ -199,13 +199,13 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
     def old_driver() -> None:
         with KafkaClient(connection) as own:
             try:
-                publisher_of(own, marker, cast("CheckpointFiles", old_spool)).publish(marker, old_chunks)
+                publisher_of(own, marker, cast("SpoolFiles", old_spool)).publish(marker, old_chunks)
             except ConnectorError as error:
                 errors.append(error)
 
     def new_driver() -> None:
         with KafkaClient(connection) as own:
-            publisher_of(own, marker, cast("CheckpointFiles", new_spool)).publish(marker, new_chunks)
+            publisher_of(own, marker, cast("SpoolFiles", new_spool)).publish(marker, new_chunks)
             done.append("new")
 
     done: list[str] = []
@@ -264,7 +264,7 @@ def test_what_cannot_be_written_whole_is_not_visible_and_holds_nobody_back(
 ) -> None:  # fmt: skip
     topic = make_topic(config={"max.message.bytes": "2000"})
     chunks, condition = case(topic)
-    publisher = publisher_of(client, marker, CheckpointFiles(str(tmp_path)))
+    publisher = publisher_of(client, marker, SpoolFiles(str(tmp_path), "query"))
     publisher._options = replace(publisher._options, max_block_ms=500)
     with pytest.raises(ConnectorError) as caught:
         publisher.publish(marker, chunks)
@@ -291,17 +291,14 @@ def test_a_batch_that_takes_longer_than_its_transaction_may_is_told_so(
         publisher.publish(marker, [chunk(make_topic(), b"a")])
 
 
-def test_spooled_chunks_are_read_and_removed_with_leftovers_of_earlier_batches(
+def test_spooled_chunks_are_read(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, tmp_path: Path
 ) -> None:
-    topic, spool = make_topic(), CheckpointFiles(str(tmp_path))
+    topic, spool = make_topic(), SpoolFiles(str(tmp_path), "query")
     whole = chunk(topic, b"a", b"b")
-    for name in ("4-0-1-x", "3-0-1-leftover", "5-0-1-later", "not-a-batch"):
-        spool.create(name, whole.data)
-    publisher_of(client, marker, spool).publish(marker, [replace(whole, data=b"", file="4-0-1-x")])
+    name = spool.write(4, "0-1", [whole.data])
+    publisher_of(client, marker, spool).publish(marker, [replace(whole, data=b"", file=name)])
     assert committed(client, bootstrap_servers, marker, topic) == [b"a", b"b"]
-    remove_spool(spool, ["4-0-1-x"], before_batch=4)
-    assert spool.list() == ["5-0-1-later", "not-a-batch"]
 
 
 def test_the_start_is_refused_for_another_querys_sink(client: KafkaClient, marker: CommitMarker) -> None:

@@ -11,6 +11,7 @@ import pyspark
 import pytest
 from py4j.java_gateway import JavaGateway
 
+from programs import run_program
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import TransactionalId
@@ -130,7 +131,35 @@ def test_what_tasks_spool_is_written_and_removed(
     rows = stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="20")
     run(rows, bootstrap_servers, target, tmp_path, spoolThresholdBytes="0")
     assert values(bootstrap_servers, target) == names(0, 50)
-    assert [path for path in (tmp_path / "spool").iterdir() if path.is_file()] == []
+    assert [path for path in (tmp_path / "spool").rglob("*") if path.is_file()] == []
+    # One directory, the query's own.
+    assert len(list((tmp_path / "spool").glob("pyspark-kafka-*"))) == 1
+
+
+# In small what 1,200 tasks of 0.9 MiB are for the defaults of Spark: 1 GiB of results.
+MANY_TASKS = """
+import sys
+from pyspark.sql import SparkSession
+servers, topic = sys.argv[1:]
+spark = (SparkSession.builder.master("local[2]").config("spark.driver.maxResultSize", "20m")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+         .config("spark.ui.enabled", "false").getOrCreate())
+spark.range(40 * 7000, numPartitions=40).selectExpr("repeat(md5(string(id)), 4) AS value").write.parquet("rows")
+rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 100).parquet("rows")
+query = (rows.repartition(40).writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+         .option("topic", topic).option("deliveryGuarantee", "exactly_once").option("checkpointLocation", "checkpoint")
+         .trigger(availableNow=True).start())
+assert query.awaitTermination(120)
+print("batches", len(query.recentProgress), flush=True)
+"""
+
+
+def test_what_many_tasks_return_together_stays_below_what_the_driver_takes(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    target = make_topic(partitions=4)
+    run_program(MANY_TASKS, bootstrap_servers, target, place=tmp_path)
+    assert len(values(bootstrap_servers, target)) == 40 * 7000
 
 
 def test_a_batch_write_is_visible_whole_or_not_at_all(

@@ -16,7 +16,7 @@ from pyspark_kafka.records import decode
 from pyspark_kafka.sink import outbox
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
+from pyspark_kafka.sink.spool import SpoolFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +45,16 @@ def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def writer_of(place: Path | None, threshold: int = 8 * MIB) -> KafkaOutboxWriter:
     options = WriteOptions(ConnectionOptions((("not-asked", 9092),)), topic="t", producer=ProducerOptions())
-    location = None if place is None else str(place)
-    settings = ExactlyOnceOptions(spool_location=location, spool_threshold_bytes=threshold)
-    return KafkaOutboxWriter(options, settings, COLUMNS, "7-0-1")
+    settings = ExactlyOnceOptions(spool_threshold_bytes=threshold)
+    return KafkaOutboxWriter(options, settings, COLUMNS, None if place is None else spool_of(place), 7, "0-1")
+
+
+def spool_of(place: Path) -> SpoolFiles:
+    return SpoolFiles(str(place), "query")
+
+
+def files_in(place: Path) -> list[str]:
+    return sorted(str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
 
 
 def rows(first: int, last: int, size: int = 0) -> pa.RecordBatch:
@@ -56,7 +63,7 @@ def rows(first: int, last: int, size: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(values, pa.binary()), partitions], ["value", "partition"])
 
 
-def written(message: PreparedMessage, spool: CheckpointFiles | None = None) -> dict[int, list[int]]:
+def written(message: PreparedMessage, spool: SpoolFiles | None = None) -> dict[int, list[int]]:
     """Read the numbers of all rows back, by partition."""
     found: dict[int, list[int]] = {0: [], 1: []}
     for chunk in message.chunks:
@@ -93,9 +100,9 @@ def test_above_the_threshold_everything_goes_to_files(tmp_path: Path) -> None:
     writer = writer_of(tmp_path, threshold=1000)
     writer.write(rows(0, 1000))
     message = writer.commit()
-    spool = CheckpointFiles(str(tmp_path))
-    assert sorted(message.spool_files()) == spool.list()
-    assert all(name.startswith("7-0-1-") for name in message.spool_files())
+    spool = spool_of(tmp_path)
+    assert sorted(message.spool_files()) == files_in(tmp_path)
+    assert all(name.startswith("pyspark-kafka-query/7/0-1-") for name in message.spool_files())
     assert all(not chunk.data for chunk in message.chunks)
     assert written(message, spool) == EVERYTHING
 
@@ -105,11 +112,13 @@ def test_a_large_task_writes_files_of_a_size_that_a_driver_can_hold(tmp_path: Pa
     for first in range(0, 1000, 20):
         writer.write(rows(first, first + 20, size=50_000))
     message = writer.commit()
-    sizes = [chunk.size for chunk in message.chunks if chunk.file]
+    # Also what is left at the end: hundreds of tasks would return too much for one driver.
+    assert all(chunk.file and not chunk.data for chunk in message.chunks)
+    sizes = [chunk.size for chunk in message.chunks]
     assert len(sizes) >= 2
     assert max(sizes) <= 16 * MIB
     assert message.encoded_bytes > 47 * MIB
-    assert written(message, CheckpointFiles(str(tmp_path))) == EVERYTHING
+    assert written(message, spool_of(tmp_path)) == EVERYTHING
 
 
 def test_without_a_place_for_files_a_large_task_is_refused() -> None:
@@ -125,10 +134,10 @@ def test_giving_up_removes_the_files(tmp_path: Path) -> None:
     writer = writer_of(tmp_path, threshold=1)
     for first in range(0, 1000, 20):
         writer.write(rows(first, first + 20, size=50_000))
-    assert list(tmp_path.iterdir())
+    assert files_in(tmp_path)
     writer.abort()
     writer.close()
-    assert list(tmp_path.iterdir()) == []
+    assert files_in(tmp_path) == []
 
 
 def test_a_row_that_cannot_be_sent_is_refused_as_by_the_other_writer() -> None:
@@ -140,10 +149,18 @@ def test_a_row_that_cannot_be_sent_is_refused_as_by_the_other_writer() -> None:
 
 
 def test_a_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
-    spool = CheckpointFiles(str(tmp_path))
+    spool = spool_of(tmp_path)
     chunk = Chunk((PreparedBatch(TopicPartition("t", 0), 10, 1),), file="7-x")
     with pytest.raises(CheckpointError, match=r"SPOOL_FILE_MISSING\].*spool file 7-x in .* is not there.*share"):
         chunk.load(spool)
-    spool.create("7-x", b"short")
-    with pytest.raises(CheckpointError, match=r"SPOOL_FILE_DAMAGED\].*has 5 bytes instead of 10"):
-        chunk.load(spool)
+    for found, said in ((b"short", "5"), (b"much longer", "more than 10")):
+        (tmp_path / "7-x").write_bytes(found)
+        with pytest.raises(CheckpointError, match=rf"SPOOL_FILE_DAMAGED\].*has {said} bytes instead of 10"):
+            chunk.load(spool)
+
+
+def test_a_record_batch_above_what_a_checkpoint_file_may_have_is_read_back(tmp_path: Path) -> None:
+    spool, size = spool_of(tmp_path), (64 << 20) + 1
+    name = spool.write(7, "0-1", [bytes(size)])
+    chunk = Chunk((PreparedBatch(TopicPartition("t", 0), size, 1),), file=name)
+    assert len(chunk.load(spool)) == size

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.streaming import checkpoint_files
+from pyspark_kafka.streaming import checkpoint_files, file_location
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def test_a_container_before_an_at_sign_is_no_secret() -> None:
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n", "S3A"])
 def test_hadoops_names_of_s3_are_known(scheme: str) -> None:
-    assert checkpoint_files._for_arrow(f"{scheme}://bucket/a:b").startswith("s3://bucket/a:b")
+    assert file_location._for_arrow(f"{scheme}://bucket/a:b").startswith("s3://bucket/a:b")
 
 
 def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
