@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.connection import Connection, wait_readable
 from pyspark_kafka.client.dials import Dials
 from pyspark_kafka.client.retry import Action, Backoff, decide
+from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class _Search:
                 raise outcome
             self._failures.pop(server, None)
             self._failures[server] = outcome
+            note_failure(outcome)
             self._wordless[server] = self._wordless.get(server, 0) + 1 if outcome.condition in _WORDLESS else 0
             if not self._is_final(server):
                 self._due_at[server] = time.monotonic() + self._backoffs[server].next_s()
@@ -185,6 +187,12 @@ class _Search:
             facts={
                 "servers": ",".join(f"{host}:{port}" for host, port in self._failures),
                 "timeout_ms": self._deadline.timeout_ms,
+                # Servers that are there and say nothing: see `outage.is_weather`.
+                "closed_at_once": ",".join(
+                    f"{host}:{port}"
+                    for (host, port), error in self._failures.items()
+                    if error.retriable and error.condition in _WORDLESS
+                ),
             },
         )
 

@@ -23,6 +23,7 @@ from pyspark_kafka.client.metadata_cache import MetadataCache
 from pyspark_kafka.client.offset_lookup import OffsetSpec, list_offsets
 from pyspark_kafka.client.protocol import ErrorCode, MetadataRequest, broker_error
 from pyspark_kafka.client.retry import Action, Backoff, decide
+from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 
@@ -398,6 +399,7 @@ class KafkaClient:
                     raise
                 if last is None or not cut_short:
                     last = error
+                    note_failure(error)
                 if deadline.expired:
                     if isinstance(last, DeadlineError):
                         raise

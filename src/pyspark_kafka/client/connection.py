@@ -22,6 +22,7 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.dialing import connect, resolve
 from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
 from pyspark_kafka.client.protocol import ApiVersionsRequest, ErrorCode, broker_error
+from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
 from pyspark_kafka.version import __version__
 
@@ -91,6 +92,7 @@ class Connection:
         self.features: dict[str, int] = {}
         self._correlation_id = 0
         self._answers = 0
+        self._contact = contact_of(options.bootstrap_servers)
         self._buffers = buffers if buffers is not None else FrameBuffers()
         self._prefix = bytearray(4)
         # Of the answer that is being received: its memory once its size is known, and how much of it (or before that,
@@ -473,6 +475,7 @@ class Connection:
             raise
         self._in_flight.popleft()
         self._answers += 1
+        self._contact.answered(self.address)
         return sent, frame, start
 
     def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline | None) -> bool:

@@ -369,7 +369,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         ),
         (
             "kafka.delivery.timeout.ms",
-            "The deadline for a record batch, retries included; then the task fails.",
+            "The deadline for a record batch, retries included; then the task fails. A stream takes `outageTimeout`.",
             _POSITIVE_MS,
             _NUMBER,
             _PRODUCER.delivery_timeout_ms,

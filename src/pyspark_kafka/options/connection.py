@@ -125,7 +125,8 @@ class FetchOptions:
         check_crcs: whether checksums of record batches are verified.
         max_decompressed_bytes: the most bytes one record batch may decompress to.
         buffer_bytes: the most fetched bytes a task holds at a time.
-        poll_timeout_ms: the longest wait without any progress before the task fails.
+        poll_timeout_ms: the longest wait without any progress before the task fails…
+        outage_timeout_ms: …and where brokers are away all the while, if it is longer; 0 in batch reads.
     """
 
     max_bytes_per_fetch: int = 8 * MIB
@@ -137,6 +138,7 @@ class FetchOptions:
     max_decompressed_bytes: int = 256 * MIB
     buffer_bytes: int = 64 * MIB
     poll_timeout_ms: int = 120_000
+    outage_timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

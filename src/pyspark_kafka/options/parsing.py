@@ -6,6 +6,7 @@ All problems are found before any is reported, in one `OptionError`. Layer: opti
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError
@@ -96,6 +97,8 @@ def _batch_read(options: Collector, now: int) -> BatchReadOptions:
 def _stream_read(options: Collector, now: int) -> StreamReadOptions:
     starting = resolve_edge(options, "starting", Latest(), now)
     parts = _resolve_read(options, (starting,))
+    outage_timeout_ms = options["outageTimeout"]
+    parts["fetch"] = replace(parts["fetch"], outage_timeout_ms=outage_timeout_ms)
     minimum, maximum = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
     if minimum is not None and maximum is not None and minimum > maximum:
         options.report(
@@ -117,6 +120,7 @@ def _stream_read(options: Collector, now: int) -> StreamReadOptions:
         max_bytes_per_trigger=options["maxBytesPerTrigger"],
         checkpoint_location=options["checkpointLocation"],
         source_index=options["sourceIndex"],
+        outage_timeout_ms=outage_timeout_ms,
         group_id_prefix=options["groupIdPrefix"] or "spark-kafka-source",
         notes=tuple(options.notes),
         **parts,
@@ -134,6 +138,8 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     producer = _resolve_producer(options)
     exactly_once = _resolve_exactly_once(options, streaming=streaming)
     options.raise_problems()
+    outage_timeout_ms = options["outageTimeout"] if streaming else 0
+    delivery_timeout_ms = producer.delivery_timeout_ms
     return WriteOptions(
         connection=connection,
         topic=options["topic"],
@@ -142,6 +148,10 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         buffer_bytes=options["kafka.buffer.memory"],
         identity_headers=options["identityHeaders"],
         exactly_once=exactly_once,
+        outage_timeout_ms=outage_timeout_ms,
+        patient_delivery_timeout_ms=delivery_timeout_ms
+        if options.given("kafka.delivery.timeout.ms")
+        else max(delivery_timeout_ms, outage_timeout_ms),
         notes=tuple(options.notes),
     )
 

@@ -62,6 +62,7 @@ class BatchReadOptions:
         group_id_prefix: begins the name under which the reader is known to brokers, where no group id is given.
         group_id: `kafka.group.id`, if given.
         fetch_offset_attempts: how often an offset look-up is tried in all (`fetchOffset.numRetries`).
+        outage_timeout_ms: always 0, nothing is waited out: who started a batch read waits for it.
         notes: sentences for the user's log, once a query: what was accepted and has no effect.
     """
 
@@ -79,6 +80,7 @@ class BatchReadOptions:
     fetch: FetchOptions = field(default_factory=FetchOptions)
     fetch_offset_attempts: int = 3
     fetch_offset_retry_interval_ms: int = 1_000
+    outage_timeout_ms: int = 0
     group_id_prefix: str = "spark-kafka-relation"
     group_id: str | None = None
     notes: tuple[str, ...] = ()
@@ -96,6 +98,7 @@ class StreamReadOptions:
         max_bytes_per_trigger: about how many bytes a micro-batch takes at most, as brokers store them; None: all.
         checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
         source_index: which of the query's sources this is, counted from 0.
+        outage_timeout_ms: how long an outage of brokers is waited out, once the cluster has been reached.
     """
 
     connection: ConnectionOptions
@@ -113,6 +116,7 @@ class StreamReadOptions:
     max_bytes_per_trigger: int | None = None
     checkpoint_location: str | None = None
     source_index: int = 0
+    outage_timeout_ms: int = 600_000
     fetch: FetchOptions = field(default_factory=FetchOptions)
     fetch_offset_attempts: int = 3
     fetch_offset_retry_interval_ms: int = 1_000
@@ -152,6 +156,8 @@ class WriteOptions:
         buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
         identity_headers: whether each record says where it comes from.
         exactly_once: how the write is made visible once and whole; None: it is written at least once.
+        outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.
+        patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
         notes: sentences for the user's log, once a query: what was accepted and has no effect.
     """
 
@@ -162,4 +168,6 @@ class WriteOptions:
     buffer_bytes: int = 32 * 1024 * 1024
     identity_headers: bool = False
     exactly_once: ExactlyOnceOptions | None = None
+    outage_timeout_ms: int = 0
+    patient_delivery_timeout_ms: int = 120_000
     notes: tuple[str, ...] = ()

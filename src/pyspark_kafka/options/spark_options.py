@@ -18,6 +18,8 @@ _POSITIVE_MS = parsers.whole_number(1, parsers.INT32_MAX, "milliseconds")
 _TIME_KIND = "epoch ms, ISO 8601, e.g. `2 hours ago`"
 _STREAM_READ = frozenset({Scope.STREAM_READ})
 _BATCH_READ = frozenset({Scope.BATCH_READ})
+_STREAMS = frozenset({Scope.STREAM_READ, Scope.STREAM_WRITE})
+_BATCHES = frozenset({Scope.BATCH_READ, Scope.BATCH_WRITE})
 
 
 def _offsets(raw: str) -> object:
@@ -259,12 +261,26 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "kafkaConsumer.pollTimeoutMs",
-        "The longest time a task waits without any progress before it fails.",
+        "The longest time a task waits without any progress before it fails. In a stream an outage of brokers is "
+        "waited out longer, see `outageTimeout`.",
         parse=_POSITIVE_MS,
         kind="whole number",
         default=120_000,
         unit="ms",
         scopes=READS,
+    ),
+    Option(
+        "outageTimeout",
+        "How long a streaming query that has run waits, in one outage, for brokers that are away; then it fails. `0` "
+        "waits for nothing. Written as in `maxTriggerDelay`; a source and a sink have one each. Batch reads and "
+        "writes, and a query that has not reached the cluster yet, fail after the times of `kafka.*`. See "
+        "[outages](outages.md). Not an option of Spark's connector.",
+        parse=duration_ms,
+        kind="time span, e.g. `30m`",
+        default=600_000,
+        unit="ms",
+        scopes=_STREAMS,
+        no_effect_in=_BATCHES,
     ),
     Option(
         "groupIdPrefix",

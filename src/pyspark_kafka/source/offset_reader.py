@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.log_sizes import log_bytes
+from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
@@ -50,7 +52,8 @@ class Assignment:
 class KafkaOffsetReader:
     """Resolves a subscription to partitions and lists their offsets.
 
-    Runs on: driver; every method blocks, at most the connection's `api_timeout_ms` an attempt.
+    Runs on: driver; every method blocks, at most the connection's `api_timeout_ms` an attempt. Once a look-up has
+    succeeded, an outage of the brokers is waited out for `outage_timeout_ms`.
 
     Args:
         connection: how to reach the brokers.
@@ -58,6 +61,7 @@ class KafkaOffsetReader:
         isolation_level: decides what "latest" means: the high watermark, or the last stable offset.
         attempts: how often a look-up is tried in all (`fetchOffset.numRetries`, which counts attempts).
         retry_interval_ms: the pause between attempts (`fetchOffset.retryIntervalMs`).
+        outage_timeout_ms: how long one outage is waited out (`outageTimeout`); 0: not at all, for batch reads.
 
     Source: Spark `KafkaOffsetReaderAdmin`, `ConsumerStrategy`.
     """
@@ -70,6 +74,7 @@ class KafkaOffsetReader:
         *,
         attempts: int,
         retry_interval_ms: int,
+        outage_timeout_ms: int = 0,
     ) -> None:
         self._connection = connection
         self._subscription = subscription
@@ -77,6 +82,7 @@ class KafkaOffsetReader:
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
         self._may_be_missing: set[str] = set()
+        self._patience = Patience(outage_timeout_ms, contact_of(connection.bootstrap_servers))
 
     @classmethod
     def from_options(cls, options: BatchReadOptions | StreamReadOptions) -> KafkaOffsetReader:
@@ -87,6 +93,7 @@ class KafkaOffsetReader:
             options.fetch.isolation_level,
             attempts=options.fetch_offset_attempts,
             retry_interval_ms=options.fetch_offset_retry_interval_ms,
+            outage_timeout_ms=options.outage_timeout_ms,
         )
 
     def leave_out_missing(self, topic: str) -> None:
@@ -248,13 +255,19 @@ class KafkaOffsetReader:
         )
 
     def _retrying(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str] = ()) -> T:
-        """Make a look-up, as often as look-ups are tried; a listing of partitions is part of what is tried again.
+        """Make a look-up, as often as look-ups are tried, and through an outage once one has succeeded.
+
+        A listing of partitions is part of what is tried again.
 
         Args:
             step: what is looked up, for the log.
             call: the look-up.
             read_topics: topics that the query has read: they were there.
         """
+        name = f"{step} of {self._subscription.describe()}"
+        return self._patience.ride_out(name, lambda: self._attempting(step, call, read_topics))
+
+    def _attempting(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
         attempt = 1
         unknown_looks = 0
         backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)

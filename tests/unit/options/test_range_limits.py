@@ -17,7 +17,7 @@ from pyspark_kafka.offsets import (
     SpecificTimestamps,
     timestamp_text,
 )
-from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
+from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options, parse_write_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,10 +234,39 @@ def test_a_delay_alone_is_noted() -> None:
     assert notes == ("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.",)
 
 
-@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"])
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "outageTimeout"])
 def test_a_batch_read_notes_options_of_triggers(name: str) -> None:
     notes = parse_batch_read_options({**READ, name: "5"}).notes
     assert notes == (f"Option '{name}' has no effect: it is not an option of a batch read.",)
+
+
+def test_outages_are_waited_out_in_streams_only() -> None:
+    stream = parse_stream_read_options({**READ, "outageTimeout": "30m"})
+    assert (stream.outage_timeout_ms, stream.fetch.outage_timeout_ms) == (1_800_000, 1_800_000)
+    assert parse_stream_read_options(READ).outage_timeout_ms == 600_000
+    assert parse_stream_read_options({**READ, "outageTimeout": "0"}).outage_timeout_ms == 0
+    batch = parse_batch_read_options(READ)
+    assert (batch.outage_timeout_ms, batch.fetch.outage_timeout_ms) == (0, 0)
+    assert "must be a time span" in str(refused(parse_stream_read_options, outageTimeout="a while"))
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "expected"),
+    [
+        ({}, True, (600_000, 120_000, 600_000)),
+        ({"outageTimeout": "1m"}, True, (60_000, 120_000, 120_000)),
+        ({"outageTimeout": "0"}, True, (0, 120_000, 120_000)),
+        ({"kafka.delivery.timeout.ms": "50000"}, True, (600_000, 50_000, 50_000)),
+        ({}, False, (0, 120_000, 120_000)),
+        ({"outageTimeout": "1h"}, False, (0, 120_000, 120_000)),
+    ],
+)
+def test_a_stream_that_has_run_delivers_for_as_long_as_an_outage_may_last(
+    options: dict[str, str], streaming: bool, expected: tuple[int, int, int]
+) -> None:
+    written = parse_write_options({"kafka.bootstrap.servers": "a:1", **options}, streaming=streaming)
+    found = (written.outage_timeout_ms, written.producer.delivery_timeout_ms, written.patient_delivery_timeout_ms)
+    assert found == expected
 
 
 def test_a_start_of_latest_stays_refused_in_a_batch() -> None:

@@ -241,6 +241,46 @@ def test_what_does_not_pass_by_itself_is_raised_at_once(client: FakeClient, fail
     assert len(client.calls) == 1
 
 
+def stream_reader() -> KafkaOffsetReader:
+    connection = ConnectionOptions((("not-asked", 9092),))
+    return KafkaOffsetReader(
+        connection, ORDERS, IsolationLevel.READ_COMMITTED, attempts=1, retry_interval_ms=0, outage_timeout_ms=60_000
+    )
+
+
+def outage() -> list[ConnectorError]:
+    return [
+        TransportError("not reached", condition="BOOTSTRAP_FAILED", retriable=True),
+        DeadlineError("too late", condition="DEADLINE_EXCEEDED", retriable=True),
+        retriable(),
+    ]
+
+
+def test_a_stream_that_has_looked_up_waits_an_outage_out(client: FakeClient) -> None:
+    reader = stream_reader()
+    wanted = reader.assigned_partitions()
+    client.failures = outage()
+    assert reader.assigned_partitions() == wanted
+    client.failures = outage()
+    assert set(reader.latest_offsets(wanted)) == set(wanted)
+    assert client.failures == []
+
+
+def test_a_stream_that_never_looked_up_fails_at_once(client: FakeClient) -> None:
+    client.failures = outage()
+    with pytest.raises(TransportError, match="not reached"):
+        stream_reader().assigned_partitions()
+    assert len(client.calls) == 1
+
+
+def test_what_does_not_pass_by_itself_ends_a_stream_that_has_run(client: FakeClient) -> None:
+    reader = stream_reader()
+    reader.assigned_partitions()
+    client.failures = [*outage(), AccessError("no", code=58, condition="SASL_AUTHENTICATION_FAILED")]
+    with pytest.raises(AccessError):
+        reader.assigned_partitions()
+
+
 def test_offsets_by_time_are_those_that_there_are(client: FakeClient) -> None:
     wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
     client.times = {wanted[1]: 7}

@@ -1,0 +1,136 @@
+"""How long a streaming query goes on while brokers are away: which failures pass by themselves, and when it is enough.
+
+An outage is weather, for a query that has run: a query that ends has to be started again by someone, and finds the same
+outage. A cluster that was never reached is no outage but a mistake, which is to be said soon. No decision about single
+requests here (`retry`); no reports (`waiting`). Layer: client.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.waiting import Contact, Wait, clock_time
+from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+
+# Attempts take their own time to fail; this only keeps those that fail at once from becoming a storm.
+_PAUSE_MS, _LONGEST_PAUSE_MS = 100, 2_000
+_HINT = (
+    "see that the brokers run, and start the query again: it goes on from its checkpoint. Option 'outageTimeout' says "
+    "how long an outage is waited out."
+)
+
+
+def is_weather(error: ConnectorError) -> bool:
+    """Tell whether a failure is one of the cluster that may pass by itself, once the cluster has been reached."""
+    if isinstance(error, AccessError) or error.condition == "UNKNOWN_TOPIC":
+        return False
+    if error.condition == "BOOTSTRAP_FAILED" and error.facts.get("closed_at_once"):
+        # At first contact a server that closes every connection is a wrong listener. Later it is a broker that starts,
+        # or a proxy before one that is away.
+        return True
+    return error.retriable and isinstance(error, (TransportError, DeadlineError, BrokerError))
+
+
+class Patience:
+    """Repeats steps of a streaming query while the cluster is away.
+
+    Runs on: driver and executor; one thread.
+
+    Args:
+        timeout_ms: how long one outage is waited out (`outageTimeout`); 0: failures are raised as they come.
+        contact: what is heard of the cluster.
+        reached: whether the query is known to have reached the cluster before; otherwise its first success counts.
+        clock: monotonic seconds; tests give their own.
+        sleep: waits seconds; tests give their own.
+    """
+
+    def __init__(
+        self,
+        timeout_ms: float,
+        contact: Contact,
+        *,
+        reached: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._contact = contact
+        self._reached = reached
+        self._clock = clock
+        self._sleep = sleep
+        # Steps that have succeeded.
+        self._done = 0
+
+    def ride_out(
+        self, step: str, attempt: Callable[[], _T], *, passes: Callable[[ConnectorError], bool] = is_weather
+    ) -> _T:
+        """Run a step; while it fails by an outage, run it again until that has lasted for the timeout.
+
+        Args:
+            step: what is done, as reports and errors name it: "listing partitions".
+            attempt: does it; bounded in time by itself.
+            passes: tells whether a failure is one of an outage.
+
+        Raises:
+            DeadlineError: the outage has lasted too long (condition OUTAGE_TOO_LONG).
+            ConnectorError: a failure that does not pass, or the first one where the cluster was never reached.
+        """
+        backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
+        began: float | None = None
+        with Wait(lambda: step, self._contact) as wait:
+            while True:
+                try:
+                    found = attempt()
+                except ConnectorError as error:
+                    if wait.failure is None:
+                        wait.failed(error)
+                    if began is None:
+                        # Where attempts are long, what they did before they failed is no outage.
+                        began = self._clock() - wait.waited_s
+                    if not self._timeout_ms or not passes(error) or not (self._done or self._reached()):
+                        raise
+                    left_s = self._timeout_ms / 1000 - (self._clock() - began)
+                    if left_s <= 0:
+                        raise outage_error(step, self._clock() - began, self._contact, error, self._done) from error
+                    self._sleep(min(backoff.next_s(), left_s))
+                else:
+                    self._done += 1
+                    wait.progress()
+                    return found
+
+
+def outage_error(
+    step: str, lasted_s: float, contact: Contact, cause: ConnectorError | None, done: int = 0
+) -> DeadlineError:
+    """Build the error of an outage that lasts too long.
+
+    Args:
+        step: what could not be done.
+        lasted_s: for how long.
+        contact: what was heard of the cluster.
+        cause: the last failure.
+        done: how many steps of the same kind this run had done before.
+    """
+    since = clock_time(lasted_s)
+    before = f" {done} such steps of this run succeeded before." if done else ""
+    reason = "" if cause is None else f" Last failure: {_fact(cause)}"
+    return DeadlineError(
+        f"An outage of the Kafka brokers lasts since {since} ({lasted_s:.0f} s), longer than option 'outageTimeout' "
+        f"allows: {step}. Until then the cluster was reachable: {contact.describe()}.{before}{reason}",
+        condition="OUTAGE_TOO_LONG",
+        hint=_HINT,
+        retriable=True,
+        facts={"step": step, "lasted_ms": round(lasted_s * 1000), "broker": contact.address},
+    )
+
+
+def _fact(error: ConnectorError) -> str:
+    """Give an error's text without what is said to who connects for the first time."""
+    return str(error).partition(" Hint: ")[0].replace(" Nothing was read or written.", "")

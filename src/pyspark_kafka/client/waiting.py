@@ -1,0 +1,301 @@
+"""Says what this process waits for when brokers are away: a warning after some seconds, and when it is over.
+
+What lives here: which broker answered last, the waits of this process, and the thread that reports long ones, also
+while the waiting thread is blocked inside one call of a socket. What must not: how long an outage is waited out
+(`outage`), and anything that changes what a step does. Layer: client.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pyspark_kafka.errors import ConnectorError
+
+logger = logging.getLogger(__name__)
+
+# When the first line about a wait is logged, and how long after each line the next one.
+_FIRST_WARNING_S = 5.0
+_WARN_EVERY_S = 30.0
+# How often the reporting thread looks. It ends after so many looks without a wait.
+_LOOK_EVERY_S = 1.0
+_IDLE_LOOKS = 10
+
+
+class Contact:
+    """Which broker of a cluster answered this process last. Written by every connection, read by reports.
+
+    Attributes:
+        address: of the broker; empty before the first answer.
+        at: when it answered, seconds of `time.monotonic`.
+    """
+
+    __slots__ = ("address", "at")
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.at = 0.0
+
+    def answered(self, address: str) -> None:
+        """Note an answer; called for every one of them."""
+        self.address = address
+        self.at = time.monotonic()
+
+    @property
+    def known(self) -> bool:
+        """Whether any broker of the cluster has answered this process."""
+        return bool(self.address)
+
+    def describe(self) -> str:
+        """Give the last answer as a clause: who, when, and how long ago."""
+        if not self.known:
+            return "no broker has answered this process yet"
+        age_s = time.monotonic() - self.at
+        return f"{self.address} answered last, at {clock_time(age_s)} ({age_s:.0f} s ago)"
+
+
+# By bootstrap servers: how this process names its clusters. An entry is a few words; processes know few clusters.
+_CONTACTS: dict[tuple[tuple[str, int], ...], Contact] = {}
+
+
+def contact_of(bootstrap_servers: tuple[tuple[str, int], ...]) -> Contact:
+    """Give what this process has heard of a cluster; the same object for the same servers."""
+    return _CONTACTS.setdefault(bootstrap_servers, Contact())
+
+
+def clock_time(age_s: float) -> str:
+    """Give the local time of day of `age_s` seconds ago; with the date where that was another day."""
+    at, now = time.localtime(time.time() - age_s), time.localtime()
+    return time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
+
+
+class Wait:
+    """Something that a thread of this process may have to wait for brokers with.
+
+    Enter it around the calls that may block, and tell it of progress and of failures. Between `with` blocks its clock
+    stands still: the caller's own time is no outage. A wait inside of another one of the same thread is a detail of
+    that: the outer one reports.
+
+    Runs on: driver and executor. One thread at a time. Entering costs about a microsecond.
+
+    Args:
+        what: what is waited for, for a sentence "Waiting for Kafka: …"; called when there is something to report.
+        contact: what is heard of the cluster.
+        waits: where it is registered; tests give their own.
+    """
+
+    __slots__ = (
+        "_contact", "_failure", "_inner", "_left_at", "_outer",
+        "_since", "_started_at", "_waits", "_warned_at", "_what",
+    )  # fmt: skip
+
+    def __init__(self, what: Callable[[], str], contact: Contact, waits: Waits | None = None) -> None:
+        self._what = what
+        self._contact = contact
+        self._waits = _WAITS if waits is None else waits
+        self._outer: Wait | None = None
+        self._inner: Wait | None = None
+        # Since when there is no progress: of all time, and of the time within `with` blocks.
+        self._started_at: float | None = None
+        self._since = 0.0
+        self._left_at = 0.0
+        self._failure: ConnectorError | None = None
+        self._warned_at: float | None = None
+
+    def __enter__(self) -> Wait:  # noqa: PYI034 - typing.Self needs Python 3.11
+        now = self._waits.clock()
+        if self._started_at is None:
+            self._started_at = self._since = now
+        else:
+            self._since += now - self._left_at
+        self._outer = self._waits.enter(self)
+        if self._outer is not None:
+            self._outer._inner = self  # noqa: SLF001 - the same class
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left_at = self._waits.clock()
+        if self._outer is not None:
+            self._outer._inner = None  # noqa: SLF001 - the same class
+        self._waits.leave(self, self._outer)
+        self._outer = None
+
+    def failed(self, error: ConnectorError) -> None:
+        """Note why the last attempt failed; reports repeat it."""
+        self._failure = error
+        if self._outer is not None:
+            self._outer.failed(error)
+
+    def progress(self) -> None:
+        """Note that what was waited for has come; says so if it was missed aloud."""
+        if self._warned_at is not None:
+            self._waits.report_end(self)
+        self._started_at = self._since = self._left_at = self._waits.clock()
+        self._warned_at = self._failure = None
+        if self._outer is not None:
+            self._outer.progress()
+
+    @property
+    def waited_s(self) -> float:
+        """For how long there has been no progress; only to be asked inside of a `with` block."""
+        return self._waits.clock() - self._since
+
+    @property
+    def failure(self) -> ConnectorError | None:
+        """Why the last attempt failed; None where there was progress since, or only silence."""
+        return self._failure
+
+    @property
+    def warned_at(self) -> float | None:
+        """When the last line about it was logged."""
+        return self._warned_at
+
+    def describe(self) -> str:
+        """Give what is waited for, the innermost step last."""
+        inner = self._inner
+        return self._what() if inner is None else f"{self._what()}: {inner.describe()}"
+
+    def warn(self) -> None:
+        """Log what is waited for, since when, what failed last, and who answered last."""
+        self._warned_at = now = self._waits.clock()
+        failure = self._failure
+        reason = "no failure, no answer" if failure is None else _sentence(failure)
+        logger.warning(
+            "Waiting for Kafka: %s, for %.0f s (since %s). Last failure: %s; %s.",
+            self.describe(), now - self._since, clock_time(now - (self._started_at or now)), reason,
+            self._contact.describe(),
+        )  # fmt: skip
+
+    def over(self) -> None:
+        """Log that the waiting is over."""
+        now = self._waits.clock()
+        logger.warning(
+            "Waiting for Kafka is over after %.0f s (since %s): %s; %s.",
+            now - self._since, clock_time(now - (self._started_at or now)), self._what(), self._contact.describe(),
+        )  # fmt: skip
+
+
+def _sentence(error: ConnectorError) -> str:
+    """Give an error's text without hints, on which nobody can act while it lasts."""
+    return str(error).partition(" Hint: ")[0].rstrip(".")
+
+
+class Waits:
+    """The waits of this process, and the thread that reports the long ones.
+
+    The thread exists while there are waits and some seconds longer; it is a daemon, and a forked child starts without.
+
+    Args:
+        first_s: after how long the first line about a wait is logged.
+        every_s: how long after each line the next one.
+        look_every_s: how often the thread looks.
+        clock: monotonic seconds; tests give their own.
+    """
+
+    def __init__(
+        self,
+        *,
+        first_s: float = _FIRST_WARNING_S,
+        every_s: float = _WARN_EVERY_S,
+        look_every_s: float = _LOOK_EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self._first_s = first_s
+        self._every_s = every_s
+        self._look_every_s = look_every_s
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything, in a forked child: its parent's threads are not there."""
+        self._lock = threading.Lock()
+        # Serializes lines: a wait that ends while it is reported is not reported after its end.
+        self._reporting = threading.Lock()
+        self._waiting: dict[int, Wait] = {}
+        self._local = threading.local()
+        self._thread: threading.Thread | None = None
+
+    def enter(self, wait: Wait) -> Wait | None:
+        """Register a wait of this thread; give the one that it is inside of."""
+        outer: Wait | None = getattr(self._local, "innermost", None)
+        self._local.innermost = wait
+        if outer is None:
+            self._waiting[threading.get_ident()] = wait
+            # Asked after the wait is registered; the thread looks once more after it has taken itself out.
+            if self._thread is None:
+                self._start()
+        return outer
+
+    def leave(self, wait: Wait, outer: Wait | None) -> None:
+        """Take a wait out again."""
+        self._local.innermost = outer
+        if outer is None:
+            ident = threading.get_ident()
+            if self._waiting.get(ident) is wait:
+                del self._waiting[ident]
+
+    def report_end(self, wait: Wait) -> None:
+        """Say that a wait is over that there was a line about."""
+        with self._reporting:
+            wait.over()
+
+    def report(self) -> None:
+        """Log a line for each wait that is due."""
+        for ident, wait in list(self._waiting.items()):
+            with self._reporting:
+                if self._waiting.get(ident) is wait and self._due(wait):
+                    wait.warn()
+
+    def _due(self, wait: Wait) -> bool:
+        if wait.warned_at is None:
+            return wait.waited_s >= self._first_s
+        return self.clock() - wait.warned_at >= self._every_s
+
+    def innermost(self) -> Wait | None:
+        """Give the wait that this thread is inside of."""
+        return getattr(self._local, "innermost", None)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="pyspark-kafka-waits", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        idle = 0
+        while True:
+            time.sleep(self._look_every_s)
+            try:
+                self.report()
+            except Exception:
+                # A line that cannot be written must not end the reports of this process.
+                logger.exception("A wait for brokers could not be reported.")
+            idle = 0 if self._waiting else idle + 1
+            if idle < _IDLE_LOOKS:
+                continue
+            with self._lock:
+                self._thread = None
+                if not self._waiting:
+                    return
+                self._thread = threading.current_thread()
+                idle = 0
+
+
+_WAITS = Waits()
+os.register_at_fork(after_in_child=_WAITS.reset)
+
+
+def note_failure(error: ConnectorError) -> None:
+    """Tell the wait that this thread is inside of, if any, why an attempt failed."""
+    wait = _WAITS.innermost()
+    if wait is not None:
+        wait.failed(error)

@@ -1,0 +1,133 @@
+"""A source goes on through an outage of a real broker, and says what it waits for: on the driver and in tasks."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.client import waiting as reports
+from pyspark_kafka.client.pool import close_clients
+from pyspark_kafka.errors import DeadlineError, TransportError
+from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
+from pyspark_kafka.source.batch import KafkaBatch
+from pyspark_kafka.source.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.streaming import ReadAllAvailable
+from support import Record, produce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.conftest import MortalBroker
+    from pyspark_kafka.streaming import PartitionReader
+
+pytestmark = pytest.mark.broker
+
+LOG = "pyspark_kafka.client.waiting"
+# One attempt of a look-up; an outage is longer.
+ATTEMPT_MS = 1_500
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have waits reported after half a second; and leave no connection to a broker that is killed."""
+    monkeypatch.setattr(reports._WAITS, "_first_s", 0.5)
+    monkeypatch.setattr(reports._WAITS, "_look_every_s", 0.1)
+    yield
+    close_clients()
+
+
+def options_of(broker: MortalBroker, topic: str, **more: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "kafka.default.api.timeout.ms": str(ATTEMPT_MS),
+        **more,
+    }
+
+
+def stream_of(broker: MortalBroker, topic: str, **more: str) -> KafkaMicroBatchStream:
+    return KafkaMicroBatchStream(parse_stream_read_options(options_of(broker, topic, **more)), SOURCE_SCHEMA)
+
+
+def waiting_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == LOG]
+
+
+def over(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith("Waiting for Kafka is over after ")]
+
+
+def in_thread(call: object) -> threading.Thread:
+    thread = threading.Thread(target=call, daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    return thread
+
+
+def read_all(reader: PartitionReader) -> None:
+    while reader.next():
+        pass
+
+
+@pytest.mark.parametrize("how", ["kill", "freeze"])
+def test_a_stream_that_has_run_looks_up_through_an_outage(
+    mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    topic = f"outage-latest-{how}"
+    mortal_broker.kafka.create_topic(topic)
+    produce(mortal_broker.bootstrap_servers, topic, [Record(None, b"v", 0)] * 3)
+    stream = stream_of(mortal_broker, topic)
+    start = stream.initialOffset()
+    if how == "kill":
+        mortal_broker.kafka.kill()
+    else:
+        mortal_broker.kafka.pause()
+    ends: list[object] = []
+    looking = in_thread(lambda: ends.append(stream.latestOffset(start, ReadAllAvailable())))
+    # Longer than an attempt.
+    looking.join(ATTEMPT_MS / 1000 * 3)
+    outlasts = looking.is_alive()
+    if how == "kill":
+        mortal_broker.kafka.start()
+    else:
+        mortal_broker.kafka.resume()
+    looking.join(60.0)
+    assert outlasts
+    assert [str(end) for end in ends] == [str(stream.deserializeOffset(f'{{"{topic}":{{"0":3}}}}'))]
+    lines = waiting_lines(caplog)
+    assert f"of Subscribe[{topic}], for " in lines[0]
+    assert f"; {mortal_broker.bootstrap_servers} answered last, at " in lines[0]
+    assert over(lines)
+    assert lines[-1] == over(lines)[-1]
+
+
+def test_an_outage_that_lasts_too_long_ends_the_stream_with_what_was_true(mortal_broker: MortalBroker) -> None:
+    mortal_broker.kafka.create_topic("outage-long")
+    stream = stream_of(mortal_broker, "outage-long", outageTimeout="3s")
+    start = stream.initialOffset()
+    mortal_broker.kafka.kill()
+    with pytest.raises(DeadlineError) as caught:
+        stream.latestOffset(start, ReadAllAvailable())
+    text = str(caught.value)
+    assert text.startswith("[OUTAGE_TOO_LONG] An outage of the Kafka brokers lasts since ")
+    assert f"reachable: {mortal_broker.bootstrap_servers} answered last, at " in text
+    assert "such steps of this run succeeded before." in text
+    assert "'kafka.bootstrap.servers'; " not in text
+    assert "Nothing was read or written" not in text
+
+
+def test_first_contact_and_batch_reads_fail_fast(mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture) -> None:
+    mortal_broker.kafka.create_topic("outage-first")
+    options = options_of(mortal_broker, "outage-first", endingOffsets="latest", minPartitions="2")
+    batch = KafkaBatch(parse_batch_read_options(options), SOURCE_SCHEMA)
+    batch.planInputPartitions()
+    mortal_broker.kafka.kill()
+    with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
+        stream_of(mortal_broker, "outage-first").initialOffset()
+    with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
+        batch.planInputPartitions()
+    # Each said what it waited for, and neither that it was over.
+    assert not over(waiting_lines(caplog))

@@ -1,0 +1,155 @@
+"""Which failures a streaming query waits out, and for how long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.client.outage import Patience, is_weather
+from pyspark_kafka.client.protocol import ErrorCode, broker_error
+from pyspark_kafka.client.waiting import Contact
+from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOST = TransportError("The connection to a:1 was lost.", condition="CONNECTION_LOST", retriable=True)
+NONE_LEFT = TransportError(
+    "No server of option 'kafka.bootstrap.servers' could be used. Nothing was read or written.",
+    condition="BOOTSTRAP_FAILED",
+    hint="check 'kafka.bootstrap.servers'",
+    retriable=True,
+)
+
+
+class Clock:
+    """Time that passes by sleeping."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def _patience(clock: Clock, timeout_ms: float = 60_000, *, reached: bool = True) -> Patience:
+    contact = Contact()
+    contact.answered("kafka-2:9092")
+    return Patience(timeout_ms, contact, reached=lambda: reached, clock=clock, sleep=clock.sleep)
+
+
+def _fails(clock: Clock, times: int, error: ConnectorError, *, seconds: float = 20.0) -> Callable[[], str]:
+    """Fail so many times, each after some seconds."""
+    left = [error] * times
+
+    def attempt() -> str:
+        if left:
+            clock.now += seconds
+            raise left.pop()
+        return "done"
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (LOST, True),
+        (NONE_LEFT, True),
+        (DeadlineError("late", condition="DEADLINE_EXCEEDED", retriable=True), True),
+        (DeadlineError("held", condition="COMMIT_TOPIC_HELD"), False),
+        (broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "no leader"), True),
+        (broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic"), True),
+        (broker_error(ErrorCode.INVALID_TOPIC_EXCEPTION, "bad name"), False),
+        (broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right"), False),
+        (AccessError("refused", code=58, condition="SASL_AUTHENTICATION_FAILED", retriable=True), False),
+        (TransportError("certificate", condition="TLS_CERTIFICATE_REJECTED"), False),
+        (TransportError("closed", condition="BOOTSTRAP_FAILED", facts={"closed_at_once": "a:1"}), True),
+        (OptionError("bad", condition="OPTION_INVALID", retriable=True), False),
+        (ProtocolError("bad", condition="RESPONSE_INVALID", retriable=True), False),
+    ],
+)
+def test_what_may_pass_by_itself_is_weather(error: ConnectorError, passes: bool) -> None:
+    assert is_weather(error) is passes
+
+
+def test_an_outage_is_waited_out() -> None:
+    clock = Clock()
+    assert _patience(clock).ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
+    assert 40 < clock.now < 45
+
+
+def test_a_step_that_fails_at_once_is_not_a_storm() -> None:
+    clock = Clock()
+    tries = 0
+
+    def attempt() -> None:
+        nonlocal tries
+        tries += 1
+        raise LOST
+
+    with pytest.raises(DeadlineError):
+        _patience(clock).ride_out("listing partitions", attempt)
+    assert 59.9 < clock.now < 61
+    assert tries < 60
+
+
+def test_an_outage_longer_than_the_timeout_ends_it_and_the_text_says_what_was_true() -> None:
+    clock = Clock()
+    patience = _patience(clock)
+    for _ in range(3):
+        patience.ride_out("listing partitions", lambda: "done")
+    with pytest.raises(DeadlineError) as caught:
+        patience.ride_out("listing partitions", _fails(clock, 100, NONE_LEFT))
+    assert 60 <= clock.now <= 81
+    text = str(caught.value)
+    assert caught.value.condition == "OUTAGE_TOO_LONG"
+    assert "longer than option 'outageTimeout' allows: listing partitions." in text
+    assert "Until then the cluster was reachable: kafka-2:9092 answered last, at " in text
+    assert "3 such steps of this run succeeded before." in text
+    assert "Last failure: [BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers' could be used." in text
+    assert "check 'kafka.bootstrap.servers'" not in text
+    assert "Nothing was read or written" not in text
+    assert caught.value.__cause__ is NONE_LEFT
+
+
+def test_each_outage_has_its_own_time() -> None:
+    clock = Clock()
+    patience = _patience(clock)
+    for _ in range(5):
+        assert patience.ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
+    assert clock.now > 200
+
+
+def test_first_contact_fails_at_once_and_the_first_success_makes_it_patient() -> None:
+    clock = Clock()
+    patience = _patience(clock, reached=False)
+    with pytest.raises(TransportError) as caught:
+        patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT))
+    assert caught.value is NONE_LEFT
+    assert clock.now == 20
+    patience.ride_out("listing partitions", lambda: "done")
+    assert patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT)) == "done"
+
+
+def test_a_timeout_of_zero_waits_for_nothing() -> None:
+    clock = Clock()
+    with pytest.raises(TransportError):
+        _patience(clock, 0).ride_out("listing partitions", _fails(clock, 1, LOST))
+
+
+def test_a_failure_that_does_not_pass_ends_it_in_an_outage_too() -> None:
+    clock = Clock()
+    refused = broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right")
+    errors = [LOST, refused]
+
+    def attempt() -> None:
+        raise errors.pop(0)
+
+    with pytest.raises(AccessError) as caught:
+        _patience(clock).ride_out("listing partitions", attempt)
+    assert caught.value is refused

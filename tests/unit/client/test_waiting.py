@@ -1,0 +1,239 @@
+"""What a process says while it waits for brokers: when, what, and that it is over."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.client import waiting
+from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure
+from pyspark_kafka.errors import TransportError
+from waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="look.")
+
+
+class Clock:
+    """Time that tests set."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def waits(clock: Clock) -> Iterator[Waits]:
+    """Waits whose thread never looks by itself; tests call `report`."""
+    made = Waits(clock=clock, look_every_s=3_600.0)
+    made._thread = threading.current_thread()
+    yield made
+    assert not made._waiting
+
+
+class Lines(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line."""
+        self.kept.append(record)
+
+
+@pytest.fixture
+def lines() -> Iterator[list[logging.LogRecord]]:
+    handler, logger = Lines(), logging.getLogger("pyspark_kafka.client.waiting")
+    logger.addHandler(handler)
+    yield handler.kept
+    logger.removeHandler(handler)
+
+
+def _texts(lines: list[logging.LogRecord]) -> list[str]:
+    return [line.getMessage() for line in lines]
+
+
+def test_a_wait_is_reported_after_five_seconds_and_then_every_thirty(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    at: list[float] = []
+    with Wait(lambda: "listing partitions", Contact(), waits):
+        for second in range(100):
+            clock.now = 1_000.0 + second
+            before = len(lines)
+            waits.report()
+            at += [second] * (len(lines) - before)
+    assert at == [5, 35, 65, 95]
+    assert {line.levelno for line in lines} == {logging.WARNING}
+
+
+def test_a_line_says_what_is_waited_for_since_when_why_and_who_answered_last(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    contact = Contact()
+    contact.answered("kafka-2:9092")
+    with Wait(lambda: "listing partitions", contact, waits) as wait:
+        wait.failed(REFUSED)
+        clock.now += 6
+        waits.report()
+    (text,) = _texts(lines)
+    assert text.startswith("Waiting for Kafka: listing partitions, for 6 s (since ")
+    assert "Last failure: [CONNECTION_FAILED] Connecting to a:1 failed: refused; kafka-2:9092 answered last" in text
+    assert text.endswith("(0 s ago).")
+    assert "Hint" not in text
+
+
+def test_silence_is_no_failure_and_a_cluster_that_never_answered_has_no_last_broker(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    with Wait(lambda: "reading", Contact(), waits):
+        clock.now += 6
+        waits.report()
+    (text,) = _texts(lines)
+    assert "Last failure: no failure, no answer; no broker has answered this process yet." in text
+
+
+def test_progress_after_a_line_gives_one_line_that_it_is_over(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    contact = Contact()
+    with Wait(lambda: "listing partitions", contact, waits) as wait:
+        clock.now += 47
+        waits.report()
+        contact.answered("kafka-2:9092")
+        wait.progress()
+        wait.progress()
+        waits.report()
+    over = _texts(lines)[1:]
+    assert len(over) == 1
+    assert over[0].startswith("Waiting for Kafka is over after 47 s (since ")
+    assert "listing partitions; kafka-2:9092 answered last" in over[0]
+
+
+def test_progress_without_a_line_before_says_nothing_and_starts_the_time_again(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    with Wait(lambda: "reading", Contact(), waits) as wait:
+        for _ in range(10):
+            clock.now += 4
+            waits.report()
+            wait.progress()
+    assert not lines
+
+
+def test_time_between_calls_is_not_waited_for_brokers(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    wait = Wait(lambda: "writing", Contact(), waits)
+    for _ in range(4):
+        with wait:
+            clock.now += 1
+            waits.report()
+        clock.now += 60
+        waits.report()
+    assert not lines
+    with wait:
+        clock.now += 1
+        assert wait.waited_s == 5
+        waits.report()
+    assert "for 5 s" in _texts(lines)[0]
+
+
+def test_a_wait_inside_of_another_is_reported_as_a_step_of_it(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    with Wait(lambda: "committing batch 7", Contact(), waits) as outer:
+        with Wait(lambda: "writing to t-0", Contact(), waits) as inner:
+            inner.failed(REFUSED)
+            clock.now += 6
+            waits.report()
+            inner.progress()
+        assert outer.failure is None
+        assert outer.waited_s == 0
+    assert "Waiting for Kafka: committing batch 7: writing to t-0, for 6 s" in _texts(lines)[0]
+    assert "CONNECTION_FAILED" in _texts(lines)[0]
+    assert len(lines) == 2
+
+
+def test_a_wait_that_ends_in_an_error_is_not_called_over(
+    clock: Clock, waits: Waits, lines: list[logging.LogRecord]
+) -> None:
+    def fail() -> None:
+        with Wait(lambda: "reading", Contact(), waits):
+            clock.now += 6
+            waits.report()
+            raise REFUSED
+
+    with pytest.raises(TransportError):
+        fail()
+    clock.now += 60
+    waits.report()
+    assert len(lines) == 1
+
+
+def test_failures_are_told_to_the_wait_of_the_thread() -> None:
+    note_failure(REFUSED)  # outside of any wait: nothing to tell it to
+    with Wait(lambda: "reading", Contact()) as wait:
+        other = threading.Thread(target=note_failure, args=(REFUSED,))
+        other.start()
+        other.join()
+        assert wait.failure is None
+        note_failure(REFUSED)
+        assert wait.failure is REFUSED
+
+
+def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
+    monkeypatch: pytest.MonkeyPatch, lines: list[logging.LogRecord]
+) -> None:
+    monkeypatch.setattr(waiting, "_IDLE_LOOKS", 3)
+    waits = Waits(first_s=0.05, every_s=3_600.0, look_every_s=0.01)
+    with Wait(lambda: "reading", Contact(), waits):
+        thread = waits._thread
+        assert thread is not None
+        assert thread.daemon
+        eventually(lambda: bool(lines))
+    thread.join(30.0)
+    assert not thread.is_alive()
+    with Wait(lambda: "writing", Contact(), waits):
+        eventually(lambda: len(lines) == 2)
+    assert [text.partition(",")[0] for text in _texts(lines)] == [
+        "Waiting for Kafka: reading",
+        "Waiting for Kafka: writing",
+    ]
+
+
+def test_a_forked_child_reports_by_itself() -> None:
+    with Wait(lambda: "in the parent", Contact()):
+        child = os.fork()
+        if child == 0:
+            waits = waiting._WAITS
+            os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_cluster_is_known_by_its_servers() -> None:
+    contact = contact_of((("never-heard-of", 1),))
+    assert not contact.known
+    contact.answered("b:2")
+    assert contact_of((("never-heard-of", 1),)).known
+    assert not contact_of((("never-heard-of", 2),)).known
+
+
+def test_the_time_of_another_day_has_its_date() -> None:
+    assert len(clock_time(0)) == len("12:34:56")
+    assert len(clock_time(86_400 * 2)) == len("2026-01-01 12:34:56")
