@@ -10,12 +10,13 @@ import contextlib
 import os
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce_identity import request_identity
+from pyspark_kafka.client.produce_lanes import DeliveryClock, Lane, Request
 from pyspark_kafka.client.produce_leaders import PartitionLeaders
 from pyspark_kafka.client.produce_limits import TopicLimits
 from pyspark_kafka.client.produce_protocol import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka.client.cluster import KafkaClient
-    from pyspark_kafka.client.connection import Connection
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
     from pyspark_kafka.client.transactions import OpenTransaction
     from pyspark_kafka.model import TopicPartition
@@ -63,29 +63,6 @@ class ProducerMetrics:
     retries: int
 
 
-@dataclass(slots=True)
-class _Request:
-    """A request under way and when it is given up."""
-
-    batches: dict[TopicPartition, Batch]
-    ends_at: float
-
-
-@dataclass(slots=True)
-class _Lane:
-    """The conversation with one broker."""
-
-    broker_id: int
-    connection: Connection
-    requests: deque[_Request] = field(default_factory=deque)
-    throttled_until: float = 0.0
-
-    @property
-    def ends_at(self) -> float:
-        """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
-        return min(request.ends_at for request in self.requests)
-
-
 class IdempotentProducer:
     """Delivers record batches: each once and in the order given, within a topic-partition.
 
@@ -93,7 +70,8 @@ class IdempotentProducer:
     are under way, reorder; with acks=0 nothing is known of delivery at all.
 
     All I/O happens inside of the calls: `send` returns as soon as the batch is queued and the buffer has room, `flush`
-    returns when everything is acknowledged. The bytes of a batch are not copied; they must not change until then.
+    returns when everything is acknowledged. So the time between calls does not count for delivery. The bytes of a batch
+    are not copied; they must not change until then.
     After an error the producer is of no use: every later call raises the same error.
 
     A batch of several records that is too large for its topic is cut into smaller ones, as are the topic's later ones.
@@ -133,6 +111,7 @@ class IdempotentProducer:
         self._transaction = transaction
         self._buffer_bytes = buffer_bytes
         self._clock = clock
+        self._delivery_clock = DeliveryClock(clock)
         self._sleep = sleep
         self._idempotent = (producer.idempotence and producer.acks == -1) or transaction is not None
         self._state = ProducerState(
@@ -141,7 +120,7 @@ class IdempotentProducer:
             backoff_ms=client.options.retry_backoff_ms,
             backoff_max_ms=client.options.retry_backoff_max_ms,
         )
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
         self._metadata_backoff = client.backoff()
         self._leaders = PartitionLeaders(client, clock)
         self._limits = TopicLimits(producer.compression_level)
@@ -264,20 +243,25 @@ class IdempotentProducer:
                 raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
             while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
                 self._step(everything=False, wait=True)
-            expires_at = self._clock() + self._options.delivery_timeout_ms / 1000
+            expires_at = self._delivery_clock.now() + self._options.delivery_timeout_ms / 1000
             batch = state.append(topic_partition, data, record_count, expires_at=expires_at)
             if not self._limits.fits(batch):
                 state.split(batch, self._limits.cut(batch))
             self._step(everything=False, wait=False)
 
-    def poll(self) -> None:
+    def poll(self, *, everything: bool = True) -> None:
         """Take the answers that are there and send what can be sent, without waiting for answers.
 
-        For callers that pause between batches: until then a small batch may wait for company. It blocks only where a
-        leader has to be looked up or a connection to be opened.
+        For callers that pause between batches. It blocks only where a leader has to be looked up or a connection to be
+        opened, and does nothing where everything is acknowledged.
+
+        Args:
+            everything: also what is small and could wait for company while another request is in flight.
         """
+        if not (self._state.unacknowledged or self._closed or self._error):
+            return
         with self._guarded():
-            self._step(everything=True, wait=False)
+            self._step(everything=everything, wait=False)
 
     def flush(self) -> None:
         """Wait until every batch is acknowledged.
@@ -313,6 +297,7 @@ class IdempotentProducer:
             raise self._error
         if self._closed:
             raise ProtocolError("The producer is closed.", condition="PRODUCER_CLOSED")
+        self._delivery_clock.enter()
         try:
             yield
         except ConnectorError as error:
@@ -330,6 +315,8 @@ class IdempotentProducer:
                 lane.connection.close()
             self.close()
             raise
+        finally:
+            self._delivery_clock.leave()
 
     def _identify(self) -> None:
         if self._idempotent and self._state.producer_id < 0:
@@ -342,7 +329,7 @@ class IdempotentProducer:
         """Take answers, give up what is late, send what can be sent; with `wait` not before something has happened."""
         heard = self._hear()
         now = self._clock()
-        late = self._state.first_expired(now)
+        late = self._state.first_expired(self._delivery_clock.now())
         if late is not None:
             cause, broker = self._last_failure.get(late.topic_partition, (None, None))
             raise produce_errors.expired(self._state, late, self._options.delivery_timeout_ms, broker, cause)
@@ -361,7 +348,7 @@ class IdempotentProducer:
             until.append(pause)
         expiry = self._state.next_expiry()
         if expiry is not None:
-            until.append(expiry)
+            until.append(self._delivery_clock.on_the_wall(expiry))
         timeout_s = max(0.0, min(until, default=now) - now)
         if not listening:
             self._sleep(timeout_s)
@@ -396,7 +383,7 @@ class IdempotentProducer:
                 heard = True
         return heard
 
-    def _take_answer(self, lane: _Lane, request: _Request, response: Any) -> None:
+    def _take_answer(self, lane: Lane, request: Request, response: Any) -> None:
         now = self._clock()
         fatal: tuple[Batch, PartitionAnswer] | None = None
         for answer in parse_answers(response):
@@ -440,7 +427,7 @@ class IdempotentProducer:
             limit = self._options.max_request_size
             raise produce_errors.refused(self._state, *fatal, lane.connection.address, max_request_size=limit)
 
-    def _lose(self, lane: _Lane, error: ConnectorError) -> None:
+    def _lose(self, lane: Lane, error: ConnectorError) -> None:
         """Close a lane; what was under way is sent again, on another connection."""
         lane.connection.close()
         self._lanes.pop(lane.broker_id, None)
@@ -448,7 +435,7 @@ class IdempotentProducer:
         for request in requests:
             self._fail_request(request, error, lane.connection.address)
 
-    def _fail_request(self, request: _Request, error: ConnectorError, broker: str) -> None:
+    def _fail_request(self, request: Request, error: ConnectorError, broker: str) -> None:
         now = self._clock()
         for topic_partition, batch in request.batches.items():
             self._state.fail(batch, now)
@@ -487,7 +474,7 @@ class IdempotentProducer:
                 return sent
             sent = True
 
-    def _has_room(self, lane: _Lane, now: float) -> bool:
+    def _has_room(self, lane: Lane, now: float) -> bool:
         return len(lane.requests) < self._options.max_in_flight and now >= lane.throttled_until
 
     def _dispatch_to(self, broker_id: int, batches: list[Batch], now: float, *, everything: bool) -> bool:
@@ -511,8 +498,8 @@ class IdempotentProducer:
         self._send_request(lane, taken)
         return True
 
-    def _open_lane(self, broker_id: int, batches: list[Batch]) -> _Lane | None:
-        limit_ms = (min(batch.expires_at for batch in batches) - self._clock()) * 1000
+    def _open_lane(self, broker_id: int, batches: list[Batch]) -> Lane | None:
+        limit_ms = (min(batch.expires_at for batch in batches) - self._delivery_clock.now()) * 1000
         try:
             connection = self._client.borrow(broker_id, self._client.deadline().within(max(1.0, limit_ms)))
         except ConnectorError as error:
@@ -520,10 +507,10 @@ class IdempotentProducer:
             address = node.address if node is not None else f"broker {broker_id}"
             self._put_off([batch.topic_partition for batch in batches], f"connecting to {address}", error, address)
             return None
-        lane = self._lanes[broker_id] = _Lane(broker_id, connection)
+        lane = self._lanes[broker_id] = Lane(broker_id, connection)
         return lane
 
-    def _send_request(self, lane: _Lane, batches: list[Batch]) -> None:
+    def _send_request(self, lane: Lane, batches: list[Batch]) -> None:
         frame = ProduceFrame(
             self._options.acks,
             self._options.request_timeout_ms,
@@ -531,8 +518,9 @@ class IdempotentProducer:
             None if self._transaction is None else self._transaction.name,
         )
         now = self._clock()
-        ends_at = min(now + self._options.request_timeout_ms / 1000, *(batch.expires_at for batch in batches))
-        request = _Request({batch.topic_partition: batch for batch in batches}, ends_at)
+        expires_at = self._delivery_clock.on_the_wall(min(batch.expires_at for batch in batches))
+        ends_at = min(now + self._options.request_timeout_ms / 1000, expires_at)
+        request = Request({batch.topic_partition: batch for batch in batches}, ends_at)
         lane.requests.append(request)
         for batch in batches:
             self._state.mark_sent(batch)
@@ -557,7 +545,7 @@ class IdempotentProducer:
     def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
         """Ask the cluster who leads; gives whether one of the leaders is known now."""
         soonest = min(self._state.queued_batch(topic_partition).expires_at for topic_partition in topic_partitions)
-        deadline = self._client.deadline().within(max(1.0, (soonest - self._clock()) * 1000))
+        deadline = self._client.deadline().within(max(1.0, (soonest - self._delivery_clock.now()) * 1000))
         try:
             missing = self._leaders.look_up(topic_partitions, deadline)
         except ConnectorError as error:
@@ -565,7 +553,7 @@ class IdempotentProducer:
             return False
         for topic_partition, why in missing.items():
             self._note_failure(topic_partition, why, None)
-            waited_ms = self._leaders.unknown_for_ms(topic_partition, why)
+            waited_ms = self._leaders.unknown_for_ms(topic_partition, why, self._delivery_clock.now())
             if waited_ms >= self._unknown_topic_ms:
                 known = self._leaders.known_count(topic_partition.topic)
                 raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from why

@@ -92,11 +92,16 @@ class PartitionLeaders:
                 missing[topic_partition] = _why_leaderless(found, topic_partition)
         return missing
 
-    def unknown_for_ms(self, topic_partition: TopicPartition, why: BrokerError) -> int:
-        """Give for how long a partition that never was there has been looked up in vain; 0 for all others."""
+    def unknown_for_ms(self, topic_partition: TopicPartition, why: BrokerError, now: float) -> int:
+        """Give for how long a partition that never was there has been looked up in vain; 0 for all others.
+
+        Args:
+            topic_partition: which one.
+            why: what the last look-up said.
+            now: seconds of the clock that counts for delivery.
+        """
         if why.condition != "UNKNOWN_TOPIC" or topic_partition.partition < self.known_count(topic_partition.topic):
             return 0
-        now = self._clock()
         return int((now - self._unknown_since.setdefault(topic_partition, now)) * 1000)
 
     def _learn(self, found: ClusterMetadata) -> None:

@@ -110,7 +110,7 @@ class Batch:
 
     Attributes:
         number: which batch of its partition it is, counted from 0.
-        expires_at: the moment, in the caller's seconds, when delivery is given up.
+        expires_at: the moment, in seconds of the caller's choice, when delivery is given up.
         maybe_appended: an attempt ended without an answer that proves the batch absent from the log.
     """
 

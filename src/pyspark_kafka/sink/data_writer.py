@@ -66,6 +66,9 @@ class KafkaDataWriter(DataWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, or at `commit`."""
+        if self._producer is not None:
+            # Whoever makes the rows may have taken long: answers are there, and small batches can follow.
+            self._producer.poll(everything=False)
         self._send(self._encoder.add(batch))
 
     def commit(self) -> KafkaCommitMessage:

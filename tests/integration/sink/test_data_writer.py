@@ -75,6 +75,22 @@ def test_every_row_is_there_once_and_in_order_within_its_partition(
     assert all(values == sorted(values) for values in found.values())
 
 
+def test_rows_that_come_slowly_are_not_counted_against_the_brokers(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=4)
+    # Long enough for the brokers, and shorter than the pause of whoever makes the rows.
+    writer = writer_to(bootstrap_servers, topic, delivery_timeout_ms=4_000, request_timeout_ms=3_000)
+    try:
+        for start in (0, 5_000):
+            writer.write(numbered(start, start + 5_000, 1_000))
+            time.sleep(4.5)
+        assert writer.commit().records == 10_000
+    finally:
+        writer.close()
+    assert len(consume(bootstrap_servers, topic, 10_000)) == 10_000
+
+
 def test_rows_of_several_topics_and_partitions_go_where_they_say(
     bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:

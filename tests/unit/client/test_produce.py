@@ -17,6 +17,7 @@ from produce_fakes import (
     SILENCE,
     FakeCluster,
     Fault,
+    PartitionLog,
     batch_of,
     make_producer,
     numbers,
@@ -411,3 +412,69 @@ def test_partition_count_waits_for_a_topic_that_appears() -> None:
     cluster.topic_codes.extend([3, 5])
     with make_producer(cluster) as producer:
         assert producer.partition_count("orders") == 3
+
+
+# Longer than kafka.delivery.timeout.ms.
+PAUSE_S = 121
+
+
+@pytest.mark.parametrize("idempotence", [True, False])
+def test_a_pause_of_the_caller_is_not_counted_against_the_brokers(idempotence: bool) -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    producer = make_producer(cluster, idempotence=idempotence)
+    # The second batch waits for the first one, whose answer arrives while nobody listens.
+    send_numbered(producer, ORDERS_0, 1, 2, size=600_000)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert cluster.values(0) == numbers(1, 2)
+
+
+def test_small_batches_that_wait_for_company_are_sent_after_a_pause() -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    send_numbered(producer, ORDERS_1, 2)
+    cluster.clock.now += PAUSE_S
+    send_numbered(producer, ORDERS_0, 3)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert (cluster.values(0), cluster.values(1)) == (numbers(1, 3), numbers(2))
+
+
+@pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_REPLY, SILENCE])
+def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(fault: Fault) -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    cluster.faults.append(fault)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert cluster.values(0) == numbers(1)
+    assert producer.metrics.retries == 1
+
+
+def test_a_partition_that_was_looked_up_before_a_pause_is_looked_up_for_its_whole_time_after_it() -> None:
+    cluster = FakeCluster(partitions=1)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_1, 1)
+    cluster.clock.now += PAUSE_S
+    producer.poll()
+    cluster.leaders[ORDERS_1] = 0
+    cluster.logs[ORDERS_1] = PartitionLog()
+    producer.flush()
+    assert cluster.values(1) == numbers(1)
+
+
+def test_time_inside_of_calls_still_counts() -> None:
+    cluster = FakeCluster()
+    cluster.faults.extend([SILENCE] * 10)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    cluster.clock.now += PAUSE_S
+    began = cluster.clock.now
+    with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
+        producer.flush()
+    assert 119 <= cluster.clock.now - began <= 125

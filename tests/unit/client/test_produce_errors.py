@@ -240,7 +240,8 @@ def test_request_is_given_up_when_the_time_of_a_batch_in_it_is_over() -> None:
         send_numbered(producer, ORDERS_1, 3)
         with pytest.raises(DeliveryError, match="orders-0"):
             producer.flush()
-        assert 40 <= cluster.clock.now - started < 41
+        # The five seconds were not spent in a call.
+        assert 45 <= cluster.clock.now - started < 46
 
 
 def test_producer_id_that_is_refused_is_an_access_error() -> None:

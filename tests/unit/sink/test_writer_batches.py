@@ -46,6 +46,9 @@ class FakeProducer:
         self._note(f"count {topic}")
         return self.counts.get(topic, 2)
 
+    def poll(self, *, everything: bool) -> None:
+        assert not everything
+
     def send(self, topic_partition: TopicPartition, data: bytearray, record_count: int) -> None:
         self._note("send")
         records = decode(data, start_offset=0).batch.to_pylist()

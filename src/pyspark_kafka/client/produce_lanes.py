@@ -1,0 +1,69 @@
+"""The conversations of a producer with brokers, and the time that counts for delivery. No I/O. Layer: client."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.client.connection import Connection
+    from pyspark_kafka.client.producer_state import Batch
+    from pyspark_kafka.model import TopicPartition
+
+
+@dataclass(slots=True)
+class Request:
+    """A request in flight and when it is given up, in seconds of the clock on the wall."""
+
+    batches: dict[TopicPartition, Batch]
+    ends_at: float
+
+
+@dataclass(slots=True)
+class Lane:
+    """The conversation with one broker."""
+
+    broker_id: int
+    connection: Connection
+    requests: deque[Request] = field(default_factory=deque)
+    throttled_until: float = 0.0
+
+    @property
+    def ends_at(self) -> float:
+        """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
+        return min(request.ends_at for request in self.requests)
+
+
+class DeliveryClock:
+    """Seconds that pass only inside of the producer's calls.
+
+    A producer without a thread of its own can neither send nor hear between calls. What the caller does meanwhile may
+    take minutes (a sort, a model), and says nothing of the brokers: batches expire by this clock.
+
+    Args:
+        clock: monotonic seconds on the wall.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._outside_s = 0.0
+        self._left_at = clock()
+
+    def enter(self) -> None:
+        """Begin a call."""
+        self._outside_s += self._clock() - self._left_at
+
+    def leave(self) -> None:
+        """End a call."""
+        self._left_at = self._clock()
+
+    def now(self) -> float:
+        """Give the seconds, inside of a call."""
+        return self._clock() - self._outside_s
+
+    def on_the_wall(self, moment: float) -> float:
+        """Give a moment of this clock as one of the clock on the wall, if the call does not end before."""
+        return moment + self._outside_s
