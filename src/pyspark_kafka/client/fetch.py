@@ -13,6 +13,7 @@ from pyspark_kafka.client.fetch_state import (
     FetchedRecords,
     LogTruncatedError,
     OffsetOutOfRangeError,
+    TopicDeletedError,
     TopicRecreatedError,
 )
 
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options.connection import FetchOptions
 
-__all__ = ["FetchedRecords", "LogTruncatedError", "OffsetOutOfRangeError", "PartitionFetcher", "TopicRecreatedError"]
+__all__ = [
+    "FetchedRecords",
+    "LogTruncatedError",
+    "OffsetOutOfRangeError",
+    "PartitionFetcher",
+    "TopicDeletedError",
+    "TopicRecreatedError",
+]
 
 _Fetcher = TypeVar("_Fetcher", bound="PartitionFetcher")
 

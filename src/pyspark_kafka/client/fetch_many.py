@@ -69,9 +69,11 @@ class MultiPartitionFetcher:
         sleep: waits seconds; tests give their own.
 
     Raises (from `next`):
-        OffsetOutOfRangeError: a position is not in the log (any more). `resume` goes on behind the gap.
+        OffsetOutOfRangeError: a position is not in the log (any more), or the log ends there, before the end of the
+            range, also after about 10 s. `resume` goes on behind the gap.
         LogTruncatedError: the log was cut below a position. `resume` goes on.
         TopicRecreatedError: a topic was deleted and made again. `resume` goes on in the one that there is now.
+        TopicDeletedError: a topic that ranges were planned on was deleted. `resume` at the end of the range.
         AccessError: a topic may not be read.
         BrokerError: a topic does not exist, or a broker refused for good.
         DeadlineError: no progress for `poll_timeout_ms`; names topic-partition, position, broker.
@@ -211,6 +213,7 @@ class MultiPartitionFetcher:
         """Ask every broker that has something for us and no request on its way."""
         now = self._clock()
         waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
+        self._check_ends([read for read in waiting if read.end_check_at <= now], progress)
         leaders = self._known_leaders(waiting)
         unknown = [read for read in waiting if read.topic_partition not in leaders]
         if unknown:
@@ -478,6 +481,8 @@ class MultiPartitionFetcher:
             read.due_at = 0.0
             action = read.decide(error).action
             if action is Action.FAIL:
+                # Not closed by that: the caller may go on with the other ranges.
+                read.check_exists(error)
                 self.close()
                 raise error
             if action is Action.ASK_LEADER:
@@ -494,14 +499,35 @@ class MultiPartitionFetcher:
         self._postpone(refreshed)
 
     def _check_log(self, read: PartitionRead, error: BrokerError, progress: Deadline) -> None:
+        start, end = self._log_ends([read], progress)[read.topic_partition]
+        read.check_log(start, end, error)
+
+    def _check_ends(self, due: Sequence[PartitionRead], progress: Deadline) -> None:
+        """Look at logs that seem to end before their ranges do, with leaders and topic ids of now."""
+        if not due:
+            return
+        for topic in {read.topic_partition.topic for read in due}:
+            self._client.forget(topic)
+        try:
+            ends = self._log_ends(due, progress)
+        except ConnectorError as error:
+            self._recover([(read, error) for read in due], progress)
+            return
+        for read in due:
+            # A topic that was made again is told by its id.
+            if read.is_same_topic(self._client.topic_id(read.topic_partition.topic)):
+                read.check_log(*ends[read.topic_partition])
+
+    def _log_ends(self, reads: Sequence[PartitionRead], progress: Deadline) -> dict[TopicPartition, tuple[int, int]]:
+        """Look up first offsets and high watermarks: what is not visible yet is there all the same."""
         for lane in self._lanes.values():
             if lane.asked is None:
                 lane.give_back(self._client)
         budget = progress.within(self._client.options.api_timeout_ms)
-        topic_partition, level = read.topic_partition, self._fetch.isolation_level
-        start = self._client.list_offsets({topic_partition: Earliest()}, level, budget)[topic_partition]
-        end = self._client.list_offsets({topic_partition: Latest()}, level, budget)[topic_partition]
-        read.check_log(start, end, error)
+        partitions = [read.topic_partition for read in reads]
+        starts = self._client.list_offsets(dict.fromkeys(partitions, Earliest()), deadline=budget)
+        ends = self._client.list_offsets(dict.fromkeys(partitions, Latest()), deadline=budget)
+        return {where: (starts[where], ends[where]) for where in partitions}
 
     def _postpone(self, reads: Sequence[PartitionRead]) -> None:
         """Let them wait for the same time, so that they are asked for together again."""

@@ -6,13 +6,14 @@ source's. Layer: client.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.fetch_request import AskSize, FetchPosition
 from pyspark_kafka.client.protocol import ErrorCode, broker_error
-from pyspark_kafka.client.retry import Backoff, Decision, decide_fetch
+from pyspark_kafka.client.retry import Action, Backoff, Decision, decide_fetch
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.records import scan
@@ -28,8 +29,13 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
 
-# An out-of-range answer that a look-up of the log's ends contradicts (a leader change in between) is tried again.
-_CONTRADICTED_RANGE_ATTEMPTS = 3
+# A log that ends at a position below the end of its range is looked at so often, about 10 s in all, before what was
+# planned is taken for lost: a new leader may lag. It gives no end before it has caught up (KIP-207), but a former one
+# that was paused may go on for a moment.
+_LOG_END_LOOKS = 5
+_LOG_END_LOOKS_APART_S = 2.0
+# A planned topic that brokers do not know is looked for so often, some seconds in all.
+_UNKNOWN_TOPIC_LOOKS = 4
 # A broker may lag behind the deletion or the creation of a topic: so often it is asked before another id is believed.
 _OTHER_ID_LOOKS = 4
 # A follower that is behind the range's end gets so many long polls before the leader is asked again (KIP-392).
@@ -70,6 +76,10 @@ class LogTruncatedError(DataLossError):
 
 class TopicRecreatedError(LogTruncatedError):
     """The topic was deleted and made again: the position is one of another log, of which nothing was read yet."""
+
+
+class TopicDeletedError(LogTruncatedError):
+    """The topic that the range was planned on does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,7 @@ class PartitionRead:
     Attributes:
         position: the offset that is read next; after an answer, by its headers.
         due_at: not asked for before this time; infinite while a failure waits to be handled.
+        end_check_at: when the end of the log is to be looked at, as the log seems to end here; infinite if it does not.
         in_flight: whether a request is on its way.
         broker_id: whom it is asked of, as last decided.
         last_address: the address that was asked last, as errors say it.
@@ -124,7 +135,7 @@ class PartitionRead:
 
     __slots__ = (
         "_clock",
-        "_contradicted",
+        "_end_looks",
         "_fetch",
         "_leader_epoch",
         "_log",
@@ -138,11 +149,13 @@ class PartitionRead:
         "_replica_until",
         "_surprises",
         "_topic_id",
+        "_unknown_topic_looks",
         "ask_size",
         "avoids_replicas",
         "backoff",
         "broker_id",
         "due_at",
+        "end_check_at",
         "in_flight",
         "last_address",
         "offset_range",
@@ -182,7 +195,9 @@ class PartitionRead:
         self._replica_until = 0.0
         self._replica_empty_answers = 0
         self._surprises = 0
-        self._contradicted = 0
+        self._end_looks = 0
+        self._unknown_topic_looks = 0
+        self.end_check_at = math.inf
         # Start, high watermark, last stable offset. Not the answer itself, whose records would stay in memory.
         self._log: tuple[int, int, int] | None = None
 
@@ -258,6 +273,7 @@ class PartitionRead:
         raise error
 
     def _handed_out(self) -> str:
+        """Say what was handed out, without a full stop."""
         if self._unread:
             return "No record of the range was handed out"
         return f"Records before {self.position} were handed out"
@@ -340,7 +356,8 @@ class PartitionRead:
             log_start_offset=answer.log_start_offset,
         )
         self.backoff.reset()
-        self._contradicted = 0
+        self._forget_log_end()
+        self._unknown_topic_looks = 0
         self._replica_empty_answers = 0
         if found.batches:
             base_offset = int.from_bytes(answer.records[:8], "big")
@@ -355,6 +372,11 @@ class PartitionRead:
         starved = (last_stable_offset if committed else high_watermark) > self.position
         if starved:
             self.ask_size.starve()
+        if not 0 <= high_watermark <= self.position:
+            self._forget_log_end()
+        elif self._replica_id < 0 and self.end_check_at == math.inf:
+            # The log ends here, or the leader is new and behind: followers may be, too, and are not asked.
+            self.end_check_at = self._clock() + self._looks_apart_s
         if self._replica_id >= 0 and (first or not starved):
             self._replica_empty_answers += 1
             if self._replica_empty_answers >= _FOLLOWER_EMPTY_ANSWERS:
@@ -381,7 +403,8 @@ class PartitionRead:
             self._leader_epoch = -1
         # Of the records before it nothing is known.
         self._position_epoch = -1
-        self._contradicted = 0
+        self._forget_log_end()
+        self._unknown_topic_looks = 0
         self.due_at = 0.0
 
     # Failures
@@ -400,6 +423,12 @@ class PartitionRead:
 
     def decide(self, error: ConnectorError) -> Decision:
         """Decide what a failure asks for, and count it."""
+        if error.condition == "UNKNOWN_TOPIC":
+            if error.facts.get("topic") != self.topic_partition.topic:
+                return Decision(Action.REFRESH, "another topic of the same look-up is gone")
+            self._unknown_topic_looks += 1
+            if self._planned_topic_id is not None and self._unknown_topic_looks < _UNKNOWN_TOPIC_LOOKS:
+                return Decision(Action.REFRESH, "it was there when the range was planned")
         decision = decide_fetch(error, from_follower=self._replica_id >= 0, surprises=self._surprises)
         if isinstance(error, BrokerError) and not error.retriable:
             self._surprises += 1
@@ -409,18 +438,61 @@ class PartitionRead:
         """Ask the leader next; it may prefer a replica again."""
         self._replica_id = -1
 
-    def check_log(self, start: int, end: int, error: BrokerError) -> None:
-        """Compare the position that the leader refused with the ends of its log.
+    def check_exists(self, error: ConnectorError) -> None:
+        """Take what brokers say of a topic that they do not know, where the range was planned on it.
 
         Raises:
-            OffsetOutOfRangeError: the position is not in the log, or the leader keeps refusing it.
+            TopicDeletedError: it was deleted.
         """
-        if start <= self.position <= end and self._contradicted < _CONTRADICTED_RANGE_ATTEMPTS:
-            self._contradicted += 1
+        if error.condition != "UNKNOWN_TOPIC" or self._planned_topic_id is None:
             return
+        end = self.offset_range.end_offset
+        gone = TopicDeletedError(
+            f"Topic '{self.topic_partition.topic}' (id {self._planned_topic_id}) was deleted after {self.offset_range} "
+            f"was planned, or this user may not describe it now: the brokers answer UNKNOWN_TOPIC_OR_PARTITION (3). "
+            f"{self._handed_out()}; the {end - self.position} offsets [{self.position}, {end}) are gone.",
+            condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
+            hint="read a topic that is created again with a new checkpoint; set failOnDataLoss=false to go on with the "
+            "other topics.",
+            facts={"range": self.offset_range, "topic": self.topic_partition.topic, "lost": end - self.position},
+        )
+        gone.offset_range = self.offset_range
+        gone.requested_offset = self.position
+        gone.truncated_to = self.offset_range.start_offset
+        raise gone from error
+
+    @property
+    def _looks_apart_s(self) -> float:
+        return min(_LOG_END_LOOKS_APART_S, self._fetch.poll_timeout_ms / 1000 / (2 * _LOG_END_LOOKS + 2))
+
+    def _forget_log_end(self) -> None:
+        self._end_looks = 0
+        self.end_check_at = math.inf
+
+    def check_log(self, start: int, end: int, error: BrokerError | None = None) -> None:
+        """Compare the position with the ends of the log, as its leader lists them.
+
+        Args:
+            start: the log's first offset.
+            end: its high watermark.
+            error: how the leader refused the position, if it did. A refusal that the ends contradict is none: a leader
+                has changed in between.
+
+        Raises:
+            OffsetOutOfRangeError: the log begins behind the position; or it ends before it, or there, before the end of
+                the range, and has done so for a while.
+        """
+        if start <= self.position < end:
+            self._forget_log_end()
+            return
+        if self.position >= end:
+            self._end_looks += 1
+            self.end_check_at = self._clock() + self._looks_apart_s
+            if self._end_looks < _LOG_END_LOOKS:
+                return
         found = OffsetOutOfRangeError(
             f"Fetching {self.offset_range}: {self.last_address} does not have offset {self.position}; the log is "
-            f"[{start}, {end}) now. Records of the range before {self.position} were handed out, none from there on.",
+            f"[{start}, {end}) now. {self._handed_out()}.",
             code=ErrorCode.OFFSET_OUT_OF_RANGE,
             condition="OFFSET_OUT_OF_RANGE",
             hint="retention may have removed the records, or the topic was made again.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError
+from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, TopicDeletedError, TopicRecreatedError
 from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.records import iter_decode
 
@@ -99,6 +99,9 @@ def position_after_loss(
                 "anew.",
                 error,
             )
+            return offset_range.end_offset
+        if isinstance(error, TopicDeletedError):
+            logger.warning("%s The read goes on without it, because 'failOnDataLoss' is false.", error)
             return offset_range.end_offset
         # What was emitted stays emitted; nothing is emitted twice.
         logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", error, error.requested_offset)

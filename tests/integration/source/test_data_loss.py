@@ -344,6 +344,62 @@ def test_topic_recreated_between_plan_and_task(
 
 
 @EITHER
+def test_topic_deleted_between_plan_and_task(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    gone, kept = make_topic(), make_topic()
+    for topic in (gone, kept):
+        produce(bootstrap_servers, topic, numbered(10))
+    stream = stream_of(bootstrap_servers, gone, kept, fail_on_data_loss=fail_on_data_loss)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadAllAvailable())
+    tasks = stream.planInputPartitions(start, end)
+    delete(bootstrap_servers, gone)
+    if fail_on_data_loss:
+        for _ in range(2):
+            with pytest.raises(
+                DataLossError, match=rf"PARTITIONS_DELETED\] Topic '{gone}' \(id .*\) was deleted after"
+            ):
+                rows_of(stream, tasks)
+        return
+    assert rows_of(stream, tasks) == 10
+    (warning,) = warnings_of(warnings, ON_EXECUTOR)
+    assert "No record of the range was handed out; the 10 offsets [0, 10) are gone." in warning
+    # The next batch has what is left, and what comes back from its beginning.
+    after = stream.latestOffset(end, ReadAllAvailable())
+    assert rows_of(stream, stream.planInputPartitions(end, after)) == 0
+    with borrow_client(connection(bootstrap_servers)) as client:
+        create_topic(client, gone)
+    produce(bootstrap_servers, gone, numbered(4))
+    last = stream.latestOffset(after, ReadAllAvailable())
+    assert rows_of(stream, stream.planInputPartitions(after, last)) == 4
+
+
+@EITHER
+def test_log_that_ends_before_a_batch_that_was_planned(
+    bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, numbered(4))
+    # As a run without `checkpointLocation` plans the batch of a former one, which saw a longer topic of that name.
+    reading = read(
+        bootstrap_servers,
+        OffsetRange(TopicPartition(topic, 0), 0, 10),
+        fail_on_data_loss=fail_on_data_loss,
+        poll_timeout_ms=6_000,
+    )
+    text = f"Offsets [4, 10) of {topic}-0 [0, 10) cannot be read: the log of {topic}-0 is now [0, 4)"
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError) as caught:
+            list(reading)
+        assert str(caught.value).startswith(f"[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] {text}")
+    else:
+        assert [offset for _, offset, _ in reading] == [*range(4)]
+        (warning,) = warnings_of(warnings, ON_EXECUTOR)
+        assert warning.startswith(text)
+
+
+@EITHER
 def test_subscribed_topic_deleted_under_a_query(
     bootstrap_servers: str, make_topic: TopicMaker, warnings: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
@@ -439,9 +495,8 @@ def test_a_topic_that_does_not_exist_fails_the_planning(bootstrap_servers: str, 
         fail_on_data_loss=fail_on_data_loss,
         fetch_offset_attempts=1,
     )
-    stream = KafkaMicroBatchStream(options, SOURCE_SCHEMA)
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\].*'never-made'"):
-        stream.latestOffset(KafkaOffset({TopicPartition("never-made", 0): 5}), ReadAllAvailable())
+        KafkaMicroBatchStream(options, SOURCE_SCHEMA).initialOffset()
 
 
 @EITHER

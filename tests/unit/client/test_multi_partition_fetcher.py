@@ -203,6 +203,7 @@ def test_partitions_with_nothing_to_give_yet_do_not_hold_up_the_others(cluster: 
 def test_ranges_that_wait_are_named_when_nothing_moves(cluster: FakeCluster) -> None:
     log = log_of(cluster, "t", 3)
     log.visible = {("t", 1): 10, ("t", 2): 20}
+    cluster.ends.update({("t", number): (0, 30) for number in range(3)})
     cluster.script(FetchRequest, log)
     with pytest.raises(
         DeadlineError, match=r"Reading t-[12] \[0, 30\) \(and 1 other ranges\): no progress at offset [12]0 for 300 ms"

@@ -11,7 +11,7 @@ from fake_broker import Close, FakeCluster, FetchScript, LogScript, Raw, Silence
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
 from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION
-from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
+from pyspark_kafka.client.protocol import FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import (
     AccessError,
     BrokerError,
@@ -271,11 +271,55 @@ def test_an_out_of_range_answer_that_the_log_contradicts_is_tried_again(cluster:
     assert Reading(cluster).values(0, 10) == list(range(10))
 
 
-def test_an_out_of_range_answer_that_stays_is_reported_though_contradicted(cluster: FakeCluster) -> None:
+def test_an_out_of_range_answer_that_the_log_goes_on_contradicting_is_no_loss(cluster: FakeCluster) -> None:
     cluster.ends["t", 0] = (0, 10)
+    cluster.script(FetchRequest, *[FetchScript(error_code=1)] * 5, LogScript(batches_of(1)))
+    assert Reading(cluster).values(0, 10) == list(range(10))
     cluster.script(FetchRequest, FetchScript(error_code=1))
-    with pytest.raises(OffsetOutOfRangeError):
-        Reading(cluster).values(0, 10)
+    with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*Last failure: \[OFFSET_OUT_OF_RANGE\]"):
+        Reading(cluster, poll_timeout_ms=500).values(0, 10)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_log_that_ends_at_the_position_is_looked_at_several_times_before_that_is_believed(
+    cluster: FakeCluster, *, refused: bool
+) -> None:
+    cluster.ends["t", 0] = (0, 10)
+    empty = FetchScript(error_code=1 if refused else 0, high_watermark=10, last_stable_offset=10)
+    cluster.script(FetchRequest, LogScript(batches_of(1)), empty)
+    with pytest.raises(OffsetOutOfRangeError) as caught:
+        Reading(cluster, poll_timeout_ms=1_200, max_wait_ms=1).values(0, 30)
+    error = caught.value
+    assert (error.requested_offset, error.log_start_offset, error.log_end_offset) == (10, 0, 10)
+    # First and last offset, five times.
+    assert len(cluster.requests(ListOffsetsRequest)) == 10
+
+
+@pytest.mark.parametrize("lagging", [1, 4])
+def test_a_new_leader_that_lags_for_a_while_is_no_loss(cluster: FakeCluster, lagging: int) -> None:
+    looks = 0
+
+    def looked_at(request: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks > 2 * lagging:
+            cluster.ends["t", 0] = (0, 30)
+            cluster.script(FetchRequest, LogScript(batches_of(3)))
+        return cluster.list_offsets(request)
+
+    cluster.ends["t", 0] = (0, 10)
+    cluster.script(ListOffsetsRequest, looked_at)
+    behind = FetchScript(high_watermark=10, last_stable_offset=10)
+    cluster.script(FetchRequest, LogScript(batches_of(1)), behind)
+    assert Reading(cluster, poll_timeout_ms=1_200, max_wait_ms=1).values(0, 30) == list(range(30))
+
+
+def test_records_behind_an_open_transaction_are_waited_for(cluster: FakeCluster) -> None:
+    # The last stable offset says nothing of what the log has.
+    cluster.ends["t", 0] = (0, 30)
+    cluster.script(FetchRequest, FetchScript(high_watermark=0, last_stable_offset=0))
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
+        Reading(cluster, poll_timeout_ms=600, max_wait_ms=1).values(0, 30)
 
 
 @pytest.mark.parametrize("code", [100, 103])
