@@ -40,6 +40,8 @@ _Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")
 
 # The least that each of many partitions may take of an answer; with less, most of the work would be per batch.
 _SMALLEST_SHARE = 64 << 10
+# An empty answer that comes sooner than that was not waited for by the broker.
+_SOON_MS = 20.0
 
 
 class MultiPartitionFetcher:
@@ -448,11 +450,20 @@ class MultiPartitionFetcher:
                 self._ready.append((read, fetched))
         # A throttled broker may leave everything out.
         self._postpone([*unanswered, *by_outcome[Outcome.BEHIND]])
+        self._look_for_replicas(by_outcome[Outcome.REDIRECTED])
         fed, starved, empty = (by_outcome[outcome] for outcome in (Outcome.FED, Outcome.STARVED, Outcome.EMPTY))
-        # An empty answer before its time (min_bytes 0, or a server that does not wait) must not make a busy loop.
-        if not fed and (self._clock() - asked.at) * 1000 < self._fetch.max_wait_ms / 2:
+        # An empty answer before its time (min_bytes or max_wait 0, a server that does not wait) must not make a busy loop.
+        soon_ms = max(_SOON_MS, self._fetch.max_wait_ms / 2)
+        if not fed and (self._clock() - asked.at) * 1000 < soon_ms:
             self._postpone([*starved, *empty])
         self._active = order_next(self._active, fed=fed, starved=starved, empty=empty)
+
+    def _look_for_replicas(self, redirected: Sequence[PartitionRead]) -> None:
+        """Have the cluster asked for replicas that leaders name and that are not known: new, or back again."""
+        unknown = [read for read in redirected if read.replica_id >= 0 and self._client.broker(read.replica_id) is None]
+        for topic in {read.topic_partition.topic for read in unknown}:
+            self._client.forget(topic)
+        self._postpone(unknown)
 
     def _learned_leader(self, read: PartitionRead, entry: PartitionAnswer, answer: FetchAnswer) -> bool:
         if entry.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

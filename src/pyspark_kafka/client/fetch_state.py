@@ -40,6 +40,8 @@ _UNKNOWN_TOPIC_LOOKS = 4
 _OTHER_ID_LOOKS = 4
 # A follower that is behind the range's end gets so many long polls before the leader is asked again (KIP-392).
 _FOLLOWER_EMPTY_ANSWERS = 3
+# A leader may name replicas so often without records from one of them, until it is asked for the records itself.
+_REDIRECTS_IN_VAIN = 3
 
 
 class OffsetOutOfRangeError(BrokerError):
@@ -144,6 +146,7 @@ class PartitionRead:
         "_other_topic_id",
         "_planned_topic_id",
         "_position_epoch",
+        "_redirects",
         "_replica_empty_answers",
         "_replica_id",
         "_replica_until",
@@ -194,6 +197,7 @@ class PartitionRead:
         self._replica_id = -1
         self._replica_until = 0.0
         self._replica_empty_answers = 0
+        self._redirects = 0
         self._surprises = 0
         self._end_looks = 0
         self._unknown_topic_looks = 0
@@ -217,6 +221,11 @@ class PartitionRead:
             self._replica_id = -1
         self.broker_id = self._replica_id if self._replica_id >= 0 else leader.leader_id
         return self.broker_id
+
+    @property
+    def replica_id(self) -> int:
+        """The replica that the leader named for us last; -1 if the leader itself is to be asked."""
+        return self._replica_id
 
     def is_same_topic(self, topic_id: UUID | None) -> bool:
         """Whether the topic is the one that is read, as far as brokers tell."""
@@ -336,7 +345,11 @@ class PartitionRead:
         self._surprises = 0
         if not answer.records:
             if answer.preferred_read_replica >= 0 and not self.avoids_replicas:
-                self._follow(answer.preferred_read_replica)
+                self._redirects += 1
+                if self._redirects > _REDIRECTS_IN_VAIN:
+                    self.stop_following()
+                else:
+                    self._follow(answer.preferred_read_replica)
                 return Outcome.REDIRECTED, None
             return self._take_nothing(first=first), None
         found = scan(answer.records, self.position)
@@ -359,6 +372,7 @@ class PartitionRead:
         self._forget_log_end()
         self._unknown_topic_looks = 0
         self._replica_empty_answers = 0
+        self._redirects = 0
         if found.batches:
             base_offset = int.from_bytes(answer.records[:8], "big")
             self.ask_size.observe(found.complete_bytes, found.next_offset - base_offset, found.batches)

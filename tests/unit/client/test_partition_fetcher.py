@@ -559,3 +559,45 @@ def test_metadata_is_asked_for_once_a_range(cluster: FakeCluster) -> None:
     cluster.script(FetchRequest, LogScript(batches_of(10)))
     Reading(cluster).values(0, 100)
     assert len(cluster.requests(MetadataRequest)) == 1
+
+
+def leader_that_names(replica_id: int) -> Callable[[Any], Any]:
+    """Give a leader that sends readers of a rack to a replica, and reads to others itself."""
+    log = LogScript(batches_of(3))
+    return lambda request: FetchScript(preferred_read_replica=replica_id)(request) if request.rack_id else log(request)
+
+
+def test_a_leader_that_keeps_naming_a_replica_that_nobody_knows_is_read_from_itself(cluster: FakeCluster) -> None:
+    cluster.script(FetchRequest, leader_that_names(7), broker_id=0)
+    assert racked(cluster, max_wait_ms=500).values(0, 30) == list(range(30))
+    # Three times sent away, then three answers with records.
+    assert len(cluster.requests(FetchRequest)) < 10
+    assert len(cluster.requests(MetadataRequest)) > 1
+
+
+def test_a_replica_that_is_new_in_the_cluster_is_looked_up_and_read_from(cluster: FakeCluster) -> None:
+    def without_the_second(request: Any) -> Any:
+        answer = cluster.metadata(request)
+        answer.brokers = answer.brokers[:1]
+        return answer
+
+    cluster.script(MetadataRequest, without_the_second, cluster.metadata)
+    cluster.script(FetchRequest, leader_that_names(1), broker_id=0)
+    cluster.script(FetchRequest, LogScript(batches_of(3)), broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+    assert [seen.broker_id for seen in cluster.requests(FetchRequest)][-3:] == [1, 1, 1]
+
+
+def test_a_replica_that_cannot_be_read_from_does_not_end_the_read(cluster: FakeCluster) -> None:
+    cluster.script(FetchRequest, leader_that_names(1), broker_id=0)
+    cluster.script(FetchRequest, Close, broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+
+
+def test_brokers_that_may_not_wait_are_not_asked_in_a_busy_loop(cluster: FakeCluster) -> None:
+    cluster.script(FetchRequest, FetchScript(high_watermark=0, last_stable_offset=0))
+    reading = Reading(cluster, max_wait_ms=0, poll_timeout_ms=500)
+    reading.connection["retry_backoff_ms"] = reading.connection["retry_backoff_max_ms"] = 50
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
+        reading.values(0, 10)
+    assert len(cluster.requests(FetchRequest)) < 20
