@@ -200,9 +200,10 @@ class Connection:
         """Whether bytes (or the end of the stream) arrive within the time; does not read them."""
         return bool(wait_readable([self], timeout_s))
 
-    def supports(self, request_class: Any) -> bool:
-        """Whether broker and client share a version of this request."""
-        return self._version_range(request_class) is not None
+    def supports(self, request_class: Any, min_version: int = 0) -> bool:
+        """Whether broker and client share a version of this request that is not below `min_version`."""
+        shared = self._version_range(request_class)
+        return shared is not None and shared[1] >= min_version
 
     def api_version(self, request_class: Any, *, max_version: int | None = None) -> int:
         """Give the version that a request of this class is sent in.

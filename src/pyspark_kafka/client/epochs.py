@@ -9,16 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.exchanges import ask_all
 from pyspark_kafka.client.protocol import ErrorCode, OffsetForLeaderEpochRequest
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
 
 _CONSUMER = -1
+# Before version 3 (Kafka 2.3), only who may act as a broker of the cluster may ask.
+_FIRST_FOR_READERS = 3
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +53,45 @@ class EpochEnd:
     end_offset: int
 
 
-def epoch_ends(
-    client: KafkaClient, leader_id: int, questions: Iterable[EpochQuestion], deadline: Deadline
-) -> dict[TopicPartition, EpochEnd]:
-    """Ask a leader where the epochs of positions end.
+_CANNOT_TELL = EpochEnd(ErrorCode.NONE, -1)
 
-    Runs on: executor, once for each change of a leader; blocks for one round trip.
+
+def epoch_ends(
+    client: KafkaClient, questions: Mapping[int, Iterable[EpochQuestion]], deadline: Deadline
+) -> dict[TopicPartition, EpochEnd | ConnectorError]:
+    """Ask leaders where the epochs of positions end, all of them at the same time.
+
+    Runs on: executor, once for each change of leaders; blocks for one round trip.
+
+    Args:
+        client: the cluster.
+        questions: by the leader to ask.
+        deadline: for all of them.
 
     Returns:
-        An answer for each question. A broker that is too old to be asked cannot tell; a partition that it left out of
-        its answer it does not lead.
+        For each question an answer, or why its leader could not be asked. A broker that is too old to be asked, or
+        that does not let this user ask, cannot tell; a partition that it left out of its answer it does not lead.
 
-    Raises:
-        TransportError, DeadlineError: the leader cannot be asked.
-
-    Source: KIP-320.
+    Source: KIP-320; Java `OffsetsForLeaderEpochRequest.supportsTopicPermission`.
     """
-    asked = list(questions)
-    connection = client.connection_to(leader_id, deadline)
-    if not connection.supports(OffsetForLeaderEpochRequest):
-        return {question.topic_partition: EpochEnd(ErrorCode.NONE, -1) for question in asked}
+    asked = {leader_id: list(each) for leader_id, each in questions.items()}
+    requests = {leader_id: _build_request(each) for leader_id, each in asked.items()}
+    found: dict[TopicPartition, EpochEnd | ConnectorError] = {}
+    for leader_id, answer in ask_all(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
+        wanted = [question.topic_partition for question in asked[leader_id]]
+        if answer.error is None:
+            found.update(_parse_response(answer.response, wanted))
+        elif answer.error.condition == "UNSUPPORTED_VERSION":
+            found.update(dict.fromkeys(wanted, _CANNOT_TELL))
+        else:
+            found.update(dict.fromkeys(wanted, answer.error))
+    return found
+
+
+def _build_request(questions: list[EpochQuestion]) -> Any:
     topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     by_topic: dict[str, list[Any]] = {}
-    for question in asked:
+    for question in questions:
         by_topic.setdefault(question.topic_partition.topic, []).append(
             topic_class.OffsetForLeaderPartition(
                 partition=question.topic_partition.partition,
@@ -78,16 +99,23 @@ def epoch_ends(
                 leader_epoch=question.epoch,
             )
         )
-    request = OffsetForLeaderEpochRequest(
+    return OffsetForLeaderEpochRequest(
         replica_id=_CONSUMER,
         topics=[topic_class(topic=name, partitions=entries) for name, entries in by_topic.items()],
     )
-    response = connection.call(request, deadline)
-    found = {question.topic_partition: EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1) for question in asked}
+
+
+def _parse_response(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
+    found = {topic_partition: EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1) for topic_partition in wanted}
     for topic in response.topics:
         for entry in topic.partitions:
             topic_partition = TopicPartition(topic.topic, entry.partition)
-            if topic_partition in found:
+            if topic_partition not in found:
+                continue
+            if entry.error_code in _REFUSED:
+                # Who may read is told so by the fetch; that this check is refused is no reason to end the read.
+                found[topic_partition] = _CANNOT_TELL
+            else:
                 # An epoch of -1 with an offset is as undecided as no offset.
                 end_offset = entry.end_offset if entry.leader_epoch >= 0 else -1
                 found[topic_partition] = EpochEnd(entry.error_code, end_offset)

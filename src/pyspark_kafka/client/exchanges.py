@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.connection import Connection, wait_readable
-from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.errors import ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     from pyspark_kafka.client.cluster import KafkaClient
@@ -49,6 +50,7 @@ class _Exchange:
     address: str
     connection: Connection | None = None
     answer_by: Deadline | None = None
+    min_version: int = 0
 
 
 class Exchanges:
@@ -93,8 +95,15 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self._under_way) + len(self._failed)
 
-    def ask(self, broker_id: int, request: Any) -> None:
-        """Begin to ask a broker that is not being asked; what becomes of it, `wait` says."""
+    def ask(self, broker_id: int, request: Any, *, min_version: int = 0) -> None:
+        """Begin to ask a broker that is not being asked; what becomes of it, `wait` says.
+
+        Args:
+            broker_id: whom.
+            request: an instance of a class of `client.protocol`, with no version set.
+            min_version: with a broker that does not share this version or a newer one, the answer is a ProtocolError
+                with condition UNSUPPORTED_VERSION.
+        """
         node = self._client.broker(broker_id)
         if node is None:
             # Asks the cluster, which says that there is no such broker, or where it is.
@@ -104,6 +113,7 @@ class Exchanges:
                 self._failed.append(Answer(broker_id, f"broker {broker_id}", error=error))
                 return
         exchange = self._under_way[broker_id] = _Exchange(request, time.monotonic(), node.address)
+        exchange.min_version = min_version
         connection = self._client.borrow_idle(broker_id)
         if connection is None:
             self._dials.start(broker_id, node.host, node.port, self._deadline)
@@ -172,6 +182,11 @@ class Exchanges:
         return readable
 
     def _send(self, broker_id: int, exchange: _Exchange, connection: Connection) -> None:
+        if not connection.supports(exchange.request, exchange.min_version):
+            del self._under_way[broker_id]
+            self._answered.append((broker_id, connection))
+            self._failed.append(Answer(broker_id, connection.address, error=_unsupported(connection, exchange)))
+            return
         exchange.connection = connection
         exchange.answer_by = self._deadline.within(self._client.options.answer_timeout_ms)
         try:
@@ -191,3 +206,40 @@ class Exchanges:
         for broker_id, connection in self._answered:
             self._client.give_back(broker_id, connection)
         self._answered.clear()
+
+
+def _unsupported(connection: Connection, exchange: _Exchange) -> ProtocolError:
+    return ProtocolError(
+        f"{connection.address} does not know {exchange.request.name} from version {exchange.min_version} on.",
+        condition="UNSUPPORTED_VERSION",
+        hint="the broker is too old, or a gateway leaves this request out.",
+        facts={"broker": connection.address, "request": exchange.request.name},
+    )
+
+
+def ask_all(
+    client: KafkaClient, requests: Mapping[int, Any], deadline: Deadline, *, min_version: int = 0
+) -> dict[int, Answer]:
+    """Ask many brokers, each for something of its own, side by side; give what became of each request.
+
+    Runs on: driver and executor; blocks until all have answered or failed, or time is over.
+
+    Args:
+        client: the cluster.
+        requests: by broker id.
+        deadline: for all.
+        min_version: see `Exchanges.ask`.
+    """
+    found: dict[int, Answer] = {}
+    with Exchanges(client, deadline) as exchanges:
+        for broker_id, request in requests.items():
+            exchanges.ask(broker_id, request, min_version=min_version)
+        while len(exchanges):
+            for answer in exchanges.wait(deadline.remaining_s()):
+                found[answer.broker_id] = answer
+            if deadline.expired:
+                break
+        for broker_id in requests.keys() - found.keys():
+            address = node.address if (node := client.broker(broker_id)) is not None else f"broker {broker_id}"
+            found[broker_id] = Answer(broker_id, address, error=deadline.error(f"Asking {address}"))
+    return found

@@ -295,31 +295,32 @@ class MultiPartitionFetcher:
         self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata], progress: Deadline
     ) -> None:
         """Where a leader has changed, ask the new one whether it has what was read; drop failures from `leaders`."""
-        by_leader: dict[int, dict[TopicPartition, EpochQuestion]] = {}
+        by_leader: dict[int, list[EpochQuestion]] = {}
         for read in waiting:
             leader = leaders.get(read.topic_partition)
             epoch = None if leader is None else read.unconfirmed_epoch(leader.leader_epoch)
             if leader is not None and epoch is not None:
                 question = EpochQuestion(read.topic_partition, leader.leader_epoch, epoch)
-                by_leader.setdefault(leader.leader_id, {})[read.topic_partition] = question
-        for leader_id, questions in by_leader.items():
-            reads = [self._reads[topic_partition] for topic_partition in questions]
-            failed: list[tuple[PartitionRead, ConnectorError]] = []
-            try:
-                budget = progress.within(self._client.options.request_timeout_ms)
-                ends = epoch_ends(self._client, leader_id, questions.values(), budget)
-            except ConnectorError as error:
-                failed = [(read, error) for read in reads]
+                by_leader.setdefault(leader.leader_id, []).append(question)
+        if not by_leader:
+            return
+        ends = epoch_ends(self._client, by_leader, progress.within(self._client.options.request_timeout_ms))
+        failed: list[tuple[PartitionRead, ConnectorError]] = []
+        confirmed: list[tuple[PartitionRead, int, int]] = []
+        for topic_partition, end in ends.items():
+            read = self._reads[topic_partition]
+            if isinstance(end, ConnectorError):
+                failed.append((read, end))
+            elif end.error_code != ErrorCode.NONE:
+                failed.append((read, read.refused(end.error_code)))
             else:
-                for read in reads:
-                    end = ends[read.topic_partition]
-                    if end.error_code == ErrorCode.NONE:
-                        read.confirm(leaders[read.topic_partition].leader_epoch, end.end_offset)
-                    else:
-                        failed.append((read, read.refused(end.error_code)))
-            for read, _ in failed:
-                del leaders[read.topic_partition]
-            self._recover(failed, progress)
+                confirmed.append((read, leaders[topic_partition].leader_epoch, end.end_offset))
+        for read, _ in failed:
+            del leaders[read.topic_partition]
+        self._recover(failed, progress)
+        for read, leader_epoch, end_offset in confirmed:
+            # Last, as it may raise; those behind it are asked about again.
+            read.confirm(leader_epoch, end_offset)
 
     def _route(
         self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]
@@ -452,7 +453,7 @@ class MultiPartitionFetcher:
         self._postpone([*unanswered, *by_outcome[Outcome.BEHIND]])
         self._look_for_replicas(by_outcome[Outcome.REDIRECTED])
         fed, starved, empty = (by_outcome[outcome] for outcome in (Outcome.FED, Outcome.STARVED, Outcome.EMPTY))
-        # An empty answer before its time (min_bytes or max_wait 0, a server that does not wait) must not make a busy loop.
+        # An empty answer before its time (min_bytes or max_wait 0, a server that does not wait): no busy loop.
         soon_ms = max(_SOON_MS, self._fetch.max_wait_ms / 2)
         if not fed and (self._clock() - asked.at) * 1000 < soon_ms:
             self._postpone([*starved, *empty])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.exchanges import ask_all
 from pyspark_kafka.client.protocol import DescribeLogDirsRequest, ErrorCode, broker_error
 from pyspark_kafka.model import TopicPartition
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.metadata import PartitionMetadata
+    from pyspark_kafka.errors import ConnectorError
 
 _HINT = "the user needs the right to DESCRIBE the cluster, and the service must offer DescribeLogDirs."
 
@@ -37,18 +39,27 @@ def log_bytes(
 
     Source: KIP-113.
     """
-    wanted = sorted(partitions)
+    pending = dict.fromkeys(sorted(partitions))
+    found: dict[TopicPartition, int] = {}
 
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
         by_broker: dict[int, list[PartitionMetadata]] = {}
-        for partition in client.leaders(wanted, step).values():
+        for partition in client.leaders(pending, step).values():
             by_broker.setdefault(partition.leader_id, []).append(partition)
-        found: dict[TopicPartition, int] = {}
-        for broker_id, led in by_broker.items():
-            connection = client.connection_to(broker_id, step)
-            response = connection.call(_build_request(led), step)
-            asked = {partition.topic_partition for partition in led}
-            found.update(_parse_response(response, asked, connection.address))
+        requests = {broker_id: _build_request(led) for broker_id, led in by_broker.items()}
+        failure: ConnectorError | None = None
+        for broker_id, answer in ask_all(client, requests, step).items():
+            asked = {partition.topic_partition for partition in by_broker[broker_id]}
+            if answer.error is None:
+                found.update(_parse_response(answer.response, asked, answer.address))
+                for topic_partition in asked:
+                    del pending[topic_partition]
+            else:
+                failure = failure or answer.error
+                for topic_partition in asked:
+                    client.forget(topic_partition.topic)
+        if failure is not None:
+            raise failure
         return found
 
     return client.retrying("Looking up the sizes of logs", deadline or client.deadline(), attempt)

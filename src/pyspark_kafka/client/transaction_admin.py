@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.exchanges import ask_all
 from pyspark_kafka.client.protocol import (
     DescribeTransactionsRequest,
     ErrorCode,
@@ -21,11 +22,9 @@ from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark_kafka.client.cluster import KafkaClient
-    from pyspark_kafka.client.connection import Connection
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
 
 _TRANSACTION_KEY = 1
 # The newest version with one key; later ones ask for many at once.
@@ -139,26 +138,33 @@ def list_transactions(
     """
 
     def attempt(step: Deadline) -> list[TransactionDescription]:
-        found: dict[str, TransactionDescription] = {}
-        for broker_id in sorted(client.metadata((), step).brokers):
-            connection = _able(client.connection_to(broker_id, step), ListTransactionsRequest)
-            request = ListTransactionsRequest(
-                state_filters=_OPEN_ON_THE_WIRE if open_only else [],
-                producer_id_filters=[],
-                duration_filter=-1,
-                transactional_id_pattern=None,
-            )
-            answer = connection.call(request, step)
-            if answer.error_code != ErrorCode.NONE:
-                raise broker_error(answer.error_code, f"Listing the transactions of {connection.address} failed")
-            names = sorted(
+        # Each with a request of its own: sending it writes the version into it.
+        asked = {broker_id: _list_request(open_only=open_only) for broker_id in client.metadata((), step).brokers}
+        listed = ask_all(client, asked, step)
+        names: dict[int, list[str]] = {}
+        for broker_id, answer in sorted(listed.items()):
+            if answer.error is not None:
+                raise _explained(answer.error, answer.address, ListTransactionsRequest)
+            if answer.response.error_code != ErrorCode.NONE:
+                code = answer.response.error_code
+                raise broker_error(code, f"Listing the transactions of {answer.address} failed")
+            names[broker_id] = sorted(
                 entry.transactional_id
-                for entry in answer.transaction_states
+                for entry in answer.response.transaction_states
                 if entry.transactional_id.startswith(prefix)
                 and (not open_only or _state(entry.transaction_state).is_open)
             )
-            for first in range(0, len(names), _IDS_OF_A_REQUEST):
-                found |= _describe(connection, broker_id, names[first : first + _IDS_OF_A_REQUEST], step)
+        found: dict[str, TransactionDescription] = {}
+        while names := {broker_id: left for broker_id, left in names.items() if left}:
+            requests = {
+                broker_id: DescribeTransactionsRequest(transactional_ids=left[:_IDS_OF_A_REQUEST])
+                for broker_id, left in names.items()
+            }
+            for broker_id, answer in ask_all(client, requests, step).items():
+                if answer.error is not None:
+                    raise _explained(answer.error, answer.address, DescribeTransactionsRequest)
+                found |= _parse_descriptions(answer.response, broker_id, answer.address)
+                names[broker_id] = names[broker_id][_IDS_OF_A_REQUEST:]
         # Some have ended since they were listed.
         return [found[name] for name in sorted(found) if not open_only or found[name].state.is_open]
 
@@ -191,28 +197,38 @@ def describe_transaction(
                 answer.error_code,
                 f"Looking up the coordinator of transactional id '{transactional_id}' at {connection.address} failed",
             )
-        coordinator = _able(client.connection_to(answer.node_id, step), DescribeTransactionsRequest)
-        return _describe(coordinator, answer.node_id, [transactional_id], step).get(transactional_id)
+        described = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        told = ask_all(client, {answer.node_id: described}, step)[answer.node_id]
+        if told.error is not None:
+            raise _explained(told.error, told.address, DescribeTransactionsRequest)
+        return _parse_descriptions(told.response, answer.node_id, told.address).get(transactional_id)
 
     step = f"Describing transactional id '{transactional_id}'"
     return client.retrying(step, deadline or client.deadline(), attempt)
 
 
-def _able(connection: Connection, request_class: Any) -> Connection:
-    if connection.supports(request_class):
-        return connection
-    raise ProtocolError(
-        f"{connection.address} cannot tell about transactions: it does not know {request_class.name}.",
-        condition="UNSUPPORTED_VERSION",
-        hint="brokers tell about transactions since Kafka 3.0 (KIP-664); some services leave it out.",
-        facts={"broker": connection.address, "request": request_class.name},
+def _list_request(*, open_only: bool) -> Any:
+    return ListTransactionsRequest(
+        state_filters=_OPEN_ON_THE_WIRE if open_only else [],
+        producer_id_filters=[],
+        duration_filter=-1,
+        transactional_id_pattern=None,
     )
 
 
-def _describe(
-    connection: Connection, broker_id: int, names: Sequence[str], step: Deadline
-) -> dict[str, TransactionDescription]:
-    answer = connection.call(DescribeTransactionsRequest(transactional_ids=list(names)), step)
+def _explained(error: ConnectorError, address: str, request_class: Any) -> ConnectorError:
+    """Give the error for a broker that could not be asked: where it is too old, one that says since when it can be."""
+    if error.condition != "UNSUPPORTED_VERSION":
+        return error
+    return ProtocolError(
+        f"{address} cannot tell about transactions: it does not know {request_class.name}.",
+        condition="UNSUPPORTED_VERSION",
+        hint="brokers tell about transactions since Kafka 3.0 (KIP-664); some services leave it out.",
+        facts={"broker": address, "request": request_class.name},
+    )
+
+
+def _parse_descriptions(answer: Any, broker_id: int, address: str) -> dict[str, TransactionDescription]:
     found: dict[str, TransactionDescription] = {}
     for entry in answer.transaction_states:
         if entry.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -220,7 +236,7 @@ def _describe(
         if entry.error_code != ErrorCode.NONE:
             raise broker_error(
                 entry.error_code,
-                f"Describing transactional id '{entry.transactional_id}' at {connection.address} failed",
+                f"Describing transactional id '{entry.transactional_id}' at {address} failed",
                 hint=_DESCRIBE_HINT if entry.error_code == _ID_AUTHORIZATION_FAILED else None,
             )
         partitions = (TopicPartition(topic.topic, number) for topic in entry.topics for number in topic.partitions)
@@ -230,7 +246,7 @@ def _describe(
             producer_id=entry.producer_id,
             producer_epoch=entry.producer_epoch,
             coordinator_id=broker_id,
-            coordinator=connection.address,
+            coordinator=address,
             timeout_ms=entry.transaction_timeout_ms,
             began_at_ms=entry.transaction_start_time_ms if entry.transaction_start_time_ms >= 0 else None,
             partitions=tuple(sorted(partitions)),

@@ -145,8 +145,17 @@ def test_a_change_before_anything_was_read_needs_no_question(change: Change) -> 
     assert change.asked_epochs() == []
 
 
-def test_a_broker_too_old_to_be_asked_is_read_from() -> None:
-    with FakeCluster(2, versions={OffsetForLeaderEpochRequest.API_KEY: (0, 0)}) as cluster:
+@pytest.mark.parametrize("code", [29, 31])
+def test_a_check_that_is_not_allowed_does_not_end_the_read(change: Change, code: int) -> None:
+    change.cluster.script(OffsetForLeaderEpochRequest, epoch_end(-1, -1, code))
+    assert change.read() == [0, 10, 20, 30]
+    assert len(change.asked_epochs()) == 1
+
+
+# Before version 3, readers are refused: it takes the rights of a broker.
+@pytest.mark.parametrize("highest", [0, 2])
+def test_a_broker_too_old_to_be_asked_is_read_from(highest: int) -> None:
+    with FakeCluster(2, versions={OffsetForLeaderEpochRequest.API_KEY: (0, highest)}) as cluster:
         change = Change(cluster)
         assert change.read() == [0, 10, 20, 30]
         assert change.asked_epochs() == []

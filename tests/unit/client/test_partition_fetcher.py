@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,9 @@ from pyspark_kafka.errors import (
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 T0 = TopicPartition("t", 0)
 FAST = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 2_000}
