@@ -325,6 +325,7 @@ class FakeCluster:
             index=topic_partition.partition,
             error_code=code if fault.code is None else fault.code,
             error_message=fault.message,
+            base_offset=-1,
             record_errors=[
                 SimpleNamespace(batch_index=index, batch_index_error_message=text)
                 for index, text in fault.record_errors

@@ -14,6 +14,7 @@ from pyspark_kafka.client.protocol import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeConfigsRequest,
     ErrorCode,
     IncrementalAlterConfigsRequest,
     broker_error,
@@ -257,6 +258,35 @@ def alter_topic_configs(
                 )
 
     client.retrying(f"Changing the configuration of topic '{topic}'", deadline or client.deadline(), attempt)
+
+
+def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
+    """Give the configuration of a topic by Kafka's names, defaults included; values that are hidden are left out.
+
+    Raises:
+        AccessError: the user may not see it (DESCRIBE_CONFIGS).
+        BrokerError: refused.
+        DeadlineError: no answer in time.
+        TransportError: no broker can be reached.
+    """
+
+    def attempt(step: Deadline) -> dict[str, str]:
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
+        )
+        response = client.call(DescribeConfigsRequest(resources=[resource]), deadline=step)
+        for result in response.results:
+            if result.error_code != ErrorCode.NONE:
+                what = f"Describing the configuration of topic '{topic}' failed"
+                raise broker_error(result.error_code, what, detail=result.error_message)
+        return {
+            config.name: config.value
+            for result in response.results
+            for config in result.configs
+            if config.value is not None
+        }
+
+    return client.retrying("Describing a topic's configuration", client.deadline(), attempt)
 
 
 def _call_controller(

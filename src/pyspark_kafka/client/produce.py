@@ -127,6 +127,7 @@ class IdempotentProducer:
         self._unknown_topic_ms = min(topic_timeout_ms, producer.delivery_timeout_ms)
         # Why, and at which broker, a partition's last attempt failed.
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
+        self._last_offsets: dict[TopicPartition, int] = {}
         self._error: BaseException | None = None
         self._closed = False
         # Whether the last thing that happened to its records was a flush that succeeded.
@@ -174,6 +175,7 @@ class IdempotentProducer:
         self._leaders.ask(client)
         self._metadata_backoff = client.backoff()
         self._last_failure.clear()
+        self._last_offsets.clear()
         self._flushed = False
         self._closed = False
 
@@ -248,6 +250,11 @@ class IdempotentProducer:
             if not self._limits.fits(batch):
                 state.split(batch, self._limits.cut(batch))
             self._step(everything=False, wait=False)
+
+    def last_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Give where the batch of a partition that was acknowledged last begins in its log; None if it is not known."""
+        offset = self._last_offsets.get(topic_partition, -1)
+        return offset if offset >= 0 else None
 
     def poll(self, *, everything: bool = True) -> None:
         """Take the answers that are there and send what can be sent, without waiting for answers.
@@ -394,6 +401,7 @@ class IdempotentProducer:
             verdict = self._state.judge(batch, answer.code, retriable=kind.retriable)
             if verdict is Verdict.DELIVERED:
                 self._state.acknowledge(batch)
+                self._last_offsets[batch.topic_partition] = answer.base_offset
                 self._last_failure.pop(batch.topic_partition, None)
             elif self._limits.splittable(batch, answer.code):
                 self._state.fail(batch, now, answer.code)

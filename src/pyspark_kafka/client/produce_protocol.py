@@ -248,6 +248,7 @@ class PartitionAnswer:
     """What a broker said to one batch.
 
     Attributes:
+        base_offset: the offset of the batch's first record; -1 where the broker does not say it.
         message: the broker's own words, or None.
         record_errors: (index of a record in its batch, words or None), where the broker names records.
     """
@@ -256,6 +257,7 @@ class PartitionAnswer:
     code: int
     message: str | None = None
     record_errors: tuple[tuple[int, str | None], ...] = ()
+    base_offset: int = -1
 
 
 def parse_answers(response: Any) -> list[PartitionAnswer]:
@@ -267,6 +269,12 @@ def parse_answers(response: Any) -> list[PartitionAnswer]:
             record_errors = tuple(
                 (at.batch_index, at.batch_index_error_message) for at in partition.record_errors or ()
             )
-            answer = PartitionAnswer(topic_partition, partition.error_code, partition.error_message, record_errors)
+            answer = PartitionAnswer(
+                topic_partition,
+                partition.error_code,
+                partition.error_message,
+                record_errors,
+                partition.base_offset,
+            )
             answers.setdefault(topic_partition, answer)
     return list(answers.values())

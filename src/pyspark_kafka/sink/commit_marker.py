@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -24,6 +24,8 @@ class CommitMarker:
         records: how many records it wrote.
         encoded_bytes: their size in record batches.
         committed_at_ms: the driver's clock, milliseconds since 1970-01-01 UTC; for people.
+        partitions: how many partitions the commit topic had when it was written, which says where it is; 0 in markers
+            of versions that did not note it. Not part of what a marker means.
     """
 
     sink_id: str
@@ -33,6 +35,7 @@ class CommitMarker:
     records: int = 0
     encoded_bytes: int = 0
     committed_at_ms: int = 0
+    partitions: int = field(default=0, compare=False)
 
     def to_bytes(self) -> bytes:
         """Give the value of the marker's record: JSON that people can read."""
@@ -56,7 +59,8 @@ class CommitMarker:
                     condition="COMMIT_MARKER_VERSION",
                     hint="run the query with the version that wrote it, or a newer one.",
                 )
-            return cls(**{name: kind(fields[name]) for name, kind in _FIELDS.items()})
+            known = {name: kind(fields[name]) for name, kind in _FIELDS.items()}
+            return cls(**known, partitions=int(fields.get("partitions", 0)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, CheckpointError):
                 raise

@@ -89,6 +89,7 @@ class Publisher:
             CheckpointError: the sink is another query's.
         """
         self._markers.ensure()
+        self._markers.check_policy()
         self._id.fence()
         found = self._markers.read(ours.sink_id)
         if found is not None and found.query_id != ours.query_id:
@@ -142,7 +143,9 @@ class Publisher:
         while True:
             began = time.monotonic()
             try:
-                self._write(transaction, key, ours, chunks)
+                if self._write(transaction, key, ours, chunks) is Finding.COMMITTED:
+                    self._give_up(transaction)
+                    return
                 self._id.end(transaction, commit=True)
             except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
                 if isinstance(error, DeliveryError) and error.condition not in _ENDED:
@@ -176,7 +179,8 @@ class Publisher:
             logger.warning("%s", lost)
             return None
 
-    def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
+    def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+        """Write everything, the marker last; gives COMMITTED where the batch turns out to be committed already."""
         marker_at = self._markers.partition_of(key)
         partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
         self._id.join(transaction, [*partitions, marker_at])
@@ -197,6 +201,11 @@ class Publisher:
             # takes care of both.
             producer.send(marker_at, self._markers.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
             producer.flush()
+            offset = producer.last_offset(marker_at)
+        if offset is None:
+            return Finding.NOT_COMMITTED
+        query_id = ours.query_id if key == _JOBS_KEY else None
+        return judge(self._markers.read_since(key, query_id, offset), ours)
 
     def _check_time(self, began: float, cause: ConnectorError) -> None:
         elapsed_ms = (time.monotonic() - began) * 1000

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyspark_kafka.client import admin
+from pyspark_kafka.client.admin import NewTopic, create_partitions
 from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.metadata import ClusterMetadata, TopicMetadata
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import TransactionalId
-from pyspark_kafka.errors import CorruptRecordsError, DeadlineError
+from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
+from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.sink import marker_topic
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.marker_topic import MarkerTopic
 from support import Record, produce
@@ -132,3 +138,102 @@ def test_the_newest_markers_of_many_sinks_are_found_in_all_partitions(
         put(client, topic, marker(sink, 1), marker(sink, 2))
     assert topic.glance([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
     assert topic.glance([]) == {}
+
+
+def test_markers_are_found_after_partitions_were_added(client: KafkaClient, make_topic: TopicMaker) -> None:
+    name = make_topic(partitions=2)
+    sinks = [f"sink-{number}" for number in range(8)]
+    for sink in sinks:
+        put(client, MarkerTopic(client, name, 10_000), marker(sink, 1))
+    for count in (3, 5):
+        create_partitions(client, {name: count})
+        topic = MarkerTopic(client, name, 10_000)
+        assert [topic.read(sink) for sink in sinks] == [marker(sink, count - 2) for sink in sinks]
+        assert topic.glance(sinks) == {sink: marker(sink, count - 2) for sink in sinks}
+        for sink in sinks:
+            # Where a sink's older markers are in another partition the newer one counts.
+            put(client, topic, marker(sink, count), marker(sink, {3: 3, 5: 6}[count]))
+        topic = MarkerTopic(client, name, 10_000)
+        assert [topic.read(sink) for sink in sinks] == [marker(sink, {3: 3, 5: 6}[count]) for sink in sinks]
+
+
+def test_a_marker_without_the_number_of_partitions_is_found_and_the_newest_batch_counts(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
+    name = make_topic(partitions=3)
+    for partition, batch in ((0, 4), (1, 9), (2, 6)):
+        value = json.loads(marker("one", batch).to_bytes())
+        del value["partitions"]
+        produce(bootstrap_servers, name, [Record(b"one", json.dumps(value).encode(), partition)])
+    assert MarkerTopic(client, name, 10_000).read("one") == marker("one", 9)
+
+
+def test_what_another_broker_knew_of_is_found_before_the_commit(client: KafkaClient, make_topic: TopicMaker) -> None:
+    name = make_topic()
+    topic = MarkerTopic(client, name, 10_000)
+    put(client, topic, marker("one", 1))
+    where = topic.partition_of("one")
+    # As a broker reads that was cut off before the marker was written.
+    stale = MarkerTopic(client, name, 10_000)
+    assert stale.read("two") is None
+    put(client, topic, marker("two", 7))
+    end = client.list_offsets({where: Latest()})[where]
+    assert stale.read_since("two", None, end) == marker("two", 7)
+    assert stale.read_since("three", None, end) is None
+    # Nothing lies between: nothing is read.
+    assert topic.read("two") == marker("two", 7)
+    assert topic.read_since("two", None, end) is None
+    # Less than was seen is another log.
+    assert topic.read_since("one", None, end - 1) == marker("one", 1)
+
+
+def test_a_topic_of_someone_else_that_deletes_markers_is_warned_of(
+    client: KafkaClient, make_topic: TopicMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    deleting, compacted = make_topic(), make_topic(config={"cleanup.policy": "compact"})
+    MarkerTopic(client, compacted, 1_000).check_policy()
+    assert not caplog.records
+    MarkerTopic(client, deleting, 1_000).check_policy()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"Commit topic '{deleting}' has cleanup.policy=delete" in record.getMessage()
+
+
+def test_a_topic_that_another_query_has_just_made_is_waited_for(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"markers-{uuid.uuid4().hex[:8]}"
+    metadata, answers = client.metadata, [True] * 3
+
+    def lagging(topics: list[str], *arguments: object) -> ClusterMetadata:
+        found = metadata(topics, *arguments)  # type: ignore[arg-type]
+        if topics == [name] and answers:
+            answers.pop()
+            return ClusterMetadata(found.brokers, {name: TopicMetadata(name, partitions=(), error_code=3)})
+        return found
+
+    def faster(other: KafkaClient, topics: list[NewTopic]) -> None:
+        admin.create_topics(other, topics)
+        # And once more, as the one that comes second.
+        admin.create_topics(other, topics)
+
+    monkeypatch.setattr(marker_topic, "create_topics", faster)
+    monkeypatch.setattr(client, "metadata", lagging)
+    topic = MarkerTopic(client, name, 1_000)
+    topic.ensure()
+    assert topic.partition_of("one").topic == name
+
+
+def test_the_topic_gets_as_many_replicas_as_kafkas_own(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def create(_: KafkaClient, topics: list[NewTopic]) -> None:
+        asked.append(topics[0].replication_factor)
+        if len(asked) == 1:
+            raise BrokerError("refused", code=38, condition="INVALID_REPLICATION_FACTOR")
+        admin.create_topics(client, topics)
+
+    monkeypatch.setattr(marker_topic, "create_topics", create)
+    MarkerTopic(client, f"markers-{uuid.uuid4().hex[:8]}", 1_000).ensure()
+    # This cluster has one broker; and where the number is refused the brokers' own is taken.
+    assert asked == [1, -1]

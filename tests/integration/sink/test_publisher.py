@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
@@ -306,3 +307,40 @@ def test_the_start_is_refused_for_another_querys_sink(client: KafkaClient, marke
     publisher_of(client, marker).check(replace(marker, batch_id=-1))
     with pytest.raises(CheckpointError, match="COMMIT_MARKER_OF_ANOTHER_QUERY"):
         publisher_of(client, marker).check(replace(marker, query_id="other", batch_id=-1))
+
+
+def test_a_batch_is_not_written_again_after_the_commit_topic_got_more_partitions(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker
+) -> None:
+    topic, commits = make_topic(), make_topic(partitions=2)
+
+    def publish() -> Finding:
+        settings = ExactlyOnceOptions(commit_topic=commits)
+        publisher = Publisher(client, WriteOptions(client.options), settings, marker.sink_id, None)
+        return publisher.publish(marker, [chunk(topic, b"a")])
+
+    assert publish() is Finding.NOT_COMMITTED
+    # To numbers of which at least one puts the sink's key elsewhere.
+    for count in (3, 4, 5, 7, 11):
+        create_partitions(client, {commits: count})
+        assert publish() is Finding.COMMITTED
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
+
+
+def test_a_batch_that_another_broker_knows_to_be_committed_is_not_committed_again(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    topic = make_topic()
+    publisher_of(client, marker).publish(marker, [chunk(topic, b"a")])
+    publisher = publisher_of(client, marker)
+    read = publisher._markers.read
+
+    def as_of_a_broker_that_was_cut_off(key: str, query_id: str | None = None) -> None:
+        read(key, query_id)
+        for where in publisher._markers._read_to:
+            publisher._markers._read_to[where] = 0
+
+    monkeypatch.setattr(publisher._markers, "read", as_of_a_broker_that_was_cut_off)
+    publisher.publish(marker, [chunk(topic, b"a")])
+    assert committed(client, bootstrap_servers, marker, topic) == [b"a"]

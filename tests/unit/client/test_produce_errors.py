@@ -230,7 +230,7 @@ def test_refused_credentials_end_delivery_at_once() -> None:
 
 def test_request_is_given_up_when_the_time_of_a_batch_in_it_is_over() -> None:
     cluster = FakeCluster()
-    cluster.faults.extend([None, SILENCE])
+    cluster.faults.extend([None, SILENCE, SILENCE])
     with make_producer(cluster, delivery_timeout_ms=40_000, request_timeout_ms=100_000) as producer:
         send_numbered(producer, ORDERS_0, 1)
         producer.flush()
