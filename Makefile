@@ -1,7 +1,8 @@
 # Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
 # WORKERS=processes that share the tests, each with a broker and a Spark session; SECONDS=to fuzz each target;
-# KILLS=of drivers and of tasks, SEED=of their places, for the fault tests.
+# KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of faults, SEED=of them, for the
+# cluster in motion.
 
 VENV := .venv
 ARGS :=
@@ -10,6 +11,7 @@ WORKERS := 2
 SECONDS := 75
 KILLS := 20
 SEED := 1
+MINUTES := 10
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
@@ -25,7 +27,7 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults bench bench-latency fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -69,6 +71,12 @@ test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exact
 	@$(call before_tests,$(VENV))
 	@$(VENV)/bin/python -m pytest -q -m long
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
+
+test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what came of it; JVM_JARS as for bench
+	@$(if $(JVM_JARS),$(pyspark42_venv),$(prepare) $(VENV) --group test)
+	@$(call before_tests,$(if $(JVM_JARS),.venv-pyspark42,$(VENV)))
+	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m chaos.run \
+		--minutes $(MINUTES) --seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

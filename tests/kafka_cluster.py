@@ -33,6 +33,7 @@ _TRANSACTIONS = "__transaction_state"
 _ONE_EACH = ((1, 2), (2, 1))
 _PREFERRED = 0
 _START_ATTEMPTS = 3
+_DIRECT: Mapping[str, str | None] = {"PLAINTEXT": None}
 # Two JVMs on a busy machine.
 _SETTLED_WITHIN_S = 60.0
 
@@ -125,7 +126,7 @@ class TwoBrokers:
 def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
     """Run the cluster; its files are put into an empty directory."""
     with ExitStack() as running:
-        first_port, controller_port = _free_ports(2)
+        first_port, controller_port = free_ports(2)
         quorum = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
         first_listeners = f"PLAINTEXT://{HOST}:{first_port},CONTROLLER://{HOST}:{controller_port}"
         first = EmbeddedKafka(
@@ -136,9 +137,8 @@ def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
         )
         running.enter_context(first)
         running.callback(first.kill)
-        second = _join(
-            directory / "second", parse_cluster_id((directory / "first/meta.properties").read_text()), quorum
-        )
+        cluster_id = parse_cluster_id((directory / "first/meta.properties").read_text())
+        second = join_cluster(directory / "second", 2, cluster_id, _in_rack("b") | quorum).kafka
         running.enter_context(second)
         # Killed, for an orderly stop takes longer: closing sees no data directory that it may remove.
         running.callback(second.kill)
@@ -151,17 +151,53 @@ def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
         yield cluster
 
 
-def _join(data_dir: Path, cluster_id: str | None, quorum: Mapping[str, str]) -> EmbeddedKafka:
-    """Start broker 2 in a cluster that runs."""
+@dataclass(frozen=True)
+class Member:
+    """A broker that has joined a cluster.
+
+    Attributes:
+        kafka: the broker; its `bootstrap_servers` are those of the listener PLAINTEXT.
+        ports: of each listener by name.
+    """
+
+    kafka: EmbeddedKafka
+    ports: Mapping[str, int]
+
+
+def join_cluster(
+    data_dir: Path,
+    node_id: int,
+    cluster_id: str | None,
+    properties: Mapping[str, str],
+    listeners: Mapping[str, str | None] = _DIRECT,
+) -> Member:
+    """Start a broker that is not a controller in a cluster that runs.
+
+    Args:
+        data_dir: a folder that does not exist.
+        node_id: its number, which the cluster has not seen before.
+        cluster_id: the cluster's.
+        properties: more of its properties; the controllers must be among them.
+        listeners: by name what each advertises, or None for the address on which it listens. One is PLAINTEXT.
+    """
     # What formatting would write, but for the cluster's id, which it would make up.
     data_dir.mkdir()
-    (data_dir / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=2\n")
+    (data_dir / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
     for attempt in range(1, _START_ATTEMPTS + 1):
-        (port,) = _free_ports(1)
-        properties = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://{HOST}:{port}", **quorum}
-        second = EmbeddedKafka(port=port, heap="256m", data_dir=data_dir, properties=_in_rack("b") | properties)
+        ports = dict(zip(listeners, free_ports(len(listeners)), strict=True))
+        own = {name: f"{HOST}:{port}" for name, port in ports.items()}
+        advertised = {name: address or own[name] for name, address in listeners.items()}
+        changes = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "listeners": ",".join(f"{name}://{address}" for name, address in own.items()),
+            "advertised.listeners": ",".join(f"{name}://{address}" for name, address in advertised.items()),
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", *listeners)),
+            **properties,
+        }
+        kafka = EmbeddedKafka(port=ports["PLAINTEXT"], heap="256m", data_dir=data_dir, properties=changes)
         try:
-            return second.start()
+            return Member(kafka.start(), ports)
         except SetupError as error:
             if error.condition != "PORT_IN_USE" or attempt == _START_ATTEMPTS:
                 raise
@@ -184,7 +220,8 @@ def _port_of(kafka: EmbeddedKafka) -> int:
     return int(kafka.bootstrap_servers.rpartition(":")[2])
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Find ports of loopback that are free now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -350,12 +350,15 @@ class EmbeddedKafka:
                 if any(text in log for text in _COLLISION_TEXTS):
                     return True
                 raise _start_failed(f"it ended with exit code {code}", log)
-            # Another cluster may answer there, while this broker is about to find its port taken.
-            if find_cluster(HOST, address.port) == cluster_id:
+            if self._serves(address, cluster_id):
                 return False
             time.sleep(_POLL_S)
         self.kill()
         raise _start_failed(f"it did not serve clients within {self._start_timeout_s:g} s", self.log)
+
+    def _serves(self, address: BrokerAddress, cluster_id: str | None) -> bool:
+        # Another cluster may answer there, while this broker is about to find its port taken.
+        return find_cluster(HOST, address.port) == cluster_id
 
 
 def _choose_ports(port: int | None) -> BrokerAddress:

@@ -1,0 +1,103 @@
+"""What was written to the source topics and what was deleted from them: the truth that queries are compared with."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, order=True)
+class Log:
+    """A partition of one topic. A topic that is deleted and created again is another one, of the next incarnation."""
+
+    topic: str
+    incarnation: int
+    partition: int
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a record says of itself: its log, and its number there."""
+
+    log: Log
+    number: int
+
+    def to_value(self) -> bytes:
+        """Give the value of the record."""
+        return f"{self.log.topic}/{self.log.incarnation}/{self.log.partition}/{self.number}".encode()
+
+    @classmethod
+    def from_value(cls, value: str) -> Stamp:
+        """Read a value that `to_value` has made."""
+        topic, incarnation, partition, number = value.split("/")
+        return cls(Log(topic, int(incarnation), int(partition)), int(number))
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which records of a log every query must have read.
+
+    Attributes:
+        start: the first offset; those before were deleted while a query may not have read them.
+        end: the first offset after the last one.
+        gone: the whole topic was deleted meanwhile: nobody can know what was left unread.
+    """
+
+    start: int = 0
+    end: int = 0
+    gone: bool = False
+
+
+@dataclass
+class Ledger:
+    """Filled by the writer of the source topics and by the faults; read at the end. Safe to use from threads."""
+
+    acknowledged: dict[Log, int] = field(default_factory=lambda: defaultdict(int))
+    acknowledged_end: dict[Log, int] = field(default_factory=lambda: defaultdict(int))
+    deleted_before: dict[Log, int] = field(default_factory=dict)
+    incarnations: dict[str, int] = field(default_factory=dict)
+    deletions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    failed_writes: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def acknowledge(self, log: Log, offset: int) -> None:
+        """Note that the brokers have a record."""
+        with self.lock:
+            self.acknowledged[log] += 1
+            self.acknowledged_end[log] = max(self.acknowledged_end[log], offset + 1)
+
+    def fail(self) -> None:
+        """Note a record of which nobody knows whether the brokers have it."""
+        with self.lock:
+            self.failed_writes += 1
+
+    def note_deletion(self, topic: str, now: float) -> None:
+        """Note that records of a topic are about to go that a query may not have read."""
+        with self.lock:
+            self.deletions[topic].append(now)
+
+    def extents(self, ends: dict[tuple[str, int], int]) -> dict[Log, Extent]:
+        """Give what is to be found in the outputs.
+
+        Args:
+            ends: of each partition of the topics that are there at the end.
+        """
+        with self.lock:
+            found = {
+                log: Extent(gone=True, end=self.acknowledged_end[log])
+                for log in self.acknowledged_end
+                if log.incarnation < self.incarnations[log.topic]
+            }
+            for (topic, partition), end in ends.items():
+                log = Log(topic, self.incarnations[topic], partition)
+                found[log] = Extent(self.deleted_before.get(log, 0), end)
+            return found
+
+    def vanished(self, ends: dict[tuple[str, int], int]) -> int:
+        """Count acknowledged records that are behind the end of their log: the cluster itself has lost them."""
+        return sum(
+            max(0, end - ends.get((log.topic, log.partition), 0))
+            for log, end in self.acknowledged_end.items()
+            if log.incarnation == self.incarnations[log.topic]
+        )

@@ -1,0 +1,131 @@
+"""Reads back what a run has left, and has it checked."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from chaos.alarms import false_reports, reports
+from chaos.checker import Copied, Findings, check_copies, check_totals
+from chaos.reading import read_all
+from chaos.report import Outcome
+from chaos.world import BATCH_OUT, MAIN, WINDOW_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from chaos.cluster import Cluster
+    from chaos.faults import Scene
+    from chaos.ledger import Log
+    from chaos.world import DriverProcess, Query
+
+_WINDOW_MS = WINDOW_S * 1000
+# A window is closed by the micro-batch after the one that brings the watermark beyond it.
+_CLOSED_WITHIN_S = 15
+
+
+def collect(
+    cluster: Cluster,
+    scene: Scene,
+    queries: Sequence[Query],
+    driver: DriverProcess,
+    span: tuple[float, float],
+    seed: int,
+) -> Outcome:
+    """Read the outputs and compare them with what there was to read."""
+    servers = cluster.direct
+    topics = sorted({topic for query in queries for topic in query.reads})
+    ends = {(topic, key): end for topic in topics for key, end in scene.positions.ends(topic).items()}
+    extents = scene.ledger.extents(ends)
+    findings: dict[str, Findings] = {}
+    times: dict[str, list[tuple[float, float]]] = {}
+    windows: Counter[tuple[int, int]] = Counter()
+    for query in sorted(queries, key=lambda query: query.shape):
+        if query.shape == "copy":
+            wanted = {log: extent for log, extent in extents.items() if log.topic in query.reads}
+            copies = _Copies(cluster, query)
+            findings[query.name] = check_copies(copies.all(), wanted)
+            findings[query.name].unreadable = copies.unreadable
+            times[query.name] = [(read_ms / 1000, written) for read_ms, written in copies.times]
+            if MAIN in query.reads and not windows:
+                windows = copies.windows
+        else:
+            findings[query.name], times[query.name] = _totals(servers, query, windows)
+    events = driver.events
+    done = Counter(each["job"] for each in events if each["event"] == "batch done")
+    return Outcome(
+        strikes=sorted(scene.strikes, key=lambda strike: strike.begin),
+        findings={query.name: findings[query.name] for query in queries},
+        times=times,
+        ended=[(each["time"], each["query"], each["error"]) for each in events if each["event"] == "ended"],
+        batch_jobs=done,
+        batch_failures=[
+            (each["time"], each["job"], each["error"]) for each in events if each["event"] == "batch failed"
+        ],
+        batch_wrong=[
+            f"found {each['found']}, wanted {each['wanted']}" for each in events if each["event"] == "batch wrong"
+        ],
+        batch_lost=_batch_lost(servers, events),
+        vanished=scene.ledger.vanished(ends),
+        false_alarms=false_reports(reports(driver.log), scene.ledger.deletions),
+        exactly_once=frozenset(query.name for query in queries if query.exactly_once),
+        not_caught_up=[
+            query.name
+            for query in queries
+            if not any(each["event"] == "caught up" and each["query"] == query.name for each in events)
+        ],
+        begin=span[0],
+        end=span[1],
+        seed=seed,
+    )
+
+
+class _Copies:
+    """The output of a query that copies, record by record; what else is of interest is gathered on the way."""
+
+    def __init__(self, cluster: Cluster, query: Query) -> None:
+        self._cluster = cluster
+        self._query = query
+        self._seen: dict[Log, set[int]] = defaultdict(set)
+        self.unreadable = 0
+        self.times: list[tuple[int, float]] = []
+        self.windows: Counter[tuple[int, int]] = Counter()
+
+    def all(self) -> Iterator[Copied]:
+        """Read them."""
+        for record in read_all(self._cluster.direct, self._query.out):
+            try:
+                copied = Copied.from_value(record.value, record.timestamp)
+            except ValueError:
+                self.unreadable += 1
+                continue
+            self.times.append((copied.read_ms, copied.written_s))
+            if copied.offset not in self._seen[copied.log]:
+                self._seen[copied.log].add(copied.offset)
+                self.windows[copied.read_ms // _WINDOW_MS * _WINDOW_MS, copied.log.partition] += 1
+            yield copied
+
+
+def _totals(
+    servers: list[str], query: Query, windows: Counter[tuple[int, int]]
+) -> tuple[Findings, list[tuple[float, float]]]:
+    counts: list[tuple[int, int, int]] = []
+    times: list[tuple[float, float]] = []
+    for record in read_all(servers, query.out):
+        window, partition, count = record.value.decode().split("|")
+        counts.append((int(window), int(partition), int(count)))
+        times.append((record.timestamp / 1000, record.timestamp / 1000))
+    newest = max((window for window, _ in windows), default=0)
+    closed_before = newest - (WINDOW_S + query.watermark_s + _CLOSED_WITHIN_S) * 1000
+    return check_totals(counts, windows, closed_before), times
+
+
+def _batch_lost(servers: list[str], events: list[dict[str, object]]) -> int:
+    done = {each["number"]: each["rows"] for each in events if each["event"] == "batch done" and "rows" in each}
+    if not done:
+        return 0
+    found: dict[int, set[int]] = defaultdict(set)
+    for record in read_all(servers, BATCH_OUT):
+        number, row = record.value.decode().split("|")
+        found[int(number)].add(int(row))
+    return sum(int(str(rows)) - len(found[int(str(number))]) for number, rows in done.items())

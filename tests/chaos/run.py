@@ -1,0 +1,210 @@
+"""Runs a cluster in motion and prints what came of it: `python -m chaos.run --minutes 60 --seed 1`.
+
+Exits with 1 where anything was lost, read twice, duplicated under exactly once, or a query ended.
+"""
+# ruff: noqa: T201 - a program
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archive_classes import start_drivers_quickly
+from chaos.cluster import running_cluster
+from chaos.faults import FAULTS, OF_BROKERS, Scene
+from chaos.ledger import Ledger
+from chaos.outcome import collect
+from chaos.positions import Positions
+from chaos.report import put_into
+from chaos.world import (
+    BATCH_OUT,
+    MAIN,
+    MAIN_PARTITIONS,
+    PATTERN_PARTITIONS,
+    PATTERN_TOPICS,
+    DriverProcess,
+    DriverSpec,
+    compared_queries,
+    create_topics,
+    usual_queries,
+)
+from chaos.writer import SourceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from chaos.report import Outcome
+    from chaos.world import Query
+
+# Longer than any partition stands still: a frozen broker holds its partitions up until others have taken over.
+_WATERMARK_S = 120
+MAIN_RATE, PATTERN_RATE = 150.0, 30.0
+_CALM_S = (2.0, 5.0)
+# For those who are in the middle of something when the time is over.
+_JOIN_S = 300.0
+
+Step = tuple[str, ...]
+
+
+def steps(minutes: float, rng: random.Random, clock: Callable[[], float] = time.monotonic) -> Iterator[Step]:
+    """Return faults until the time is over: each alone, then overlapping ones, and again."""
+    end = clock() + minutes * 60
+    others = [kind for kind in FAULTS if kind not in OF_BROKERS]
+    while True:
+        alone: list[Step] = [(kind,) for kind in rng.sample(list(FAULTS), len(FAULTS))]
+        pairs: list[Step] = [(kind, *rng.sample(others, 2)) for kind in rng.sample(OF_BROKERS, len(OF_BROKERS))]
+        pairs += [tuple(rng.sample(others, 2)) for _ in range(3)]
+        for step in [*alone, *rng.sample(pairs, len(pairs))]:
+            if clock() > end:
+                return
+            yield step
+
+
+def strike(scene: Scene, todo: Iterable[Step], calm_s: tuple[float, float] = _CALM_S) -> None:
+    """Let faults happen, those of one step at once; wait after each step until the cluster has settled."""
+    for step in todo:
+        failures: list[BaseException] = []
+
+        def run(kind: str, failures: list[BaseException] = failures) -> None:
+            try:
+                FAULTS[kind](scene)
+            except BaseException as error:  # noqa: BLE001 - given to the thread that waits
+                failures.append(error)
+
+        threads = [threading.Thread(target=run, args=(kind,), name=kind) for kind in step]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(_JOIN_S)
+        if failures:
+            raise failures[0]
+        if any(thread.is_alive() for thread in threads):
+            raise AssertionError(f"{step} did not end within {_JOIN_S:g} s")
+        time.sleep(scene.rng.uniform(*calm_s))
+
+
+def run(
+    place: Path,
+    queries: Sequence[Query],
+    todo: Callable[[random.Random], Iterable[Step]],
+    seed: int,
+    *,
+    batch_jobs: bool = True,
+    jars: tuple[str, ...] = (),
+    longest: float = 1.0,
+    calm_s: tuple[float, float] = _CALM_S,
+) -> Outcome:
+    """Run cluster, queries and faults, and check.
+
+    Args:
+        place: an empty folder.
+        queries: that run all the time.
+        todo: gives the steps, once everything runs.
+        seed: of the faults and of the wires.
+        batch_jobs: whether batch reads and writes run beside them.
+        jars: for Spark's driver.
+        longest: the factor of all times that a fault lasts.
+        calm_s: how long it is calm between steps, from and to.
+    """
+    rng = random.Random(seed)
+    batch_topics = {"read": MAIN, "write": BATCH_OUT} if batch_jobs else {}
+    ledger = Ledger()
+    (place / "cluster").mkdir()
+    with running_cluster(place / "cluster", seed) as cluster:
+        create_topics(cluster, queries)
+        spec = DriverSpec(
+            place=str(place / "driver"),
+            queries={query.name: asdict(query) for query in queries},
+            batch_topics=batch_topics,
+            jars=jars,
+        )
+        with (
+            DriverProcess(spec, cluster.bootstrap_servers) as driver,
+            SourceWriter(cluster.direct, ledger) as writer,
+        ):
+            writer.write(MAIN, MAIN_PARTITIONS, MAIN_RATE)
+            for topic in PATTERN_TOPICS:
+                writer.write(topic, PATTERN_PARTITIONS, PATTERN_RATE)
+            positions = Positions(cluster, driver, queries)
+            positions.start()
+            try:
+                driver.await_running()
+                begin = time.time()
+                print(f"{time.strftime('%H:%M:%S')} all queries run", flush=True)
+                scene = Scene(cluster, driver, writer, ledger, positions, rng, longest)
+                strike(scene, todo(rng), calm_s)
+                cluster.await_settled()
+                end = time.time()
+                writer.stop()
+                driver.finish()
+            finally:
+                positions.stop()
+        return collect(cluster, scene, queries, driver, (begin, end), seed)
+
+
+def compare(place: Path, jars: tuple[str, ...], seed: int) -> str:
+    """Restart the brokers in turn under two queries that do the same, ours and one of Spark's connector."""
+    outcome = run(
+        place, compared_queries(place), lambda _: [("rolling restart",)] * 2, seed, batch_jobs=False, jars=jars
+    )
+    longest = {name: outcome.longest_gap(name) for name in outcome.findings}
+    return (
+        "Two rolling restarts under two queries in one session, longest time without a record though there was one to "
+        f"read: pyspark-kafka {longest['ours']:.1f} s, Spark's connector {longest['theirs']:.1f} s.\n\n"
+        f"{outcome.table_of_queries()}"
+    )
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Make a folder for a run, and keep the driver's log and events if that is asked for."""
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name:
+        place = Path(name)
+        try:
+            yield place
+        finally:
+            if kept is not None:
+                kept.mkdir(parents=True, exist_ok=True)
+                for each in ("log", "events.jsonl"):
+                    if (place / "driver" / each).exists():
+                        shutil.copy(place / "driver" / each, kept)
+
+
+def main() -> int:
+    """Run."""
+    parser = argparse.ArgumentParser(description="Queries on a cluster of three brokers that is in motion.")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--docs", type=Path, help="a page to put the tables into")
+    parser.add_argument("--jvm-jars", type=Path, help="a folder with the jars of Spark's connector, to compare with it")
+    parser.add_argument("--keep", type=Path, help="a folder for the driver's log and events")
+    given = parser.parse_args()
+    start_drivers_quickly()
+    texts: list[str] = []
+    if given.jvm_jars is not None:
+        jars = tuple(sorted(str(path) for path in given.jvm_jars.resolve().glob("*.jar")))
+        with _folder(given.keep and given.keep / "compared") as place:
+            texts.append(compare(place, jars, given.seed))
+        print(f"\n{texts[-1]}\n", flush=True)
+    with _folder(given.keep) as place:
+        queries = usual_queries(place, _WATERMARK_S)
+        outcome = run(place, queries, lambda rng: steps(given.minutes, rng), given.seed)
+    texts.insert(0, outcome.text())
+    print(f"\n{texts[0]}")
+    print(outcome.details(), file=sys.stderr)
+    if given.docs is not None:
+        put_into(given.docs, "\n\n".join(texts))
+    return 1 if outcome.anomalies else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Writes the source topics, with kafka-python's producer, all the time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from chaos.ledger import Ledger, Log, Stamp
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_STEP_S = 0.05
+_GIVEN_UP_AFTER_MS = 90_000
+
+
+@dataclass
+class _Flow:
+    """How a topic is written: records a second, partitions in turn."""
+
+    topic: str
+    rate: float
+    partitions: int
+    incarnation: int = 0
+    written: int = 0
+    due: float = 0.0
+
+
+class SourceWriter:
+    """A thread that writes stamped records to several topics at a steady rate, until the block ends.
+
+    Args:
+        servers: brokers' own addresses, of all of them.
+        ledger: is told what was acknowledged.
+    """
+
+    def __init__(self, servers: list[str], ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._flows: dict[str, _Flow] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._producer: Any = self._connect(servers)
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def __enter__(self) -> SourceWriter:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def write(self, topic: str, partitions: int, rate: float) -> None:
+        """Begin with a topic, or go on with one that was deleted and created again, or that has more partitions."""
+        with self._lock:
+            known = self._flows.get(topic)
+            incarnation = self._ledger.incarnations.get(topic, 0)
+            self._ledger.incarnations[topic] = incarnation
+            flow = _Flow(topic, rate, partitions, incarnation, due=time.monotonic())
+            if known is not None and known.incarnation == incarnation:
+                flow.written = known.written
+            self._flows[topic] = flow
+
+    def rate(self, topic: str) -> float:
+        """Return how many records a second a topic gets."""
+        with self._lock:
+            return self._flows[topic].rate
+
+    def pause(self, topic: str) -> float:
+        """Write a topic no more; returns its rate when everything that was sent is acknowledged or given up."""
+        with self._lock:
+            flow = self._flows.pop(topic)
+        self._producer.flush()
+        return flow.rate
+
+    def move(self, servers: list[str]) -> None:
+        """Use other brokers as bootstrap servers from now on."""
+        fresh = self._connect(servers)
+        with self._lock:
+            old, self._producer = self._producer, fresh
+        old.flush()
+        old.close()
+
+    def stop(self) -> None:
+        """Write no more, and wait for what was sent."""
+        if not self._stopped.is_set():
+            self._stopped.set()
+            self._thread.join()
+            self._producer.flush()
+            self._producer.close()
+
+    def _connect(self, servers: list[str]) -> Any:
+        return KafkaProducer(
+            bootstrap_servers=servers,
+            acks="all",
+            linger_ms=20,
+            request_timeout_ms=5_000,
+            delivery_timeout_ms=_GIVEN_UP_AFTER_MS,
+            retry_backoff_ms=50,
+            max_block_ms=5_000,
+            metadata_max_age_ms=5_000,
+        )
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_STEP_S):
+            with self._lock:
+                for flow in self._flows.values():
+                    self._write_due(flow)
+
+    def _write_due(self, flow: _Flow) -> None:
+        now = time.monotonic()
+        while flow.due <= now:
+            flow.due += 1 / flow.rate
+            log = Log(flow.topic, flow.incarnation, flow.written % flow.partitions)
+            value = Stamp(log, flow.written).to_value()
+            flow.written += 1
+            try:
+                future = self._producer.send(flow.topic, value, b"%d" % (flow.written % 32), partition=log.partition)
+            except KafkaError:
+                self._ledger.fail()
+                flow.due = now + 1
+                return
+            future.add_callback(partial(self._acknowledged, log))
+            future.add_errback(lambda _: self._ledger.fail())
+
+    def _acknowledged(self, log: Log, metadata: Any) -> None:
+        self._ledger.acknowledge(log, metadata.offset)

@@ -1,0 +1,50 @@
+"""Queries on a cluster in motion, short: `make test-chaos` is the long version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chaos.run import run
+from chaos.world import usual_queries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Real brokers, though not the shared one that the fixtures' marker is derived from.
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+SHORT = 0.1
+WATERMARK_S = 10
+SEED = 4
+
+
+@pytest.mark.long
+def test_queries_outlive_brokers_and_wires_that_fail(tmp_path: Path) -> None:
+    steps = [
+        ("kill -9", "wire: byte by byte"),
+        ("leaders moved", "wire: response cut"),
+        ("topic recreated at once", "wire: reset"),
+        ("partitions added", "records deleted, read ones only"),
+    ]
+    queries = usual_queries(tmp_path, WATERMARK_S)
+    outcome = run(tmp_path, queries, lambda _: steps, SEED, longest=SHORT, calm_s=(0.5, 1.0))
+    assert not outcome.anomalies, f"{outcome.text()}\n{outcome.details()}"
+    assert not outcome.vanished
+    assert all(found.records for found in outcome.findings.values()), outcome.text()
+    assert {strike.kind for strike in outcome.strikes} == {kind for step in steps for kind in step}
+
+
+@pytest.mark.long
+def test_planted_bugs_are_noticed(tmp_path: Path) -> None:
+    plants = {"plain": "reads_again", "once": "publishes_again", "pattern": "skips"}
+    queries = usual_queries(tmp_path, WATERMARK_S, plants)
+    outcome = run(tmp_path, queries, lambda _: [("leaders moved",)], SEED, longest=SHORT, calm_s=(8.0, 10.0))
+    found = outcome.findings
+    assert found["plain"].read_twice, outcome.details()
+    assert found["once"].duplicated, outcome.details()
+    assert found["pattern"].lost, outcome.details()
+    # The query without a bug is not suspected.
+    assert not found["totals"].examples, outcome.details()
+    assert {"read twice", "duplicated under exactly once", "lost"} <= set(outcome.anomalies)
