@@ -60,6 +60,13 @@ class Deadline:
         """Give a deadline of `timeout_ms` from now, or this one's end if that comes first."""
         return Deadline(min(timeout_ms, self.remaining_s() * 1000), clock=self._clock, sleep=self._sleep)
 
+    def extended(self, timeout_ms: float) -> Deadline:
+        """Give a deadline that began when this one did, with another budget."""
+        other = Deadline(timeout_ms, clock=self._clock, sleep=self._sleep)
+        other._started_at = self._started_at
+        other._ends_at = self._started_at + timeout_ms / 1000
+        return other
+
     def pause(self, seconds: float) -> None:
         """Wait, but not beyond the deadline."""
         seconds = min(seconds, self.remaining_s())

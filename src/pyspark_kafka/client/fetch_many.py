@@ -13,14 +13,14 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
 from pyspark_kafka.client.fetch_lanes import Asked, Lane, wait_for_answer
+from pyspark_kafka.client.fetch_patience import FetchPatience
 from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
-from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead, no_progress, order_next
+from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead, order_next
 from pyspark_kafka.client.protocol import ErrorCode, broker_error
-from pyspark_kafka.client.retry import Action
+from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.connection import Connection
+    from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.fetch_response import PartitionAnswer
     from pyspark_kafka.client.metadata import PartitionMetadata
     from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -78,7 +79,8 @@ class MultiPartitionFetcher:
         TopicDeletedError: a topic that ranges were planned on was deleted. `resume` at the end of the range.
         AccessError: a topic may not be read.
         BrokerError: a topic does not exist, or a broker refused for good.
-        DeadlineError: no progress for `poll_timeout_ms`; names topic-partition, position, broker.
+        DeadlineError: no progress for `poll_timeout_ms`, in an outage for `outage_timeout_ms`; names topic-partition,
+            position, broker.
         ProtocolError: an answer that is not valid.
 
     Source: KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951; Java `Fetcher`.
@@ -116,6 +118,7 @@ class MultiPartitionFetcher:
         # The read last given and what of it decoding is compared with; not its records, which would stay in memory.
         self._given: tuple[PartitionRead, int, int] | None = None
         self._last_error: ConnectorError | None = None
+        self._patience = FetchPatience(client.options, fetch, lambda: self._active, clock, sleep)
         self._closed = False
 
     def __enter__(self: _Fetcher) -> _Fetcher:  # noqa: PYI019 - typing.Self needs Python 3.11
@@ -186,14 +189,23 @@ class MultiPartitionFetcher:
             return self._give()
         if self._closed and self._active:
             raise RuntimeError("the fetcher is closed")
+        with self._patience.wait:
+            given = self._await_records()
+            self._patience.wait.progress()
+            return given
+
+    def _await_records(self) -> tuple[TopicPartition, FetchedRecords]:
         # The caller's time between two calls is not waiting for brokers, so the clocks start here.
-        progress = Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
+        progress = self._patience.begin()
         for lane in self._lanes.values():
             lane.deadline = None
         self._last_error = None
         while self._active:
-            if progress.expired:
-                raise self._no_progress(progress) from self._last_error
+            try:
+                progress = self._patience.check(progress, self._lanes.values(), self._last_error)
+            except DeadlineError:
+                self.close()
+                raise
             while self._failures:
                 # One by one: those behind one that is raised are handled at the next call.
                 self._recover([self._failures.popleft()], progress)
@@ -202,6 +214,7 @@ class MultiPartitionFetcher:
             if lane_with_answer is not None and self._receive(lane_with_answer, progress):
                 return self._give()
         self.close()
+        self._patience.wait.progress()
         raise StopIteration
 
     def _give(self) -> tuple[TopicPartition, FetchedRecords]:
@@ -288,7 +301,7 @@ class MultiPartitionFetcher:
         leaderless = [read for read in unknown if self._client.known_leader(read.topic_partition) is None]
         if leaderless:
             what = f"{leaderless[0].topic_partition} has no leader"
-            self._last_error = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, what)
+            self._note_failure(leaderless, broker_error(ErrorCode.LEADER_NOT_AVAILABLE, what))
             self._postpone(leaderless)
 
     def _confirm_epochs(
@@ -445,6 +458,7 @@ class MultiPartitionFetcher:
                 if not self._learned_leader(read, entry, answer):
                     self._fail_later([(read, read.refused(entry.error_code))])
                 continue
+            read.failure = None
             outcome, fetched = read.take(entry, first=read is asked.reads[0])
             by_outcome[outcome].append(read)
             if fetched is not None:
@@ -489,10 +503,10 @@ class MultiPartitionFetcher:
         for read, error in failures:
             # A step that was cut short by the end of the time says less than what went wrong before it.
             if self._last_error is None or not (progress.expired and isinstance(error, DeadlineError)):
-                self._last_error = error
+                self._note_failure([read], error)
             read.due_at = 0.0
             action = read.decide(error).action
-            if action is Action.FAIL:
+            if action is Action.FAIL and not self._patience.outlasts(error):
                 # Not closed by that: the caller may go on with the other ranges.
                 read.check_exists(error)
                 self.close()
@@ -511,7 +525,14 @@ class MultiPartitionFetcher:
         self._postpone(refreshed)
 
     def _check_log(self, read: PartitionRead, error: BrokerError, progress: Deadline) -> None:
-        start, end = self._log_ends([read], progress)[read.topic_partition]
+        try:
+            start, end = self._log_ends([read], progress)[read.topic_partition]
+        except ConnectorError as failure:
+            if decide(failure).action is Action.FAIL and not self._patience.outlasts(failure):
+                raise
+            # Asked again when the leader has refused the position again.
+            self._note_failure([read], failure)
+            return
         read.check_log(start, end, error)
 
     def _check_ends(self, due: Sequence[PartitionRead], progress: Deadline) -> None:
@@ -548,6 +569,8 @@ class MultiPartitionFetcher:
             for read in reads:
                 read.due_at = due_at
 
-    def _no_progress(self, progress: Deadline) -> DeadlineError:
-        self.close()
-        return no_progress(self._active, progress.timeout_ms, self._last_error)
+    def _note_failure(self, reads: Iterable[PartitionRead], error: ConnectorError) -> None:
+        self._last_error = error
+        self._patience.wait.failed(error)
+        for read in reads:
+            read.failure = error

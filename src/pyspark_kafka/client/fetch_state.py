@@ -133,6 +133,7 @@ class PartitionRead:
         in_flight: whether a request is on its way.
         broker_id: whom it is asked of, as last decided.
         last_address: the address that was asked last, as errors say it.
+        failure: why the last attempt failed; None once a broker has answered for the partition.
     """
 
     __slots__ = (
@@ -159,6 +160,7 @@ class PartitionRead:
         "broker_id",
         "due_at",
         "end_check_at",
+        "failure",
         "in_flight",
         "last_address",
         "offset_range",
@@ -184,6 +186,7 @@ class PartitionRead:
         self.in_flight = False
         self.broker_id = -1
         self.last_address = ""
+        self.failure: ConnectorError | None = None
         self.avoids_replicas = options.client_rack is None
         self._fetch = fetch
         self._options = options

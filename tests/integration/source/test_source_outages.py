@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_op
 from pyspark_kafka.source.batch import KafkaBatch
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.reader_factory import KafkaInputPartition
 from pyspark_kafka.streaming import ReadAllAvailable
 from support import Record, produce
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from integration.conftest import MortalBroker
-    from pyspark_kafka.streaming import PartitionReader
+    from pyspark_kafka.streaming import InputPartition, PartitionReader
 
 pytestmark = pytest.mark.broker
 
@@ -131,3 +133,73 @@ def test_first_contact_and_batch_reads_fail_fast(mortal_broker: MortalBroker, ca
         batch.planInputPartitions()
     # Each said what it waited for, and neither that it was over.
     assert not over(waiting_lines(caplog))
+
+
+def _planned(broker: MortalBroker, topic: str, **more: str) -> tuple[KafkaMicroBatchStream, InputPartition]:
+    broker.kafka.create_topic(topic)
+    produce(broker.bootstrap_servers, topic, [Record(None, b"%d" % n, 0) for n in range(1_000)], batch_size=2_000)
+    # Small fetches: most of the range is still to be read when the broker goes.
+    more = {"kafka.fetch.max.bytes": "2000", "kafka.max.partition.fetch.bytes": "2000", **more}
+    stream = stream_of(broker, topic, **more)
+    start = stream.initialOffset()
+    (planned,) = stream.planInputPartitions(start, stream.latestOffset(start, ReadAllAvailable()))
+    return stream, planned
+
+
+@pytest.mark.parametrize("how", ["kill", "freeze"])
+def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeout(
+    mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    short = {"kafkaConsumer.pollTimeoutMs": "2000", "kafka.request.timeout.ms": "1000"}
+    stream, planned = _planned(mortal_broker, f"outage-task-{how}", **short)
+    reader = stream.createReaderFactory().createReader(planned)
+    assert reader.next()
+    values = reader.get().column("value").to_pylist()
+    if how == "kill":
+        mortal_broker.kafka.kill()
+    else:
+        mortal_broker.kafka.pause()
+
+    def read() -> None:
+        while reader.next():
+            values.extend(reader.get().column("value").to_pylist())
+
+    reading = in_thread(read)
+    reading.join(6.0)
+    outlasts = reading.is_alive()
+    if how == "kill":
+        mortal_broker.kafka.start()
+    else:
+        mortal_broker.kafka.resume()
+    reading.join(60.0)
+    assert outlasts
+    reader.close()
+    assert values == [b"%d" % n for n in range(1_000)]
+    lines = waiting_lines(caplog)
+    assert f"reading outage-task-{how}-0 [0, 1000) at offset " in lines[0]
+    assert len(over(lines)) == 1
+
+
+def test_a_task_whose_outage_lasts_too_long_says_what_was_true(mortal_broker: MortalBroker) -> None:
+    short = {"kafkaConsumer.pollTimeoutMs": "500", "kafka.request.timeout.ms": "500", "outageTimeout": "2s"}
+    stream, planned = _planned(mortal_broker, "outage-task-long", **short)
+    reader = stream.createReaderFactory().createReader(planned)
+    assert reader.next()
+    mortal_broker.kafka.kill()
+    with pytest.raises(DeadlineError) as caught:
+        read_all(reader)
+    reader.close()
+    text = str(caught.value)
+    assert text.startswith("[OUTAGE_TOO_LONG] ")
+    assert "outage-task-long-0 [0, 1000) at offset " in text
+    assert f"{mortal_broker.bootstrap_servers} answered last, at " in text
+
+
+def test_an_end_that_is_not_visible_is_waited_for_as_long_as_before(mortal_broker: MortalBroker) -> None:
+    stream, planned = _planned(mortal_broker, "outage-none", **{"kafkaConsumer.pollTimeoutMs": "1000"})
+    (offset_range,) = planned.offset_ranges  # type: ignore[attr-defined]
+    beyond = KafkaInputPartition(replace(offset_range, start_offset=999, end_offset=1_001))
+    reader = stream.createReaderFactory().createReader(beyond)
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
+        read_all(reader)
+    reader.close()
