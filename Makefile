@@ -27,7 +27,7 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-scale fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -90,6 +90,10 @@ bench-latency:  ## Measure latencies of micro-batches, of planning and of transa
 	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 	.venv-bench/bin/python bench/planning.py
 	.venv-bench/bin/python bench/held_back.py
+
+bench-scale:  ## Measure what grows with the cluster and with the batch, 10 minutes; ARGS="--parts lookups,store" for some
+	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
+	PYTHONPATH="$(CURDIR)/tests" .venv-bench/bin/python bench/scale.py $(ARGS)
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
 	@$(fuzz_venv)

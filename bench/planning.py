@@ -45,14 +45,14 @@ _GOAL_MS = 1_000.0
 _QUERY_BATCHES = 6
 
 
-def add_one_record_each(bootstrap_servers: str, partitions: int) -> None:
+def add_one_record_each(bootstrap_servers: str, partitions: int, topic: str = _TOPIC) -> None:
     """Write one record to each partition; returns when all are acknowledged."""
-    options = parse_write_options({"kafka.bootstrap.servers": bootstrap_servers, "topic": _TOPIC}, streaming=False)
+    options = parse_write_options({"kafka.bootstrap.servers": bootstrap_servers, "topic": topic}, streaming=False)
     rows = RecordColumns(None, pa.array([b"v" * 90], pa.binary()))
     with borrow_client(options.connection) as client, IdempotentProducer(client, options.producer) as producer:
         for partition in range(partitions):
             data, _ = encode_rows(rows, None, 0, 1, max_batch_bytes=1 << 20)
-            producer.send(TopicPartition(_TOPIC, partition), data, 1)
+            producer.send(TopicPartition(topic, partition), data, 1)
         producer.flush()
 
 

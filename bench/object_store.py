@@ -1,0 +1,90 @@
+"""An S3 server on the loopback, moto's, that counts what it is asked and takes as long for it as a far one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+_KEY, _SECRET = "bench", "not-a-secret"
+
+
+class ObjectStore:
+    """Use as a context manager; `uri` gives locations in its bucket, for `spoolLocation`.
+
+    Args:
+        bucket: made at the start.
+        latency_s: what each call takes beside moto's own time.
+
+    Attributes:
+        calls: how often each kind of call came: PUT, GET, HEAD, LIST, DELETE, COPY, and POST for uploads in parts.
+    """
+
+    def __init__(self, bucket: str, *, latency_s: float = 0.0) -> None:
+        self._bucket = bucket
+        self._latency_s = latency_s
+        self._lock = threading.Lock()
+        self.calls: Counter[str] = Counter()
+        # One line a call.
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        application = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._counting(application), threaded=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> ObjectStore:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._thread.start()
+        from pyarrow import fs  # noqa: PLC0415 - has the clients of clouds in it
+
+        opened, root = fs.FileSystem.from_uri(self.uri("") + "&allow_bucket_creation=true")
+        opened.create_dir(root)
+        self.calls.clear()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def uri(self, path: str) -> str:
+        """Give a location in the bucket that pyarrow opens."""
+        endpoint = quote(f"127.0.0.1:{self._server.server_port}", safe="")
+        place = "/".join(part for part in (self._bucket, path) if part)
+        return f"s3://{_KEY}:{_SECRET}@{place}?scheme=http&endpoint_override={endpoint}&region=us-east-1"
+
+    def take(self) -> Counter[str]:
+        """Give the calls since the last time."""
+        with self._lock:
+            found, self.calls = self.calls, Counter()
+        return found
+
+    def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+        def counted(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            with self._lock:
+                self.calls[_kind(environ)] += 1
+            time.sleep(self._latency_s)
+            return application(environ, start_response)
+
+        return counted
+
+
+def _kind(environ: dict[str, Any]) -> str:
+    method, query = str(environ["REQUEST_METHOD"]), parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    if method == "GET" and ("list-type" in query or "prefix" in query):
+        return "LIST"
+    if method == "PUT" and "HTTP_X_AMZ_COPY_SOURCE" in environ:
+        return "COPY"
+    if method == "POST" and "delete" in query:
+        return "DELETE"
+    return method
