@@ -340,17 +340,24 @@ class Connection:
                 facts={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
             ) from error
 
-    def receive_raw(self, deadline: Deadline) -> RawResponse:
+    def receive_raw(self, deadline: Deadline, stall_s: float = math.inf) -> RawResponse | None:
         """Wait for the answer to the oldest request in flight; give its bytes without decoding or copying them.
+
+        Args:
+            deadline: for all of it.
+            stall_s: for how long nothing may arrive until the wait is given up for now.
+
+        Returns:
+            The answer; None if it stalled. What there is of it is kept for the next call.
 
         Raises:
             TransportError: the connection is lost; it is closed.
             DeadlineError: no answer in time; the connection is closed.
             ProtocolError: the frame is not the answer; the connection is closed.
         """
-        received = self._receive_frame(deadline, self._buffers.take)
+        received = self._receive_frame(deadline, self._buffers.take, stall_s)
         if received is None:
-            raise RuntimeError("a deadline ends with an answer or an error")
+            return None
         sent, frame, start = received
         return RawResponse(sent.api_version, frame[start:])
 
@@ -442,9 +449,9 @@ class Connection:
             version = fallback
 
     def _receive_frame(
-        self, deadline: Deadline | None, take: Callable[[int], memoryview]
+        self, deadline: Deadline | None, take: Callable[[int], memoryview], stall_s: float = math.inf
     ) -> tuple[_Sent, memoryview, int] | None:
-        """Receive the oldest answer; without a deadline only what is there, and None if that is not all of it."""
+        """Receive the oldest answer; None if it stalls, or without a deadline if it has not arrived whole."""
         if not self._in_flight:
             raise ProtocolError(
                 f"No request to {self.address} is in flight, so no answer can be received.",
@@ -455,11 +462,11 @@ class Connection:
         sent = self._in_flight[0]
         try:
             if self._frame is None:
-                if not self._receive_into(memoryview(self._prefix), sent, deadline):
+                if not self._receive_into(memoryview(self._prefix), sent, deadline, stall_s):
                     return None
                 self._frame = take(parse_frame_size(bytes(self._prefix), FRAME_LIMIT_BYTES, self.address))
                 self._arrived = 0
-            if not self._receive_into(self._frame, sent, deadline):
+            if not self._receive_into(self._frame, sent, deadline, stall_s):
                 return None
             frame, self._frame, self._arrived = self._frame, None, 0
             correlation_id, start = parse_response_header(frame, flexible=sent.flexible_header, address=self.address)
@@ -479,19 +486,19 @@ class Connection:
         self._contact.answered(self.address)
         return sent, frame, start
 
-    def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline | None) -> bool:
+    def _receive_into(self, view: memoryview, sent: _Sent, deadline: Deadline | None, stall_s: float) -> bool:
         sock = self._open_socket()
         size = len(view)
         try:
             while self._arrived < size:
                 # With no time left, what has arrived is taken all the same: it may be the whole answer.
-                sock.settimeout(0.0 if deadline is None else deadline.remaining_s())
+                sock.settimeout(0.0 if deadline is None else min(stall_s, deadline.remaining_s()))
                 count = sock.recv_into(view[self._arrived :])
                 if count == 0:
                     raise self._closed_by_broker(sent)
                 self._arrived += count
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError) as error:
-            if deadline is None:
+            if deadline is None or (stall_s < math.inf and not deadline.expired):
                 return False
             arrived = TimeoutError(f"{self._arrived} of {size} bytes had arrived")
             raise self._no_answer(sent, deadline, arrived) from error

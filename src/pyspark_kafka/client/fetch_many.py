@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
-from pyspark_kafka.client.fetch_lanes import Asked, Lane, wait_for_answer
+from pyspark_kafka.client.fetch_lanes import Asked, Lane, Lanes
 from pyspark_kafka.client.fetch_patience import FetchPatience
 from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
@@ -43,6 +43,12 @@ _Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")
 _SMALLEST_SHARE = 64 << 10
 # An empty answer that comes sooner than that was not waited for by the broker.
 _SOON_MS = 20.0
+# How often others are asked who leads what a silent broker was asked for: it may have died. That is one which has said
+# nothing for a little less, so that the first look finds it.
+_LOOK_S = 2.0
+_SILENT_S = 1.5
+# An answer of which nothing more arrives for so long holds up those of other brokers no longer.
+_STALL_S = 0.5
 
 
 class MultiPartitionFetcher:
@@ -112,7 +118,9 @@ class MultiPartitionFetcher:
         # What is not done, in the order of the next request.
         self._active = [read for read in self._reads.values() if not read.done]
         self._most_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.buffer_bytes // 2))
-        self._lanes: dict[int, Lane] = {}
+        self._lanes = Lanes(client, clock)
+        # When to look whether those who lead what silent brokers were asked for are others by now.
+        self._look_at = math.inf
         self._ready: deque[tuple[PartitionRead, FetchedRecords]] = deque()
         self._failures: deque[tuple[PartitionRead, ConnectorError]] = deque()
         # The read last given and what of it decoding is compared with; not its records, which would stay in memory.
@@ -139,15 +147,13 @@ class MultiPartitionFetcher:
     @property
     def connections(self) -> list[Connection]:
         """The connections that are borrowed now."""
-        return [lane.connection for lane in self._lanes.values() if lane.connection is not None]
+        return [lane.connection for lane in self._lanes if lane.connection is not None]
 
     def close(self) -> None:
         """Give the connections back; answers on their way are given up. Safe to call again."""
         self._closed = True
         self._ready.clear()
-        for lane in self._lanes.values():
-            lane.asked = None
-            lane.give_back(self._client)
+        self._lanes.close()
 
     def advance(self, next_offset: int) -> None:
         """Compare the position that decoding (checksums verified) found with the one of the headers.
@@ -197,12 +203,13 @@ class MultiPartitionFetcher:
     def _await_records(self) -> tuple[TopicPartition, FetchedRecords]:
         # The caller's time between two calls is not waiting for brokers, so the clocks start here.
         progress = self._patience.begin()
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             lane.deadline = None
+        self._look_at = self._clock() + _LOOK_S + self._fetch.max_wait_ms / 1000
         self._last_error = None
         while self._active:
             try:
-                progress = self._patience.check(progress, self._lanes.values(), self._last_error)
+                progress = self._patience.check(progress, [*self._lanes], self._last_error)
             except DeadlineError:
                 self.close()
                 raise
@@ -213,6 +220,7 @@ class MultiPartitionFetcher:
             lane_with_answer = self._wait(progress)
             if lane_with_answer is not None and self._receive(lane_with_answer, progress):
                 return self._give()
+            self._leave_silent(progress)
         self.close()
         self._patience.wait.progress()
         raise StopIteration
@@ -226,6 +234,7 @@ class MultiPartitionFetcher:
 
     def _send_all(self, progress: Deadline) -> None:
         """Ask every broker that has something for us and no request on its way."""
+        self._recover(self._not_connected(), progress)
         now = self._clock()
         waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
         self._check_ends([read for read in waiting if read.end_check_at <= now], progress)
@@ -242,6 +251,16 @@ class MultiPartitionFetcher:
             except ConnectorError as error:
                 lane.drop()
                 self._recover([(read, error) for read in reads], progress)
+
+    def _not_connected(self) -> list[tuple[PartitionRead, ConnectorError]]:
+        """Take over connections that have been made; give the failures of those that could not be."""
+        return [
+            (read, error)
+            for broker_id, error in self._lanes.take_connected()
+            for read in self._active
+            # Those whose failure waits to be handled have an infinite time.
+            if read.broker_id == broker_id and not read.in_flight and read.due_at < math.inf
+        ]
 
     def _check_topics(self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]) -> None:
         """Raise where a topic is another one now; before, have brokers asked again and leave it out of `leaders`."""
@@ -262,6 +281,7 @@ class MultiPartitionFetcher:
 
     def _send_ahead(self, progress: Deadline) -> None:
         """Send what can be sent at once; the answer at hand must be neither held up by it nor lost with it."""
+        self._fail_later(self._not_connected())
         now = self._clock()
         waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
         leaders = self._known_leaders(waiting)
@@ -348,9 +368,8 @@ class MultiPartitionFetcher:
         now = self._clock()
         routed = []
         for broker_id, reads in by_broker.items():
-            lane = self._lanes.setdefault(broker_id, Lane(broker_id))
-            if lane.asked is None and lane.not_before <= now:
-                routed.append((lane, reads))
+            if self._lanes.ready_at(broker_id) <= now:
+                routed.append((self._lanes.of(broker_id), reads))
         return routed
 
     def _send(
@@ -360,7 +379,10 @@ class MultiPartitionFetcher:
         leaders: dict[TopicPartition, PartitionMetadata],
         progress: Deadline,
     ) -> None:
-        connection = lane.connect(self._client, progress.within(self._client.options.api_timeout_ms))
+        connection = self._lanes.connection(lane, progress.within(self._client.options.api_timeout_ms))
+        if connection is None:
+            # The others are asked meanwhile.
+            return
         budget = max(1, self._fetch.buffer_bytes // 2)
         share = None if len(reads) == 1 else max(_SMALLEST_SHARE, budget // len(reads))
         # A request has one rack: partitions that must be read from their leaders cannot be mixed with others.
@@ -395,35 +417,64 @@ class MultiPartitionFetcher:
 
     def _wait(self, progress: Deadline) -> Lane | None:
         """Wait for an answer, or until there is something to send; gives a lane to receive from."""
-        flying = [lane for lane in self._lanes.values() if lane.asked is not None]
         wake_at = min((self._sendable_at(read) for read in self._active if not read.in_flight), default=math.inf)
-        if not flying:
-            if wake_at < math.inf:
-                progress.pause(max(0.0, wake_at - self._clock()))
-            return None
         # A broker may sit on the request for max_wait_ms before it has to answer.
         answer_ms = self._client.options.request_timeout_ms + self._fetch.max_wait_ms
-        return wait_for_answer(flying, progress, answer_ms, wake_at - self._clock())
+        return self._lanes.wait(progress, answer_ms, min(wake_at, self._look_at) - self._clock())
 
     def _sendable_at(self, read: PartitionRead) -> float:
-        lane = self._lanes.get(read.broker_id)
-        if lane is None:
-            return read.due_at
-        return math.inf if lane.asked is not None else max(read.due_at, lane.not_before)
+        return max(read.due_at, self._lanes.ready_at(read.broker_id))
+
+    def _leave_silent(self, progress: Deadline) -> None:
+        """Ask the cluster who leads what silent brokers were asked for; leave those that lead some of it no longer."""
+        if self._clock() < self._look_at:
+            return
+        self._look_at = self._clock() + _LOOK_S
+        silent: dict[int, tuple[Lane, list[PartitionRead]]] = {}
+        for lane in self._lanes.silent(_SILENT_S, _SILENT_S + self._fetch.max_wait_ms / 1000):
+            waiting = [read for read in self._active if read.broker_id == lane.broker_id and read.due_at < math.inf]
+            silent[lane.broker_id] = (lane, list(lane.asked.reads) if lane.asked is not None else waiting)
+        topics = {read.topic_partition.topic for _, reads in silent.values() for read in reads}
+        if not topics:
+            return
+        try:
+            self._client.metadata(topics, progress.within(self._client.options.answer_timeout_ms))
+        except ConnectorError as error:
+            # Not what was asked for: the silent ones may answer yet.
+            self._last_error = self._last_error or error
+            return
+        for broker_id, (lane, reads) in silent.items():
+            if any(self._has_left(read, broker_id) for read in reads):
+                for read in reads:
+                    read.in_flight = False
+                    read.leave_replica()
+                self._lanes.leave(lane)
+
+    def _has_left(self, read: PartitionRead, broker_id: int) -> bool:
+        """Whether a broker is known to be another one now than the one to ask for a range."""
+        if read.replica_id == broker_id:
+            return self._client.broker(broker_id) is None
+        leader = self._client.known_leader(read.topic_partition)
+        return leader is not None and leader.leader_id != broker_id
 
     def _receive(self, lane: Lane, progress: Deadline) -> bool:
         """Take the answer; give whether it has records."""
         asked, connection = lane.asked, lane.connection
         if asked is None or connection is None or lane.deadline is None:
             raise RuntimeError("no request is on its way")
-        # Consumed whatever happens: after a failure the request has to be sent anew.
-        lane.asked = None
-        for read in asked.reads:
-            read.in_flight = False
         try:
-            raw = connection.receive_raw(lane.deadline)
+            raw = connection.receive_raw(lane.deadline, _STALL_S)
+            if raw is None:
+                # Stopped in the middle: the others have their turn until there is more of it.
+                return False
+            # Consumed whatever is in it: after a failure the request has to be sent anew.
+            lane.asked = None
+            for read in asked.reads:
+                read.in_flight = False
             answer = parse_fetch_response(raw.body, raw.api_version)
         except ConnectorError as error:
+            for read in asked.reads:
+                read.in_flight = False
             lane.drop()
             # Who leads instead must not be asked of a broker that has just been silent.
             self._client.drop_idle_connections(lane.broker_id)
@@ -553,7 +604,7 @@ class MultiPartitionFetcher:
 
     def _log_ends(self, reads: Sequence[PartitionRead], progress: Deadline) -> dict[TopicPartition, tuple[int, int]]:
         """Look up first offsets and high watermarks: what is not visible yet is there all the same."""
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             if lane.asked is None:
                 lane.give_back(self._client)
         budget = progress.within(self._client.options.api_timeout_ms)

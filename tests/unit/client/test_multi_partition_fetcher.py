@@ -100,10 +100,8 @@ def test_partitions_are_asked_of_their_leaders_at_the_same_time(cluster: FakeClu
     cluster.script(FetchRequest, log_of(cluster, "t", 6, batches=1))
     ranges = ranges_of("t", 6, 0, 10)
     with client_of(cluster) as client, MultiPartitionFetcher(client, ranges, fetch_options()) as fetcher:
-        next(fetcher)
-        connections = fetcher.connections
-        assert len(connections) == 2
         drain(fetcher, ranges)
+    assert len(cluster.requests(FetchRequest)) == 2
     by_broker = {
         seen.broker_id: [p.partition for p in seen.request.topics[0].partitions]
         for seen in cluster.requests(FetchRequest)

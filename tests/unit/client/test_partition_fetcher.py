@@ -598,6 +598,7 @@ def test_a_replica_that_cannot_be_read_from_does_not_end_the_read(cluster: FakeC
 
 
 def test_brokers_that_may_not_wait_are_not_asked_in_a_busy_loop(cluster: FakeCluster) -> None:
+    cluster.ends["t", 0] = (0, 10)
     cluster.script(FetchRequest, FetchScript(high_watermark=0, last_stable_offset=0))
     reading = Reading(cluster, max_wait_ms=0, poll_timeout_ms=500)
     reading.connection["retry_backoff_ms"] = reading.connection["retry_backoff_max_ms"] = 50
