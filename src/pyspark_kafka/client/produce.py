@@ -179,10 +179,14 @@ class IdempotentProducer:
         self._flushed = False
         self._closed = False
 
-    def partition_count(self, topic: str) -> int:
+    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
         """Give how many partitions a topic has; asked again when it is older than `metadata_max_age_ms`.
 
         A topic that is not there yet is waited for, at most `topic_timeout_ms`.
+
+        Args:
+            topic: its name.
+            beyond: a partition that rows are for; where it is not known, the cluster is asked again.
 
         Raises:
             DeliveryError: there is no such topic.
@@ -191,7 +195,7 @@ class IdempotentProducer:
             deadline = Deadline(self._unknown_topic_ms, clock=self._clock, sleep=self._sleep)
             backoff = self._client.backoff()
             while True:
-                found = self._leaders.count(topic)
+                found = self._leaders.count(topic, beyond=beyond)
                 if isinstance(found, int):
                     return found
                 if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
@@ -199,6 +203,10 @@ class IdempotentProducer:
                 if deadline.expired:
                     raise produce_errors.no_such_topic(self._state, topic, deadline.elapsed_ms()) from found
                 deadline.pause(backoff.next_s())
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        """Give the partitions that can be written to, as far as this producer knows; asks nobody."""
+        return self._leaders.available(topic)
 
     def next_stamp(self, topic_partition: TopicPartition) -> SequenceStamp:
         """Give what the header of the batch after all reserved ones has to carry, without reserving it.

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
 
+# For so long a task relies on which partitions an earlier one has seen led.
+_KEPT_BETWEEN_TASKS_S = 10.0
+
+
 class PartitionLeaders:
     """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
 
@@ -38,12 +42,15 @@ class PartitionLeaders:
         self._clock = clock
         self._leaders: dict[TopicPartition, int] = {}
         self._counts: dict[str, int] = {}
+        self._available: dict[str, tuple[int, ...]] = {}
         self._counted_at: dict[str, float] = {}
+        self._task_began_at = clock()
         self._unknown_since: dict[TopicPartition, float] = {}
 
     def ask(self, client: KafkaClient) -> None:
-        """Ask through another client of the same cluster from now on."""
+        """Ask through another client of the same cluster from now on, for another task."""
         self._client = client
+        self._task_began_at = self._clock()
 
     def get(self, topic_partition: TopicPartition) -> int | None:
         """Give the id of the leading broker from memory."""
@@ -57,14 +64,21 @@ class PartitionLeaders:
         """Give how many partitions a topic had when it was last seen; 0 if it never was."""
         return self._counts.get(topic, 0)
 
-    def count(self, topic: str) -> int | BrokerError:
+    def available(self, topic: str) -> tuple[int, ...]:
+        """Give the partitions that had a leader when the topic was last seen, in order; from memory."""
+        return self._available.get(topic, ())
+
+    def count(self, topic: str, *, beyond: int = -1) -> int | BrokerError:
         """Give how many partitions a topic has, from memory or from the cluster, or why that is not known.
+
+        Args:
+            topic: its name.
+            beyond: a partition that somebody wants to write to; where memory does not know it, the cluster is asked.
 
         Raises:
             ConnectorError: the cluster cannot be asked.
         """
-        age_s = self._clock() - self._counted_at.get(topic, float("-inf"))
-        if age_s * 1000 >= self._client.options.metadata_max_age_ms:
+        if self._outdated(topic) or self._counts[topic] <= beyond:
             found = self._client.metadata([topic])
             self._counts.pop(topic, None)
             self._learn(found)
@@ -73,6 +87,14 @@ class PartitionLeaders:
                 error = None if described is None else described.error
                 return unknown_topic(topic) if error is None else error
         return self._counts[topic]
+
+    def _outdated(self, topic: str) -> bool:
+        counted_at = self._counted_at.get(topic, float("-inf"))
+        longest_s = self._client.options.metadata_max_age_ms / 1000
+        if counted_at < self._task_began_at:
+            # Between tasks nobody notices that a broker is gone; while a topic is written to, refusals tell.
+            longest_s = min(longest_s, _KEPT_BETWEEN_TASKS_S)
+        return self._clock() - counted_at >= longest_s
 
     def look_up(
         self, topic_partitions: Collection[TopicPartition], deadline: Deadline
@@ -109,6 +131,9 @@ class PartitionLeaders:
             if topic.error is not None or not topic.partitions:
                 continue
             self._counts[topic.name] = len(topic.partitions)
+            self._available[topic.name] = tuple(
+                sorted(partition.topic_partition.partition for partition in topic.partitions if partition.has_leader)
+            )
             self._counted_at[topic.name] = self._clock()
             for partition in topic.partitions:
                 if partition.has_leader:

@@ -60,7 +60,7 @@ class KafkaDataWriter(DataWriter):
 
     def __init__(self, options: WriteOptions, columns: SinkColumns, origin: TaskOrigin | None = None) -> None:
         self._options = options
-        self._encoder = RowEncoder(options, columns, lambda topic: self._open_producer().partition_count(topic), origin)
+        self._encoder = RowEncoder(options, columns, self._open_producer, origin)
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None
 

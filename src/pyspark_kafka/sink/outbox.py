@@ -152,7 +152,7 @@ class KafkaOutboxWriter(DataWriter):
     ) -> None:
         self._options = options
         self._settings = settings
-        self._encoder = RowEncoder(options, columns, self._partition_count, origin)
+        self._encoder = RowEncoder(options, columns, self._open_producer, origin)
         self._spool = spool
         self._batch_id = batch_id
         self._task = task
@@ -192,14 +192,15 @@ class KafkaOutboxWriter(DataWriter):
         self._resources.close()
         self._producer = None
 
-    def _partition_count(self, topic: str) -> int:
+    def _open_producer(self) -> IdempotentProducer:
+        """Give what knows the partitions of topics; nothing is sent with it."""
         if self._producer is None:
             options = self._options
             settings = ProducerSettings(
                 options.connection, options.producer, options.buffer_bytes, topic_timeout_ms=options.max_block_ms
             )
             self._producer = self._resources.enter_context(borrow_producer(settings))
-        return self._producer.partition_count(topic)
+        return self._producer
 
     def _keep(self, batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> None:
         for batch in batches:

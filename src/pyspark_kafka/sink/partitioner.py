@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_kafka.records import murmur2_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class Partitioner:
@@ -19,17 +20,32 @@ class Partitioner:
 
     A row with a partition goes there; a row with a key goes where murmur2 of the key says; rows without either fill
     one partition for `sticky_bytes`, then the next one, beginning at a random one, so that record batches are large
-    and tasks do not all begin with the same partition.
+    and tasks do not all begin with the same partition. They leave out partitions that nobody leads, as long as others
+    are led: what is put there would wait until it is given up.
 
     Runs on: executor, one per task and topic.
+
+    Args:
+        partition_count: how many partitions the topic has.
+        sticky_bytes: how much goes to one partition before the next one has its turn.
+        draw: gives a number below another one, at random.
+        available: gives the partitions that are led now, in order; none where that is not known.
 
     Source: Java `BuiltInPartitioner`, KIP-480, KIP-794.
     """
 
-    def __init__(self, partition_count: int, sticky_bytes: int, draw: Callable[[int], int] = random.randrange) -> None:
+    def __init__(
+        self,
+        partition_count: int,
+        sticky_bytes: int,
+        draw: Callable[[int], int] = random.randrange,
+        available: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
         self.partition_count = partition_count
         self._sticky_bytes = sticky_bytes
-        self._sticky = draw(partition_count)
+        self._available = available
+        led = available()
+        self._sticky = led[draw(len(led))] if led else draw(partition_count)
         self._filled = 0
 
     def partitions(self, rows: int, row_bytes: int, keys: pa.Array | None, chosen: pa.Array | None) -> pa.Array:
@@ -53,7 +69,18 @@ class Partitioner:
             return pc.coalesce(partitions, self._stick(rows, row_bytes))
         return partitions
 
+    def _next(self) -> int:
+        """Give the partition whose turn is next."""
+        led = self._available()
+        if not led:
+            return (self._sticky + 1) % self.partition_count
+        place = bisect_right(led, self._sticky)
+        return led[place] if place < len(led) else led[0]
+
     def _stick(self, rows: int, row_bytes: int) -> pa.Array:
+        led = self._available()
+        if led and self._sticky not in led:
+            self._sticky, self._filled = self._next(), 0
         runs = []
         average = max(1, row_bytes // max(1, rows))
         left = rows
@@ -63,6 +90,6 @@ class Partitioner:
             left -= run
             self._filled += run * average
             if self._filled + average > self._sticky_bytes:
-                self._sticky = (self._sticky + 1) % self.partition_count
+                self._sticky = self._next()
                 self._filled = 0
         return pa.concat_arrays(runs) if runs else pa.array([], pa.int32())

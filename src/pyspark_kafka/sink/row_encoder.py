@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from pyspark_kafka.sink.identity_headers import with_identity
 from pyspark_kafka.sink.partitioner import Partitioner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -28,17 +28,28 @@ _MIN_GATHERED_BYTES = 4 << 20
 _MAX_GATHERED_BYTES = 16 << 20
 
 
+class TopicPartitions(Protocol):
+    """What knows the partitions of topics: a producer."""
+
+    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
+        """Give how many partitions a topic has; ask the cluster where what is known does not go beyond a partition."""
+
+    def available_partitions(self, topic: str) -> Sequence[int]:
+        """Give the partitions that are led, in order, as far as it is known; asks nobody."""
+
+
 class RowEncoder:
     """Gathers the rows of one task and cuts them into record batches. Rows of one partition keep their order.
 
-    Runs on: executor; blocks only where `partition_count` does. Memory: the rows being gathered, 16 MiB at the most.
+    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, 16 MiB at the most.
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 
     Args:
         options: topic, compression, sizes.
         columns: where the sink's columns are.
-        partition_count: gives how many partitions a topic has; asked once for each topic.
+        topics: opens what knows the partitions of topics; asked at a topic's first row, and when a row is for a
+            partition that is not known.
         origin: whose rows they are, to be said in headers; None where records do not say it.
 
     Attributes:
@@ -50,13 +61,13 @@ class RowEncoder:
         self,
         options: WriteOptions,
         columns: SinkColumns,
-        partition_count: Callable[[str], int],
+        topics: Callable[[], TopicPartitions],
         origin: TaskOrigin | None = None,
     ) -> None:
         self._options = options
         self._columns = columns
         self._headers_at = columns.headers
-        self._partition_count = partition_count
+        self._topics = topics
         self._origin = origin
         self._rows_before = 0
         self._partitioners: dict[str, Partitioner] = {}
@@ -126,8 +137,9 @@ class RowEncoder:
             yield topic, rows.filter(pc.equal(named.indices, number))
 
     def _encode_topic(self, topic: str, rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, bytearray, int]]:
-        partitioner = self._partitioner(topic)
         keys, chosen = self._column(rows, self._columns.key), self._column(rows, self._columns.partition)
+        highest = -1 if chosen is None else pc.max(chosen).as_py()
+        partitioner = self._partitioner(topic, -1 if highest is None else highest)
         partitions = partitioner.partitions(rows.num_rows, rows.nbytes, keys, chosen)
         try:
             indices, bounds = group_by_partition(partitions, partitioner.partition_count)
@@ -169,12 +181,17 @@ class RowEncoder:
         # `batch.size` bounds batches, not records: a larger record has a batch of its own.
         return encode(start + 1, producer.max_request_size)
 
-    def _partitioner(self, topic: str) -> Partitioner:
+    def _partitioner(self, topic: str, highest: int) -> Partitioner:
+        """Give a topic's partitioner; the topic may have got partitions, up to `highest`, since it was made."""
         known = self._partitioners.get(topic)
-        if known is None:
-            options = self._options.producer
-            sticky_bytes = min(options.batch_size, options.max_request_size)
-            known = self._partitioners[topic] = Partitioner(self._partition_count(topic), sticky_bytes)
+        if known is None or known.partition_count <= highest:
+            topics = self._topics()
+            count = topics.partition_count(topic, beyond=highest)
+            if known is None or known.partition_count != count:
+                options = self._options.producer
+                sticky_bytes = min(options.batch_size, options.max_request_size)
+                known = Partitioner(count, sticky_bytes, available=lambda: topics.available_partitions(topic))
+                self._partitioners[topic] = known
         return known
 
     @staticmethod

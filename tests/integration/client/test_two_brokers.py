@@ -14,12 +14,15 @@ from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.pool import close_clients
 from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.producer_pool import drop_producers
 from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
+from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.marker_topic import MarkerTopic
 from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.publisher import Publisher
@@ -332,3 +335,25 @@ def test_a_batch_is_published_once_though_a_broker_dies(
     with KafkaClient(cluster.options()) as client:
         assert publisher_of(client, sink_id).publish(marker, [chunk(topic, 0, b"x")]) is Finding.COMMITTED
     assert committed(cluster, topic) == {0: [b"c", b"e", b"f"], 1: [b"a", b"b", b"d"]}
+
+
+def test_rows_without_a_key_go_to_the_partitions_of_the_broker_that_is_left(cluster: TwoBrokers, topic: str) -> None:
+    cluster.create_topic(topic, [[1], [2], [1], [2]])
+
+    def task(rows: int) -> None:
+        producer = ProducerOptions(delivery_timeout_ms=20_000)
+        writer = KafkaDataWriter(WriteOptions(cluster.options(), topic, producer), SinkColumns(value=0))
+        try:
+            writer.write(pa.record_batch({"value": pa.array([b"x" * 1_000] * rows)}))
+            writer.commit()
+        finally:
+            writer.close()
+
+    task(1)
+    cluster.second.kill()
+    eventually(lambda: [p.has_leader for p in cluster.partitions(topic)] == [True, False, True, False], 60)
+    drop_producers()
+    # Each more than one partition takes before the next one has its turn.
+    for _ in range(4):
+        task(3_000)
+    cluster.mend()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.client.admin import create_partitions
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.client.produce_identity import request_identity
 from pyspark_kafka.client.producer_pool import drop_producers
@@ -89,6 +90,33 @@ def test_rows_that_come_slowly_are_not_counted_against_the_brokers(
     finally:
         writer.close()
     assert len(consume(bootstrap_servers, topic, 10_000)) == 10_000
+
+
+def test_a_partition_that_was_added_meanwhile_is_written_to_by_a_worker_that_knew_fewer(
+    bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic(partitions=4)
+
+    def write(writer: KafkaDataWriter, partition: int) -> None:
+        rows = {"value": pa.array([b"p%d" % partition]), "partition": pa.array([partition], pa.int32())}
+        writer.write(pa.record_batch(rows))
+
+    def task(*partitions: int) -> None:
+        writer = writer_to(bootstrap_servers, topic, SinkColumns(value=0, partition=1))
+        try:
+            for partition in partitions:
+                write(writer, partition)
+            writer.commit()
+        finally:
+            writer.close()
+
+    task(0)
+    with borrow_client(options_for(bootstrap_servers)) as client:
+        create_partitions(client, {topic: 8})
+    task(5)
+    assert sorted(record.value or b"" for record in consume(bootstrap_servers, topic, 2)) == [b"p0", b"p5"]
+    with pytest.raises(RecordError, match=r"PARTITION_OUT_OF_RANGE.*8"):
+        task(8)
 
 
 def test_rows_of_several_topics_and_partitions_go_where_they_say(

@@ -25,6 +25,22 @@ WIDE = pa.large_list(
 OWN = [[("a", b"1"), ("b", None)], None, [], [("c", b"3")]]
 
 
+class Partitions:
+    """A topic that does not change, all of whose partitions are led."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
+        assert topic
+        assert beyond < self._count
+        return self._count
+
+    def available_partitions(self, topic: str) -> range:
+        assert topic
+        return range(self._count)
+
+
 def identity(index: int, origin: TaskOrigin = ORIGIN) -> list[tuple[str, bytes]]:
     return [
         ("pyspark-kafka-query", origin.query_id.encode()),
@@ -76,7 +92,7 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
     runs = []
     # Gathered together, or each encoded by itself: the same.
     for cut in (False, True):
-        encoder = RowEncoder(options(topic=None), columns, lambda _: 3, ORIGIN)
+        encoder = RowEncoder(options(topic=None), columns, lambda: Partitions(3), ORIGIN)
         found: dict[str, list[Any]] = {}
         for group in [[batches[0]], [batches[1]]] if cut else [batches]:
             found |= encoded_headers(encoder, group)
@@ -95,16 +111,16 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
 
 def test_memory_counts_what_they_add_to_short_rows() -> None:
     rows = pa.record_batch({"value": pa.array([b""] * 10_000, pa.binary())})
-    plain = RowEncoder(options(), SinkColumns(value=0), lambda _: 1)
+    plain = RowEncoder(options(), SinkColumns(value=0), lambda: Partitions(1))
     assert sum(len(list(plain.add(rows))) for _ in range(3)) == 0
-    encoder = RowEncoder(options(), SinkColumns(value=0), lambda _: 1, ORIGIN)
+    encoder = RowEncoder(options(), SinkColumns(value=0), lambda: Partitions(1), ORIGIN)
     assert sum(len(list(encoder.add(rows))) for _ in range(3)) > 0
 
 
 def test_nothing_is_added_unless_the_option_asks() -> None:
     assert task_origin(options(identity_headers=False), "q", 1, 2) is None
     assert task_origin(options(), "q", 1, 2) == TaskOrigin("q", 1, 2)
-    encoder = RowEncoder(options(), SinkColumns(value=0), lambda _: 1)
+    encoder = RowEncoder(options(), SinkColumns(value=0), lambda: Partitions(1))
     assert encoded_headers(encoder, [pa.record_batch({"value": [b"v"]})]) == {"v": ["t", []]}
 
 

@@ -29,9 +29,13 @@ COLUMNS = SinkColumns(value=0, partition=1)
 class PartitionCounts:
     """Stands for the producer that writers ask for partition counts, and that must not be given anything."""
 
-    def partition_count(self, topic: str) -> int:
+    def partition_count(self, topic: str, *, beyond: int) -> int:  # noqa: ARG002 - it does not grow
         assert topic == "t"
         return 2
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        assert topic == "t"
+        return (0, 1)
 
 
 @pytest.fixture(autouse=True)

@@ -127,3 +127,21 @@ def test_each_row_gets_exactly_one_partition_of_the_topic(
     # Sticky rows go round: from one partition to the one after it.
     order = [partition for partition, _ in groupby(sticky)]
     assert all(0 <= partition < partition_count for partition in order)
+
+
+def test_rows_without_a_key_leave_out_partitions_that_nobody_leads() -> None:
+    led = [1, 3]
+    partitioner = Partitioner(5, 20, first, lambda: led)
+    assert chosen_by(partitioner, None, [None] * 8) == [1, 1, 3, 3, 1, 1, 3, 3]
+    # A broker is lost, and another one is back.
+    led[:] = [0, 3, 4]
+    assert chosen_by(partitioner, None, [None] * 6) == [3, 3, 4, 4, 0, 0]
+    # None is led: it may be a matter of seconds.
+    led[:] = []
+    assert set(chosen_by(partitioner, None, [None] * 10)) == {0, 1, 2, 3, 4}
+
+
+def test_keys_and_columns_choose_also_what_nobody_leads() -> None:
+    partitioner = Partitioner(4, 20, first, lambda: [1])
+    assert chosen_by(partitioner, None, [0, 2, None, 3]) == [0, 2, 1, 3]
+    assert chosen_by(partitioner, [b"a", b"b"], None) == [java_partition(b"a", 4), java_partition(b"b", 4)]

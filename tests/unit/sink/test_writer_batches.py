@@ -31,6 +31,7 @@ class FakeProducer:
 
     Attributes:
         counts: partitions of each topic; 2 for one that is not named.
+        available: those that are led, where that is known.
         sent: (where, records, bytes) of every batch, in order.
         events: what happened, by name.
         fail_on: the name of a call that fails.
@@ -38,13 +39,17 @@ class FakeProducer:
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
+        self.available: dict[str, tuple[int, ...]] = {}
         self.sent: list[tuple[TopicPartition, list[dict[str, Any]], int]] = []
         self.events: list[str] = []
         self.fail_on = ""
 
-    def partition_count(self, topic: str) -> int:
-        self._note(f"count {topic}")
+    def partition_count(self, topic: str, *, beyond: int) -> int:
+        self._note(f"count {topic}" if beyond < 2 else f"count {topic} beyond {beyond}")
         return self.counts.get(topic, 2)
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        return self.available.get(topic, ())
 
     def poll(self, *, everything: bool) -> None:
         assert not everything
