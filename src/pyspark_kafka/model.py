@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class IsolationLevel(str, Enum):
@@ -18,9 +19,11 @@ class IsolationLevel(str, Enum):
         return 1 if self is IsolationLevel.READ_COMMITTED else 0
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class TopicPartition:
-    """One partition of one topic. Ordered by topic, then by number."""
+class TopicPartition(NamedTuple):
+    """One partition of one topic. Ordered by topic, then by number.
+
+    A tuple, because the driver sorts and looks up thousands of them at each trigger.
+    """
 
     topic: str
     partition: int

@@ -144,7 +144,8 @@ class KafkaSourceOffset:
         """Give `{"topic": {"0": 100}}`, topics by name, partitions by number, a start ahead of its end."""
         starts = self.starts or {}
         nested: dict[str, dict[str, int]] = {}
-        for topic_partition in sorted({*self.partitions, *starts}):
+        # Both are sorted.
+        for topic_partition in sorted({*self.partitions, *starts}) if starts else self.partitions:
             offsets = nested.setdefault(topic_partition.topic, {})
             if topic_partition in starts:
                 offsets[f"{_START_MARK}{topic_partition.partition}"] = starts[topic_partition]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.model import OffsetRange, TopicPartition
 
 
 def pack_ranges(
@@ -27,13 +27,18 @@ def pack_ranges(
     Returns:
         The ranges of each task, at least one.
     """
-    tasks: list[tuple[OffsetRange, ...]] = []
+    tasks: list[list[OffsetRange]] = []
+    # Of the last task.
+    offsets = 0
+    partitions: set[TopicPartition] = set()
     for offset_range in ranges:
-        last = tasks[-1] if tasks else ()
-        offsets = sum(known.size for known in last) + offset_range.size
-        apart = all(known.topic_partition != offset_range.topic_partition for known in last)
-        if last and len(last) < most_ranges and offsets <= most_offsets and apart:
-            tasks[-1] = (*last, offset_range)
+        offsets += offset_range.size
+        apart = offset_range.topic_partition not in partitions
+        if tasks and len(tasks[-1]) < most_ranges and offsets <= most_offsets and apart:
+            tasks[-1].append(offset_range)
         else:
-            tasks.append((offset_range,))
-    return tuple(tasks)
+            tasks.append([offset_range])
+            offsets = offset_range.size
+            partitions.clear()
+        partitions.add(offset_range.topic_partition)
+    return tuple(map(tuple, tasks))

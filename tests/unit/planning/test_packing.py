@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +55,12 @@ def test_nothing_is_lost_and_the_bounds_hold(sizes: list[int], most_ranges: int,
         assert 1 <= len(task) <= most_ranges
         assert len(task) == 1 or sum(offset_range.size for offset_range in task) <= most_offsets
     assert pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets) == tasks
+
+
+@pytest.mark.parametrize("most_ranges", [1, 100, 10_000])
+def test_ten_thousand_partitions_are_packed_in_no_time(most_ranges: int) -> None:
+    ranges = [OffsetRange(TopicPartition("t", number), 0, 5) for number in range(10_000)]
+    began = time.process_time()
+    tasks = pack_ranges(ranges, most_ranges=most_ranges, most_offsets=100_000)
+    assert time.process_time() - began < 0.2
+    assert len(tasks) == 10_000 // most_ranges

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -288,3 +289,16 @@ def test_commit_and_stop_ask_nothing_of_the_cluster(offsets: ScriptedOffsets) ->
 def test_ranges_travel_as_plain_data() -> None:
     partition = KafkaInputPartition(OffsetRange(A, 0, 5))
     assert pickle.loads(pickle.dumps(partition)) == partition  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("most_ranges", [1, 100])
+def test_ten_thousand_partitions_are_planned_in_less_than_a_second(offsets: ScriptedOffsets, most_ranges: int) -> None:
+    partitions = [TopicPartition(f"t{number % 100}", number // 100) for number in range(10_000)]
+    offsets.logs = dict.fromkeys(partitions, (0, 10))
+    stream = stream_of(starting=Earliest(), max_partitions_per_task=most_ranges)
+    start = stream.initialOffset()
+    began = time.process_time()
+    end = stream.deserializeOffset(stream.latestOffset(start, ALL).json())
+    tasks = stream.planInputPartitions(start, end)
+    assert time.process_time() - began < 1.0
+    assert len(tasks) == 10_000 // most_ranges
