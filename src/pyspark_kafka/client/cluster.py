@@ -38,6 +38,8 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client", bound="KafkaClient")
 # A topic made a moment ago is not yet known to every broker; look that often before saying that it does not exist.
 _UNKNOWN_TOPIC_LOOKS = 4
+# How many brokers are passed on to other clients.
+_LEARNED_SERVERS = 5
 # A search for a server that had no longer than that says little of the servers.
 _TELLING_MS = 1_000
 
@@ -276,12 +278,19 @@ class KafkaClient:
         if connection not in self._connections.shared.values():
             self._connections.keep_unnamed(connection)
 
+    def learned_servers(self) -> tuple[tuple[str, int], ...]:
+        """Give some of the brokers that are known, for `ConnectionOptions.learned_servers` of others."""
+        return tuple(self._known_servers()[:_LEARNED_SERVERS]) or self.options.learned_servers
+
     def _servers(self) -> list[tuple[str, int]]:
-        """Give where the cluster may be reached: its brokers as last heard, then the bootstrap servers."""
+        """Give where the cluster may be reached: its brokers as last heard, then the servers of the options."""
+        return [*self._known_servers(), *self.options.bootstrap_servers, *self.options.learned_servers]
+
+    def _known_servers(self) -> list[tuple[str, int]]:
         known = [(node.host, node.port) for node in self._cache.brokers.values()]
         # Not in the same order by every task, nor at every attempt.
         random.shuffle(known)
-        return [*known, *self.options.bootstrap_servers]
+        return known
 
     def connection_to(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
         """Give this client's own connection to a broker; opened if there is none, replaced if it is dead.

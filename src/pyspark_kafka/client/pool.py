@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster import KafkaClient
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _IDLE_SECONDS = 300.0
 # A worker runs one task at a time; threads of a driver may hold some more.
 _KEPT_PER_KEY = 4
+# Of so many clusters, the brokers that were learned are remembered.
+_LEARNED_KEPT = 64
 
 
 class ClientPool:
@@ -45,6 +48,8 @@ class ClientPool:
         self._process_id = os.getpid()
         self._lock = threading.Lock()
         self._resting: dict[ConnectionOptions, list[tuple[KafkaClient, float]]] = {}
+        # Brokers that clients have learned of, for new ones.
+        self._learned: dict[ConnectionOptions, tuple[tuple[str, int], ...]] = {}
 
     def _leave_parent(self) -> None:
         """In a forked child: close our copies of the parent's sockets (which does not end them) and start anew."""
@@ -63,7 +68,7 @@ class ClientPool:
         Connecting is left to the first request, so borrowing itself does not fail.
         """
         self._leave_parent()
-        client = self._take(options) or KafkaClient(options)
+        client = self._take(options) or self._new(options)
         try:
             yield client
         finally:
@@ -77,6 +82,12 @@ class ClientPool:
         for entries in resting.values():
             for client, _ in entries:
                 client.close()
+
+    def _new(self, options: ConnectionOptions) -> KafkaClient:
+        with self._lock:
+            learned = self._learned.get(options, ())
+        # The bootstrap servers may be gone for good by now.
+        return KafkaClient(replace(options, learned_servers=(*learned, *options.learned_servers)))
 
     def _take(self, options: ConnectionOptions) -> KafkaClient | None:
         oldest = self._clock() - self._idle_seconds
@@ -97,6 +108,10 @@ class ClientPool:
         client.rest()
         if client.created_in == os.getpid() == self._process_id:
             with self._lock:
+                self._learned.pop(client.options, None)
+                if len(self._learned) >= _LEARNED_KEPT:
+                    del self._learned[next(iter(self._learned))]
+                self._learned[client.options] = client.learned_servers()
                 entries = self._resting.setdefault(client.options, [])
                 if len(entries) < _KEPT_PER_KEY:
                     entries.append((client, self._clock()))

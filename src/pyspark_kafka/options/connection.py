@@ -7,7 +7,7 @@ executors and used as pool keys. No parsing, no I/O. Layer: options, the part th
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark_kafka.model import IsolationLevel
 
@@ -69,6 +69,8 @@ class ConnectionOptions:
         request_timeout_ms: longest wait for one answer.
         connect_timeout_ms: longest wait for one connection attempt, TLS and SASL included.
         api_timeout_ms: deadline of a whole step on the driver, retries included.
+        learned_servers: addresses of brokers that were learned elsewhere, tried behind the bootstrap servers. They make
+            no other cluster of it: options that differ in them only are equal.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -93,6 +95,7 @@ class ConnectionOptions:
     metadata_max_age_ms: int = 300_000
     receive_buffer_bytes: int = 4 * MIB
     send_buffer_bytes: int = 128 * 1024
+    learned_servers: tuple[tuple[str, int], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def answer_timeout_ms(self) -> float:

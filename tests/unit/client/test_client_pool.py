@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fake_broker import FakeCluster
+from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.pool import ClientPool
 from pyspark_kafka.client.protocol import MetadataRequest
 from pyspark_kafka.options.connection import ConnectionOptions, Secret
@@ -65,6 +67,31 @@ def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
             assert second is not first
             assert connection.closed
         pool.close()
+
+
+def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPool) -> None:
+    with FakeCluster(2) as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=10_000)
+        with pool.borrow(options) as first:
+            first.metadata(())
+            cluster.stop(0)
+            with pool.borrow(options) as second:
+                # What the first one has learned comes back with it.
+                assert second.options.learned_servers == ()
+        with pool.borrow(options), pool.borrow(options), pool.borrow(options) as third:
+            assert third.options.learned_servers
+            assert third.metadata(()).cluster_id == "fake"
+
+
+def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_servers() -> None:
+    with FakeCluster() as cluster:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            gone = unused.getsockname()
+        options = ConnectionOptions((gone,), learned_servers=cluster.bootstrap_servers)
+        assert options == ConnectionOptions((gone,))
+        with KafkaClient(options) as client:
+            assert client.metadata(()).cluster_id == "fake"
 
 
 def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
