@@ -23,15 +23,22 @@ def run_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] 
 
 
 def run_logging_program(
-    text: str, *arguments: str, place: Path, flags: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    text: str,
+    *arguments: str,
+    place: Path,
+    flags: tuple[str, ...] = (),
+    environment: Mapping[str, str | None] | None = None,
 ) -> tuple[str, str]:
-    """Run a script and give what it printed, and what it and the processes that it started logged."""
+    """Run a script and give what it printed, and what it and the processes that it started logged.
+
+    `environment` adds to the variables of this process; None takes one away.
+    """
     script = place / "program.py"
     script.write_text(text)
     done = subprocess.run(
         [sys.executable, *flags, str(script), *arguments],
         cwd=place, capture_output=True, text=True, timeout=_LONGEST_S, check=False,
-        env={**os.environ, **(environment or {})},
+        env={name: value for name, value in {**os.environ, **(environment or {})}.items() if value is not None},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout, done.stderr

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 
-from pyspark_kafka.errors import CheckpointError, OptionError
+from pyspark_kafka.errors import CheckpointError, OptionError, SetupError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.options.catalogue import OPTIONS
@@ -165,6 +167,8 @@ class KafkaSource:
             CheckpointError: an offset is none of a Kafka source.
             DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
             PlanningError: the batch does not fit the snapshot of an available-now run.
+            SetupError: the Python that Spark starts does not have this package; with Spark Connect that shows at the
+                first action, as an error of Spark's.
 
         Shape: the columns of `schema()`; without rows where there is nothing in the range.
         """
@@ -184,7 +188,14 @@ class KafkaSource:
         if not ranges:
             return self._spark.createDataFrame([], self.schema())
         options = _batch_options(self._raw, ranges)
-        return self._spark.read.format("pyspark_kafka").options(**options).load()
+        try:
+            # A Connect client asks for nothing before the first action; what is missing shows there then.
+            return self._spark.read.format("pyspark_kafka").options(**options).load()
+        except Exception as error:
+            # A class of PySpark's in some versions, the JVM's error as it is in others; the text is the same.
+            if "[DATA_SOURCE_NOT_FOUND]" not in str(error):
+                raise
+            raise _without_package() from None
 
     def deserializeOffset(self, text: str) -> KafkaOffset:
         """Read an offset of a checkpoint, this connector's or Spark's own.
@@ -240,6 +251,24 @@ def _offset(given: OffsetLike) -> KafkaOffset:
         f"Expected an offset of a Kafka source, got {given!r}.",
         condition="CHECKPOINT_OFFSET_INVALID",
         hint='give a KafkaOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
+    )
+
+
+def _without_package() -> SetupError:
+    """Say what `DATA_SOURCE_NOT_FOUND` means where this package is installed for the program that asks."""
+    # The order in which Spark's driver asks.
+    given = [name for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if os.environ.get(name)]
+    runs = (
+        f"{given[0]} is '{os.environ[given[0]]}'"
+        if given
+        else "PYSPARK_PYTHON is not set, so it runs the python3 of PATH"
+    )
+    return SetupError(
+        "Spark does not find the format 'pyspark_kafka': the Python that it starts does not have this package. "
+        f"{runs}; this program runs {sys.executable}, which has it. Nothing was read.",
+        condition="PYTHON_WITHOUT_PACKAGE",
+        hint='put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made, in a new process (restart '
+        "the kernel of a notebook); on a cluster install the package on every node.",
     )
 
 
