@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -44,8 +46,13 @@ _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, ce
 
 
 def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
-    """Run the whole demo; whatever it starts or writes is gone when it returns, also after Ctrl-C."""
-    console = Console()
+    """Run the whole demo; whatever it starts or writes is gone when it returns, also after Ctrl-C.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C or SIGTERM, but for the one that `keep_running` waits for.
+    """
+    # Lines are left whole: the terminal breaks them where they are shown, not where they are copied.
+    console = Console(soft_wrap=True)
     with ExitStack() as stack:
         _interrupted.clear()
         # SIGTERM too must run the clean-up below.
@@ -64,6 +71,38 @@ def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
         _go_on()
         if keep_running:
             _keep_running(console, kafka.bootstrap_servers)
+
+
+@contextmanager
+def _working(console: Console, text: str) -> Iterator[Status]:
+    """Show what takes a while: as a spinner, or as a line where there is no terminal."""
+    if not console.is_terminal:
+        console.print(text)
+    with console.status(text) as status:
+        yield status
+
+
+@contextmanager
+def _spark_log_in(file: Path) -> Iterator[None]:
+    """Have what Spark says at its start in a file, and show it if Spark does not start.
+
+    The JVM keeps the standard error that it is started with. Its first lines come before any log level can be set.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with file.open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+    except Exception:
+        sys.stderr.write(file.read_text(errors="replace"))
+        raise
+    finally:
+        os.close(kept)
 
 
 @contextmanager
@@ -91,7 +130,7 @@ def _go_on() -> None:
 
 def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
     began = time.monotonic()
-    with console.status("Starting Apache Kafka (the first time, 44 MB of jars are fetched) …"):
+    with _working(console, "Starting Apache Kafka (the first time, 44 MB of jars are fetched) …"):
         kafka = stack.enter_context(EmbeddedKafka())
         kafka.create_topic(_ORDERS, partitions=_PARTITIONS)
         kafka.create_topic(_REVENUE, partitions=1)
@@ -151,7 +190,7 @@ def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSes
             ("spark.sql.session.timeZone", "UTC"),
         ]
     )
-    with console.status("Starting Spark …") as status:
+    with _working(console, "Starting Spark …") as status, _spark_log_in(Path(directory) / "spark.log"):
         spark = _start_uninterrupted(settings, stack, status)
     console.print(f"Spark {spark.version} is up after {time.monotonic() - began:.1f} s.", highlight=False)
     return spark
@@ -188,7 +227,7 @@ def _start_uninterrupted(settings: SparkConf, stack: ExitStack, status: Status) 
 def _stop_spark(
     spark: SparkSession, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
 ) -> None:
-    if kind is not KeyboardInterrupt:
+    if kind is not KeyboardInterrupt and not _interrupted.is_set():
         spark.stop()
         return
     # A signal to the whole process group may have ended the JVM already.
@@ -219,7 +258,9 @@ def _aggregate(
         )
     )
     began = time.monotonic()
-    with console.status(f"Spark reads '{_ORDERS}' as a stream, sums by country and 10 minutes, writes '{_REVENUE}' …"):
+    with _working(
+        console, f"Spark reads '{_ORDERS}' as a stream, sums by country and 10 minutes, writes '{_REVENUE}' …"
+    ):
         query = (
             revenue.writeStream.format("pyspark_kafka")
             .option("kafka.bootstrap.servers", bootstrap_servers)
@@ -237,6 +278,7 @@ def _aggregate(
 
 def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events: OrderEvents) -> None:
     began = time.monotonic()
+    console.print(f"Reading '{_REVENUE}' back …")
     revenue = (
         spark.read.format("pyspark_kafka")
         .option("kafka.bootstrap.servers", bootstrap_servers)
@@ -244,7 +286,11 @@ def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events:
         .load()
     )
     rows = _totals(revenue).collect()
-    _report(console, f"Read '{_REVENUE}' back in batch", sum(row["windows"] for row in rows), began)
+    windows = sum(row["windows"] for row in rows)
+    # No rate: of a handful of records it would be that of Spark's start of the query.
+    console.print(
+        f"Read '{_REVENUE}' back in batch: {windows:,} records in {time.monotonic() - began:.1f} s.", highlight=False
+    )
     table = Table(title=f"Revenue by country, from topic '{_REVENUE}'")
     for name in ("country", "windows", "orders", "revenue"):
         table.add_column(name, justify="left" if name == "country" else "right")
@@ -255,8 +301,8 @@ def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events:
     if found != events.cents_by_country:
         raise RuntimeError(f"the sums differ from what was produced: expected {events.cents_by_country}, read {found}")
     console.print(
-        f"Checked: every country's sum equals what was produced. {sum(row['orders'] for row in rows):,} orders are in "
-        "closed windows; the last one, of the next day, closed them and waits in its own.",
+        f"Checked: every country's sum equals what was produced, {sum(row['orders'] for row in rows):,} orders in all. "
+        "One more, dated a day later, closed their windows; its own window is still open.",
         style="green",
         highlight=False,
     )
@@ -278,15 +324,18 @@ def _report(console: Console, what: str, records: int, began: float) -> None:
 
 
 def _keep_running(console: Console, bootstrap_servers: str) -> None:
+    beside = Path(sys.executable).with_name("pyspark")
+    shell = f"PYSPARK_PYTHON={shlex.quote(sys.executable)} {shlex.quote(str(beside)) if beside.exists() else 'pyspark'}"
     console.print(
-        f"\nThe broker stays up at [bold]{bootstrap_servers}[/bold] until Ctrl-C. Paste into a pyspark shell:\n"
-    )
-    console.print(
-        f'df = (spark.read.format("pyspark_kafka")\n'
+        f"\nThe broker stays up at {bootstrap_servers} until Ctrl-C. Start a shell in another terminal:\n\n{shell}\n\n"
+        "Paste there:\n\n"
+        'df = (spark.read.format("pyspark_kafka")\n'
         f'      .option("kafka.bootstrap.servers", "{bootstrap_servers}")\n'
         f'      .option("subscribe", "{_ORDERS}").load())\n'
-        f'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n',
+        'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n',
         markup=False, highlight=False,
     )  # fmt: skip
-    _interrupted.wait()
-    raise KeyboardInterrupt
+    # The signal that is waited for is the end that was asked for, not an interruption.
+    with suppress(KeyboardInterrupt):
+        _interrupted.wait()
+    console.print("Stopping. The broker and its files will be gone.")

@@ -22,8 +22,19 @@ app = typer.Typer(
 app.add_typer(transactions.app, name="transactions")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
-def program() -> None:
+def program(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="As the command version.")
+    ] = False,
+) -> None:
     """Apache Kafka for PySpark."""
 
 

@@ -22,7 +22,7 @@ _PROGRAM = [sys.executable, "-m", "pyspark_kafka.cli"]
 
 def run_environment(place: Path) -> dict[str, str]:
     # Temporary files go to a folder of the test's own, so that what is left there is the demo's.
-    return os.environ | {"TMPDIR": str(place), "COLUMNS": "120"}
+    return os.environ | {"TMPDIR": str(place), "COLUMNS": "60"}
 
 
 def processes_with(text: str) -> list[str]:
@@ -64,7 +64,14 @@ def test_the_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-4000:]
     assert "Produced 20,000 orders to 'orders' (4 partitions, zstd)" in done.stdout
     assert "Streamed 20,000 orders" in done.stdout
-    assert "every country's sum equals what was produced. 19,999 orders" in " ".join(done.stdout.split())
+    assert "every country's sum equals what was produced, 19,999 orders in all. One more, dated a day" in done.stdout
+    assert re.search(r"^Read 'revenue_by_country' back in batch: 48 records in \d+\.\d s\.$", done.stdout, re.MULTILINE)
+    # Without a terminal there is no spinner, so each step says that it begins.
+    for begun in ("Starting Apache Kafka", "Starting Spark", "Spark reads 'orders' as a stream"):
+        assert re.search(rf"^{begun}.* …$", done.stdout, re.MULTILINE)
+    # Nothing of Spark's own log, and no line cut for the width of a terminal.
+    assert "WARN" not in done.stdout + done.stderr
+    assert re.search(r"^Produced 20,000 orders .* records/s\.$", done.stdout, re.MULTILINE)
     assert re.search(r"│ DE\s+│\s+6 │", done.stdout)
     await_no_process_with(str(tmp_path))
     await_no_file_in(tmp_path)
@@ -108,22 +115,29 @@ def assert_interrupted(demo: subprocess.Popen[str]) -> None:
     assert "Error" not in rest
 
 
+@pytest.mark.broker
+def test_a_signal_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
+    with demo_until("is up at", tmp_path, "--keep-running") as demo:
+        assert processes_with(str(tmp_path))
+        os.kill(demo.pid, signal.SIGINT)
+        assert_interrupted(demo)
+
+
 # A terminal sends Ctrl-C to the program and to all that it has started. Spark's JVM ignores that, but ends by SIGTERM.
 @pytest.mark.broker
-@pytest.mark.parametrize(
-    ("moment", "send", "number"),
-    [
-        ("is up at", os.kill, signal.SIGINT),
-        pytest.param(".show(", os.killpg, signal.SIGTERM, marks=pytest.mark.long),
-    ],
-)
-def test_a_signal_ends_the_demo_and_leaves_nothing(
-    tmp_path: Path, moment: str, send: Callable[[int, int], None], number: signal.Signals
-) -> None:
-    with demo_until(moment, tmp_path, "--keep-running") as demo:
-        assert processes_with(str(tmp_path))
-        send(demo.pid, number)
-        assert_interrupted(demo)
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+def test_the_signal_that_a_demo_left_running_waits_for_is_a_success(tmp_path: Path, number: signal.Signals) -> None:
+    with demo_until("Paste there:", tmp_path, "--keep-running") as demo:
+        assert demo.stdout is not None
+        demo.stdout.readline()
+        pasted = [demo.stdout.readline() for _ in range(4)]
+        # Whatever the width of the terminal is: Python must take the lines as they are copied.
+        compile("".join(pasted), "pasted", "exec")
+        assert pasted[-1].endswith(".show(truncate=False)\n")
+        os.killpg(demo.pid, number)
+        rest = demo.stdout.read()
+        assert demo.wait(timeout=60) == 0, rest
+        assert rest.strip() == "Stopping. The broker and its files will be gone."
 
 
 def jvm_is_launched(place: Path) -> bool:
@@ -154,6 +168,7 @@ def test_a_signal_while_spark_starts_ends_the_demo_and_leaves_nothing(
         assert_interrupted(demo)
 
 
-def test_the_version_says_which_codec_is_active() -> None:
-    done = subprocess.run([*_PROGRAM, "version"], capture_output=True, text=True, timeout=60, check=True)
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_the_version_says_which_codec_is_active(asked: str) -> None:
+    done = subprocess.run([*_PROGRAM, asked], capture_output=True, text=True, timeout=60, check=True)
     assert re.match(r"pyspark-kafka \d+\.\d+\.\d+, record codec (not )?compiled", done.stdout)
