@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _FILE = "topic-ids"
+_VERSION_LINE = re.compile(r"v[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ class TopicIdentities:
         """
         version, _, text = data.decode(errors="replace").partition("\n")
         if version != f"v{_VERSION}":
-            raise _unreadable(where, f"it begins with {version[:20]!r}, and v{_VERSION} can be read by this version")
+            if _VERSION_LINE.fullmatch(version):
+                raise _too_new(where, version)
+            raise _damaged(where, f"it begins with {version[:20]!r}, not with v{_VERSION}")
         try:
             value: dict[str, Any] = json.loads(text)
             restart = value["restart"] or {"end": "", "topics": []}
@@ -55,8 +59,10 @@ class TopicIdentities:
                 str(restart["end"]),
                 tuple(map(str, restart["topics"])),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise _unreadable(where, f"it is damaged ({error!r})") from error
+        except json.JSONDecodeError as error:
+            raise _damaged(where, f"{error.msg.removesuffix(' at')} at character {error.pos} of {len(text)}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise _damaged(where, "its JSON does not hold what was written there") from error
 
 
 class TopicWatch:
@@ -156,11 +162,22 @@ class TopicWatch:
         return f"file {self._name} of checkpoint {'' if self._files is None else self._files.shown}"
 
 
-def _unreadable(where: str, reason: str) -> CheckpointError:
+def _too_new(where: str, version: str) -> CheckpointError:
     return CheckpointError(
-        f"The ids of the query's topics cannot be read from {where}: {reason}. Nothing was read.",
+        f"The ids of the query's topics cannot be read from {where}: it was written by a newer version, as {version}; "
+        f"this one reads v{_VERSION}. Nothing was read.",
+        condition="CHECKPOINT_VERSION",
+        hint="run the query with the version of pyspark-kafka that wrote the checkpoint, or a newer one.",
+        facts={"found": version, "supported": f"v{_VERSION}"},
+    )
+
+
+def _damaged(where: str, reason: str) -> CheckpointError:
+    return CheckpointError(
+        f"The ids of the query's topics cannot be read from {where}: it is damaged: {reason}. Nothing was read.",
         condition="CHECKPOINT_TOPIC_IDS_INVALID",
-        hint="use a newer version of pyspark-kafka; or remove the file: the query then takes the topics of this moment "
-        "for those that it has read.",
+        hint="restore the file from a copy of the checkpoint. If there is none, remove it, but only if no topic of the "
+        "query was deleted and created again since its last batch: the query then takes the topics of this moment for "
+        "those that it has read, and goes on at its old offsets in a new topic without an error.",
         facts={"reason": reason},
     )

@@ -26,6 +26,7 @@ _COMMIT_LOG_VERSIONS = 3
 # What stands for a source that has no offset yet.
 _NO_OFFSET = "-"
 
+_LOGS = ("offsets", "commits")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 _VERSION_LINE = re.compile(r"v([1-9][0-9]{0,8})")
 
@@ -91,7 +92,11 @@ class OffsetSeqLog:
         self._log = _Log(files, "offsets", _OFFSET_LOG_VERSIONS)
 
     def batch_ids(self) -> list[int]:
-        """Give the batches there are, in order; Spark removes old ones (`spark.sql.streaming.minBatchesToRetain`)."""
+        """Give the batches there are, in order; Spark removes old ones (`spark.sql.streaming.minBatchesToRetain`).
+
+        Raises:
+            CheckpointError: there is no checkpoint at the location.
+        """
         return self._log.batch_ids()
 
     def get(self, batch_id: int) -> OffsetSeq | None:
@@ -148,7 +153,11 @@ class CommitLog:
         self._log = _Log(files, "commits", _COMMIT_LOG_VERSIONS)
 
     def batch_ids(self) -> list[int]:
-        """Give the finished batches there are, in order. A query that tracks its progress late skips some."""
+        """Give the finished batches there are, in order. A query that tracks its progress late skips some.
+
+        Raises:
+            CheckpointError: there is no checkpoint at the location.
+        """
         return self._log.batch_ids()
 
     def get(self, batch_id: int) -> Commit | None:
@@ -190,7 +199,21 @@ class _Log:
 
     def batch_ids(self) -> list[int]:
         names = self._files.list(self._directory)
+        if not names:
+            self._check_location()
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+    def _check_location(self) -> None:
+        """Tell a checkpoint without batches from a place that is none; a misspelt one would look like a new query."""
+        if "metadata" in self._files.list() or any(map(self._files.list, _LOGS)):
+            return
+        raise CheckpointError(
+            f"There is no checkpoint of a streaming query at {self._files.shown}: no file metadata, and no batch in "
+            f"{' or '.join(_LOGS)}. Nothing was read.",
+            condition="CHECKPOINT_NOT_FOUND",
+            hint="give the checkpointLocation of the query, not a directory above or below it.",
+            facts={"location": self._files.shown},
+        )
 
     def read(self, batch_id: int) -> _Entry | None:
         name = f"{self._directory}/{batch_id}"

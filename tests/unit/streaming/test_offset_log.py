@@ -25,7 +25,30 @@ def written(files: CheckpointFiles, text: str, batch_id: int = 0, log: str = "of
     files.replace(f"{log}/{batch_id}", text.encode())
 
 
+@pytest.mark.parametrize("place", ["missing", "empty", "another"])
+def test_a_place_without_a_checkpoint_is_an_error(tmp_path: Path, place: str) -> None:
+    location = tmp_path / place
+    if place != "missing":
+        location.mkdir()
+    if place == "another":
+        # The directory above a checkpoint: the commonest slip.
+        (location / "query" / "offsets").mkdir(parents=True)
+        (location / "query" / "offsets" / "0").write_text("v1")
+        (location / "notes.txt").write_text("of somebody")
+    files = CheckpointFiles(str(location))
+    for ask in (OffsetSeqLog(files).latest, OffsetSeqLog(files).batch_ids, CommitLog(files).latest):
+        with pytest.raises(CheckpointError) as caught:
+            ask()
+        assert str(caught.value) == (
+            f"[CHECKPOINT_NOT_FOUND] There is no checkpoint of a streaming query at {location}: no file metadata, and "
+            "no batch in offsets or commits. Nothing was read. Hint: give the checkpointLocation of the query, not a "
+            "directory above or below it."
+        )
+
+
 def test_a_checkpoint_without_batches_has_none(files: CheckpointFiles) -> None:
+    # What Spark writes first.
+    files.replace("metadata", b"{}")
     assert OffsetSeqLog(files).latest() is None
     assert OffsetSeqLog(files).get(0) is None
     assert OffsetSeqLog(files).batch_ids() == []
