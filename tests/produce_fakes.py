@@ -239,13 +239,13 @@ class FakeCluster:
     def deadline(self) -> Deadline:
         return Deadline(25_000, clock=self.clock, sleep=self.clock.sleep)
 
-    def metadata(self, topics: Iterable[str], deadline: Deadline | None = None) -> ClusterMetadata:
+    def metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:
         assert deadline is None or not deadline.expired
         self.lookups += 1
         if self.metadata_errors:
             raise self.metadata_errors.popleft()
         found = {}
-        for name in topics:
+        for name in [self.topic] if topics is None else topics:
             code = self.topic_codes.popleft() if self.topic_codes else 0
             if name != self.topic:
                 code = 3

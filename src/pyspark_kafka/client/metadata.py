@@ -159,15 +159,26 @@ def _number(partition: PartitionMetadata) -> int:
     return partition.topic_partition.partition
 
 
-def unknown_topic(topic: str, *, partition: int | None = None) -> BrokerError:
-    """Build the error for a topic, or one partition of it, that does not exist (or is hidden)."""
+def unknown_topic(
+    topic: str, *, partition: int | None = None, cluster: str = "", nearest: str | None = None
+) -> BrokerError:
+    """Build the error for a topic, or one partition of it, that does not exist (or is hidden).
+
+    Args:
+        topic: the topic.
+        partition: its partition, where the topic is there.
+        cluster: which cluster lacks it, in words; empty where that is not known.
+        nearest: a topic that was perhaps meant.
+    """
+    where = f" in {cluster}" if cluster else ""
     what = f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
+    meant = f"did you mean '{nearest}'? Otherwise " if nearest else ""
     return BrokerError(
-        f"{what}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
+        f"{what}{where}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
         "Nothing was read or written.",
         code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         condition="UNKNOWN_TOPIC",
-        hint="check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
+        hint=f"{meant}check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
         "a topic made a moment ago is known to all brokers after some seconds.",
         facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
     )

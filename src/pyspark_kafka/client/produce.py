@@ -7,6 +7,7 @@ bytes of requests (`produce_protocol`), texts (`produce_errors`). Layer: client.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.missing_topics import cluster_text, nearest_topic
 from pyspark_kafka.client.produce_identity import request_identity
 from pyspark_kafka.client.produce_lanes import DeliveryClock, Lane, Request
 from pyspark_kafka.client.produce_leaders import PartitionLeaders
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
     Bytes = bytes | bytearray | memoryview
 
+logger = logging.getLogger(__name__)
+
 MIB = 1 << 20
 # The most bytes of batches that wait for their acknowledgement: `send` blocks above it. As Java's buffer.memory.
 BUFFER_BYTES = 32 * MIB
@@ -49,6 +53,8 @@ BUFFER_BYTES = 32 * MIB
 _WORTH_A_REQUEST_BYTES = 256 * 1024
 # How long a topic that was never seen is looked up: one made a moment ago is known to all brokers after some seconds.
 TOPIC_TIMEOUT_MS = 15_000
+# Look-ups of such a topic, about 0.7 s, before it is said that it is waited for.
+_LOOKS_IN_SILENCE = 3
 # With several brokers to hear, one is listened to for so long at a time.
 _LISTEN_SLICE_S = 0.002
 
@@ -200,8 +206,18 @@ class IdempotentProducer:
                     return found
                 if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
                     raise found
+                cluster = cluster_text(self._client.options)
                 if deadline.expired:
-                    raise produce_errors.no_such_topic(self._state, topic, deadline.elapsed_ms()) from found
+                    waited_ms, nearest = deadline.elapsed_ms(), nearest_topic(self._client, topic)
+                    raise produce_errors.no_such_topic(
+                        self._state, topic, waited_ms, cluster=cluster, nearest=nearest
+                    ) from found
+                if backoff.attempts == _LOOKS_IN_SILENCE:
+                    logger.warning(
+                        "Topic '%s' does not exist in %s, or this user may not describe it. It is waited for, %d ms in "
+                        "all (option 'kafka.max.block.ms'), as a new one is known to all brokers after some seconds.",
+                        topic, cluster, self._unknown_topic_ms,
+                    )  # fmt: skip
                 deadline.pause(backoff.next_s())
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:

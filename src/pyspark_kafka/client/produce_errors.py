@@ -164,13 +164,23 @@ def no_such_partition(
     )
 
 
-def no_such_topic(state: ProducerState, topic: str, waited_ms: int) -> DeliveryError:
-    """Build the error for a topic that was asked for before anything was given to be sent to it."""
+def no_such_topic(
+    state: ProducerState, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
+) -> DeliveryError:
+    """Build the error for a topic that was asked for before anything was given to be sent to it.
+
+    Args:
+        state: the batches.
+        topic: the topic.
+        waited_ms: how long it was looked up.
+        cluster: which cluster lacks it, in words.
+        nearest: a topic that was perhaps meant.
+    """
     return DeliveryError(
-        f"Writing to topic '{topic}' failed: it does not exist, or this user may not describe it (looked up for "
-        f"{waited_ms} ms). Records of this task, all topic-partitions: {state.counts()}.",
+        f"Writing to topic '{topic}' failed: it does not exist in {cluster}, or this user may not describe it (looked "
+        f"up for {waited_ms} ms). Records of this task, all topic-partitions: {state.counts()}.",
         condition="UNKNOWN_TOPIC",
-        hint=_TOPIC_HINT,
+        hint=f"did you mean '{nearest}'? Otherwise {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
         facts={"topic": topic},
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.log_sizes import log_bytes
+from pyspark_kafka.client.missing_topics import explained
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.pool import borrow_client
 from pyspark_kafka.client.retry import Backoff
@@ -282,6 +283,11 @@ class KafkaOffsetReader:
                     if unknown_looks < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
                         time.sleep(backoff.next_s())
                         continue
+                    if not known and "partition" not in error.facts:
+                        # Of one that was read the spelling is right.
+                        with borrow_client(self._connection) as client:
+                            missing = explained(client, error.facts["topic"])
+                        raise missing from None
                 # The client has already retried what passes by itself, up to its deadline; waiting as long again
                 # would only hide the error from the user.
                 if (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -31,6 +32,8 @@ class FakeClient:
         times: the offsets by time there are.
     """
 
+    options = ConnectionOptions((("b", 9092),))
+
     def __init__(self) -> None:
         self.partitions = {"orders": 2, "orders-eu": 1, "other": 1, "__consumer_offsets": 1}
         self.failures: list[ConnectorError] = []
@@ -40,7 +43,10 @@ class FakeClient:
         self.times: dict[TopicPartition, int] = {}
         self.calls: list[Any] = []
 
-    def metadata(self, topics: Iterable[str] | None) -> ClusterMetadata:
+    def deadline(self) -> Deadline:
+        return Deadline(1_000)
+
+    def metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:  # noqa: ARG002 - the client's
         names = sorted(self.partitions) if topics is None else sorted(topics)
         self._called(("metadata", None if topics is None else names))
         return ClusterMetadata({}, {name: self._topic(name) for name in names})
@@ -129,10 +135,13 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
     ],
 )
 def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subscription: Subscription) -> None:
-    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist"):
+    with pytest.raises(
+        BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist in the cluster of b:9092, or .* Hint: check"
+    ):
         reader_of(subscription).assigned_partitions()
-    # A broker that starts knows nothing yet, and one that was not asked to create it learns of it later.
-    assert len(client.calls) == 4
+    # A broker that starts knows nothing yet, and one that was not asked to create it learns of it later. The last look
+    # is for a name that was perhaps meant.
+    assert [names is None for _, names in client.calls] == [False] * 4 + [True]
 
 
 def test_a_topic_that_the_query_has_read_is_looked_for_longer(client: FakeClient) -> None:
