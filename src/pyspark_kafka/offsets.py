@@ -228,8 +228,8 @@ def _checkpoint_offset(topic_partition: TopicPartition, value: object) -> int:
 def parse_specific_offsets(text: str) -> SpecificOffsets:
     """Parse the JSON of `startingOffsets` / `endingOffsets`.
 
-    A topic's value is an object `{"<partition>": offset}`, where -1 means latest and -2 earliest, or the word
-    "earliest" or "latest" for all of its partitions.
+    A topic's value is an object `{"<partition>": offset}`, where -1 or "latest" means latest and -2 or
+    "earliest" earliest, or one of the two words for all of its partitions.
 
     Raises:
         ValueError: with a sentence that says what is wrong; it does not name the option.
@@ -309,11 +309,13 @@ def parse_assignment(text: str) -> tuple[TopicPartition, ...]:
     return tuple(sorted(found))
 
 
+_WORDS: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
+
+
 def _topic_limit(topic: str, word: str) -> Earliest | Latest:
     _check_topic(topic)
-    limits: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
     try:
-        return limits[word.strip().lower()]
+        return _WORDS[word.strip().lower()]
     except KeyError:
         raise ValueError(
             f'topic \'{topic}\' has {_shorten(word)}; a topic takes "earliest", "latest" or offsets by partition'
@@ -321,9 +323,12 @@ def _topic_limit(topic: str, word: str) -> Earliest | Latest:
 
 
 def _option_offset(topic_partition: TopicPartition, value: object) -> PartitionLimit:
+    if isinstance(value, str) and value.strip().lower() in _WORDS:
+        return _WORDS[value.strip().lower()]
     if not _is_int(value) or not _EARLIEST_NUMBER <= value <= INT64_MAX:
         raise ValueError(
-            f"{topic_partition} has {_shorten(value)}; a partition takes an offset from 0, -1 (latest) or -2 (earliest)"
+            f'{topic_partition} has {_shorten(value)}; a partition takes an offset from 0, "earliest" (-2) or '
+            '"latest" (-1)'
         )
     if value == _LATEST_NUMBER:
         return Latest()

@@ -155,7 +155,10 @@ def test_specific_offsets_are_values() -> None:
         ('{"a":{}}', "it names no partition"),
         ('"earliest"', "the outermost JSON value must be an object"),
         ('{"a":{"0":-3}}', "a-0 has '-3'; a partition takes"),
-        ('{"a":{"0":"earliest"}}', "a-0 has 'earliest'; a partition takes"),
+        (
+            '{"a":{"0":"soon"}}',
+            'a-0 has \'soon\'; a partition takes an offset from 0, "earliest" (-2) or "latest" (-1)',
+        ),
         ('{"a":["0"]}', "topic 'a' must have an object"),
         ('{"a":"newest"}', "topic 'a' has 'newest'; a topic takes"),
         ('{"a":"earliest","a":{"0":1}}', "'a' has both a topic-level offset and offsets by partition"),
@@ -195,3 +198,11 @@ def test_an_assignment_that_does_not_fit_is_refused(text: str, reason: str) -> N
     with pytest.raises(ValueError, match=r"expected e\.g\. ") as caught:
         parse_assignment(text)
     assert reason in str(caught.value)
+
+
+def test_a_partition_takes_the_words_as_well_as_sparks_numbers() -> None:
+    words = parse_specific_offsets('{"a":{"0":"earliest","1":" Latest ","2":7}}')
+    assert words == parse_specific_offsets('{"a":{"0":-2,"1":-1,"2":7}}')
+    # In a checkpoint they would leave a position open.
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        KafkaSourceOffset.from_json('{"a":{"0":"earliest"}}')

@@ -27,9 +27,9 @@ PARITY: dict[str, str] = {
     "subscribePattern": "same, found anywhere in the name; Java's syntax there",
     "assign": "same; a partition that is listed twice is refused",
     "startingOffsets": "same; an offset below -2 is refused at once, words for whole topics need a newer connector "
-    "than 4.2",
+    "than 4.2, words for partitions are added",
     "endingOffsets": "same; an offset below -2 is refused at once, words for whole topics need a newer connector than "
-    "4.2",
+    "4.2, words for partitions are added",
     "startingTimestamp": _TIMES,
     "startingOffsetsByTimestamp": _TIMES,
     "startingOffsetsByTimestampStrategy": SAME,

@@ -78,7 +78,8 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "startingOffsets",
         "Where to start: `earliest`, `latest` (streaming only), or JSON with an offset for each partition or a word "
-        'for a whole topic: `{"topicA":{"0":23,"1":-2},"topicB":"earliest"}`; -2 is earliest, -1 latest. A stream uses '
+        'for a whole topic: `{"topicA":{"0":23,"1":"earliest"},"topicB":"earliest"}`; a partition takes the words as '
+        "well, or Spark's numbers for them: -2 is earliest, -1 latest. A stream uses "
         "it only when it starts without a checkpoint; partitions that appear later start at earliest.",
         parse=_offsets,
         kind="`earliest`, `latest`, JSON",

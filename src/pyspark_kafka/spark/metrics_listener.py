@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import offsets_behind_latest
+from pyspark_kafka.spark.process_log import stand_in
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -38,6 +39,7 @@ logger = logging.getLogger("pyspark_kafka.metrics")
 _PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream"
 # A driver that starts queries for weeks; the figures of one are small, but there is one set for each.
 _KEPT_QUERIES = 1_000
+_SHOWN_ID = 8
 # A pattern may mean thousands of topics; a log line names so many.
 _LISTED_TOPICS = 5
 
@@ -98,18 +100,17 @@ class QueryMetrics:
     terminated: bool = False
 
     def __str__(self) -> str:
-        return (
-            f"query {self.name!r} id={self.query_id} runId={self.run_id} batchId={self.batch_id} "
-            f"numInputRows={self.num_input_rows}: {'; '.join(map(_source_text, self.sources))}"
-        )
+        # The first digits of the id tell queries of one name apart; the whole ids are attributes.
+        known_as = f"{self.name!r} {self.query_id[:_SHOWN_ID]}" if self.name else self.query_id[:_SHOWN_ID]
+        return f"query {known_as} batch {self.batch_id}: {'; '.join(map(_source_text, self.sources))}"
 
 
 def _source_text(source: SourceMetrics) -> str:
     more = f" and {len(source.topics) - _LISTED_TOPICS} more" if len(source.topics) > _LISTED_TOPICS else ""
-    figures = " ".join(f"{name}={value}" for name, value in source.metrics.items())
     return (
-        f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) {figures} "
-        f"numInputRows={source.num_input_rows}"
+        f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) rows={source.num_input_rows} "
+        f"behind min={source.min_offsets_behind_latest} max={source.max_offsets_behind_latest} "
+        f"avg={source.avg_offsets_behind_latest:.1f}"
     )
 
 
@@ -264,6 +265,10 @@ def listen(session: SparkSession) -> MetricsListener:
 
     Again for the same session gives the same listener, and does nothing.
 
+    The lines are at level INFO, which Python leaves out unless it is told otherwise. Whoever calls this wants them, so
+    the log `pyspark_kafka.metrics` gets that level, and standard error where the program has no handler for it. A level
+    that is set for it, or for `pyspark_kafka`, before or afterwards, holds.
+
     Runs on: driver, or the client with Spark Connect.
 
     Args:
@@ -273,6 +278,7 @@ def listen(session: SparkSession) -> MetricsListener:
         The listener; `stop()` ends it.
     """
     key = _session_key(session)
+    _make_visible()
     with _LOCK:
         listener = _LISTENERS.get(key)
         if listener is None:
@@ -280,6 +286,12 @@ def listen(session: SparkSession) -> MetricsListener:
             listener.attach(session)
             _LISTENERS[key] = listener
         return listener
+
+
+def _make_visible() -> None:
+    if logging.NOTSET == logger.level == logging.getLogger("pyspark_kafka").level:
+        logger.setLevel(logging.INFO)
+    stand_in(logger.name)
 
 
 def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:

@@ -65,17 +65,25 @@ class StandInHandler(logging.Handler):
             self.handleError(record)
 
     def _is_taken(self, name: str) -> bool:
+        """Tell whether a line has another handler; of several of this class the nearest one to the line writes it."""
+        nearest: StandInHandler | None = None
         logger: logging.Logger | None = logging.getLogger(name)
         while logger is not None:
-            if any(handler is not self for handler in logger.handlers):
-                return True
+            for handler in logger.handlers:
+                if not isinstance(handler, StandInHandler):
+                    return True
+                nearest = nearest or handler
             logger = logger.parent if logger.propagate else None
-        return False
+        return nearest is not self
 
 
-def stand_in() -> StandInHandler:
-    """Attach the handler to the package's logger, if it has none of ours yet, and give it."""
-    logger = logging.getLogger(_PACKAGE)
+def stand_in(name: str = _PACKAGE) -> StandInHandler:
+    """Attach the handler to a logger, if it has none of ours yet, and give it.
+
+    Args:
+        name: the package's logger, for all lines; or a part of it, which leaves the others as they are.
+    """
+    logger = logging.getLogger(name)
     for handler in logger.handlers:
         if isinstance(handler, StandInHandler):
             return handler

@@ -12,10 +12,17 @@ import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryTerminatedEvent
 
 from pyspark_kafka import metrics
-from pyspark_kafka.spark.metrics_listener import MetricsListener, MetricsStore, QueryMetrics, SourceMetrics
+from pyspark_kafka.spark.metrics_listener import (
+    MetricsListener,
+    MetricsStore,
+    QueryMetrics,
+    SourceMetrics,
+    _make_visible,
+)
+from pyspark_kafka.spark.process_log import StandInHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStreamWithTriggerAvailableNow@1f"
 QUERY, RUN = "8c0e2b1e-0000-4000-8000-000000000001", "51f20000-0000-4000-8000-000000000002"
@@ -95,10 +102,7 @@ def test_a_micro_batch_gives_the_figures_of_sparks_connector_and_one_line(
         "avgOffsetsBehindLatest": "3.0",
     }
     (line,) = caplog.messages
-    assert line == (
-        f"query 'orders' id={QUERY} runId={RUN} batchId=7 numInputRows=8: source 0 (a, b) minOffsetsBehindLatest=0 "
-        "maxOffsetsBehindLatest=6 avgOffsetsBehindLatest=3.0 numInputRows=8"
-    )
+    assert line == (f"query 'orders' {QUERY[:8]} batch 7: source 0 (a, b) rows=8 behind min=0 max=6 avg=3.0")
 
 
 def test_several_sources_are_told_apart_by_their_place_in_the_query(
@@ -152,7 +156,7 @@ def test_a_log_line_names_few_of_many_topics(listener: MetricsListener, caplog: 
     caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
     offsets = {f"t{number}": {"0": 1} for number in range(8)}
     listener.onQueryProgress(progress(source(offsets, offsets)))
-    assert "source 0 (t0, t1, t2, t3, t4 and 3 more) min" in caplog.text
+    assert "source 0 (t0, t1, t2, t3, t4 and 3 more) rows=" in caplog.text
 
 
 def test_an_event_that_cannot_be_read_is_logged_and_nothing_is_raised(
@@ -272,3 +276,38 @@ def test_the_end_of_a_first_batch_counts_and_not_the_start_that_stands_beside_it
     # Such an end carries where the query started, under the partition's number with a zero before it.
     listener.onQueryProgress(progress(source({"a": {"00": 2, "0": 5}}, {"a": {"0": 9}})))
     assert [one.max_offsets_behind_latest for one in store.all()[0].sources] == [4]
+
+
+@pytest.fixture
+def quiet_logger(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
+    """The log as it is in a program that has not touched it."""
+    log, package = logging.getLogger("pyspark_kafka.metrics"), logging.getLogger("pyspark_kafka")
+    monkeypatch.setattr(log, "handlers", [])
+    before = log.level, package.level
+    for logger in (log, package):
+        logger.setLevel(logging.NOTSET)
+    yield log
+    log.setLevel(before[0])
+    package.setLevel(before[1])
+
+
+def test_who_listens_sees_the_lines_without_configuring_anything(quiet_logger: logging.Logger) -> None:
+    assert not quiet_logger.isEnabledFor(logging.INFO)
+    _make_visible()
+    assert quiet_logger.isEnabledFor(logging.INFO)
+    _make_visible()
+    assert [type(handler) for handler in quiet_logger.handlers] == [StandInHandler]
+    # Only this log: the rest of the package, in the user's own program, is as it was.
+    assert not logging.getLogger("pyspark_kafka.source").isEnabledFor(logging.INFO)
+
+
+@pytest.mark.parametrize("name", ["pyspark_kafka.metrics", "pyspark_kafka"])
+def test_a_level_that_is_set_holds(quiet_logger: logging.Logger, name: str) -> None:
+    logging.getLogger(name).setLevel(logging.WARNING)
+    _make_visible()
+    assert quiet_logger.getEffectiveLevel() == logging.WARNING
+
+
+def test_a_query_without_a_name_is_known_by_its_id() -> None:
+    named = QueryMetrics(QUERY, RUN, None, 7, "", 0, (SourceMetrics(0, ("a",), 0, 1, 2, 1.5),))
+    assert str(named) == f"query {QUERY[:8]} batch 7: source 0 (a) rows=0 behind min=1 max=2 avg=1.5"

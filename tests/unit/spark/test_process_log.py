@@ -145,6 +145,17 @@ def test_there_is_one_handler_however_often_it_is_asked_for(capsys: pytest.Captu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_of_two_of_our_handlers_one_writes_the_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = "pyspark_kafka.source"
+    monkeypatch.setattr(logging.getLogger(part), "handlers", [])
+    stand_in(part)
+    log_as_spark()
+    warn()
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_lines_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     log_as_spark()
     warn("Nothing to see.", level=logging.INFO)
