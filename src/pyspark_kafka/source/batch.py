@@ -13,7 +13,7 @@ from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, spli
 from pyspark_kafka.source.limit_resolution import LimitResolver, resolve_listed
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from pyspark_kafka.source.tasks import ids_of, tasks_of
+from pyspark_kafka.source.tasks import advise_sharing, ids_of, tasks_of
 from pyspark_kafka.streaming import Batch, InputPartition, PartitionReaderFactory
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class KafkaBatch(Batch):
             min_partitions=options.min_partitions,
             max_records=options.max_records_per_partition,
         )
+        advise_sharing([part.offset_range for part in split], options)
         if self._shares_tasks:
             return tasks_of((part.offset_range for part in split), options, resolver.topic_ids)
         return [self._task(part, resolver.topic_ids) for part in split]

@@ -26,7 +26,7 @@ from pyspark_kafka.source.offset import KafkaOffset
 from pyspark_kafka.source.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.reader_factory import KafkaPartitionReaderFactory
 from pyspark_kafka.source.starting_position import StartingPosition
-from pyspark_kafka.source.tasks import tasks_of
+from pyspark_kafka.source.tasks import advise_sharing, tasks_of
 from pyspark_kafka.source.topic_watch import TopicWatch
 from pyspark_kafka.streaming import (
     CompositeReadLimit,
@@ -242,6 +242,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
+        advise_sharing(split, self._options)
         return tasks_of(split, self._options, self._topics.ids)
 
     def createReaderFactory(self) -> PartitionReaderFactory:

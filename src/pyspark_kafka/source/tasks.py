@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.planning import pack_ranges
 from pyspark_kafka.source.reader_factory import KafkaInputPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions
+
+logger = logging.getLogger(__name__)
+
+# So many tasks of so few offsets each take much longer to start than to run.
+_MANY_TASKS = 100
+_FEW_OFFSETS = 1_000
+_ADVISED: set[str] = set()
+# A subscription may list thousands of topics.
+_LONGEST_NAME = 120
 
 # Partitions share a task where they have few offsets: what takes longer than a task costs gains nothing by sharing.
 _SHARED_TASK_OFFSETS = 100_000
@@ -38,6 +48,24 @@ def tasks_of(
         KafkaInputPartition(first, tuple(further), topic_ids=ids_of((first, *further), topic_ids))
         for first, *further in tasks
     ]
+
+
+def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | StreamReadOptions) -> None:
+    """Log that a read has many small tasks that could share; once for a subscription in this process."""
+    name = options.subscription.describe()
+    count = len(ranges)
+    if options.max_partitions_per_task > 1 or count < _MANY_TASKS or name in _ADVISED:
+        return
+    average = sum(each.end_offset - each.start_offset for each in ranges) / count
+    if average < _FEW_OFFSETS:
+        _ADVISED.add(name)
+        logger.warning(
+            "This read of %s has %d tasks with %.1f offsets each on average, and each task costs Spark milliseconds. "
+            "Option 'maxPartitionsPerTask', for example 100, lets topic-partitions share tasks.",
+            name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…",
+            count,
+            average,
+        )
 
 
 def ids_of(ranges: Iterable[OffsetRange], topic_ids: Mapping[str, str]) -> dict[str, str]:
