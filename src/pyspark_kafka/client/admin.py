@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.exchanges import ask_all
 from pyspark_kafka.client.metadata import unknown_topic
 from pyspark_kafka.client.protocol import (
     CreatePartitionsRequest,
@@ -20,6 +21,7 @@ from pyspark_kafka.client.protocol import (
     broker_error,
 )
 from pyspark_kafka.errors import DeadlineError, TransportError
+from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.metadata import ClusterMetadata
-    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.errors import ConnectorError
 
 _TOPIC_RESOURCE = 2
 _SET_OPERATION = 0
@@ -190,33 +192,51 @@ def delete_records(
         AccessError: not allowed.
         DeadlineError: not done in time.
     """
-    deadline = deadline or client.deadline()
     starts: dict[TopicPartition, int] = {}
-    for topic_partition, offset in before.items():
 
-        def attempt(step: Deadline, topic_partition: TopicPartition = topic_partition, offset: int = offset) -> int:
-            topic_class = DeleteRecordsRequest.DeleteRecordsTopic
-            request = DeleteRecordsRequest(
-                topics=[
-                    topic_class(
-                        name=topic_partition.topic,
-                        partitions=[
-                            topic_class.DeleteRecordsPartition(partition_index=topic_partition.partition, offset=offset)
-                        ],
-                    )
-                ],
-                timeout_ms=_remaining_ms(step),
-            )
-            leader = client.leader(topic_partition, step)
-            response = client.call(request, broker_id=leader.leader_id, deadline=step)
-            entry = response.topics[0].partitions[0]
-            if entry.error_code != ErrorCode.NONE:
-                client.forget(topic_partition.topic)
-                raise broker_error(entry.error_code, f"Deleting records of {topic_partition} below {offset} failed")
-            return int(entry.low_watermark)
+    def attempt(step: Deadline) -> dict[TopicPartition, int]:
+        left = {where: offset for where, offset in before.items() if where not in starts}
+        by_broker: dict[int, dict[TopicPartition, int]] = {}
+        for where, leader in client.leaders(left, step).items():
+            by_broker.setdefault(leader.leader_id, {})[where] = left[where]
+        requests = {broker_id: _delete_request(asked, step) for broker_id, asked in by_broker.items()}
+        failures: dict[TopicPartition, ConnectorError] = {}
+        for broker_id, answer in ask_all(client, requests, step).items():
+            if answer.error is not None:
+                failures.update(dict.fromkeys(by_broker[broker_id], answer.error))
+                continue
+            for topic in answer.response.topics:
+                for entry in topic.partitions:
+                    where = TopicPartition(topic.name, entry.partition_index)
+                    if entry.error_code == ErrorCode.NONE:
+                        starts[where] = entry.low_watermark
+                    else:
+                        text = f"Deleting records of {where} below {before[where]} failed"
+                        failures[where] = broker_error(entry.error_code, text)
+        for where in left.keys() - starts.keys() - failures.keys():
+            text = f"{where} was left out of an answer about the deletion of records"
+            failures[where] = broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
+        for where in failures:
+            client.forget(where.topic)
+        if failures:
+            # One that will not pass comes first.
+            raise min(failures.values(), key=lambda error: error.retriable)
+        return starts
 
-        starts[topic_partition] = client.retrying(f"Deleting records of {topic_partition}", deadline, attempt)
-    return starts
+    return client.retrying("Deleting records", deadline or client.deadline(), attempt)
+
+
+def _delete_request(before: Mapping[TopicPartition, int], deadline: Deadline) -> Any:
+    topic_class = DeleteRecordsRequest.DeleteRecordsTopic
+    by_topic: dict[str, list[Any]] = {}
+    for where, offset in before.items():
+        by_topic.setdefault(where.topic, []).append(
+            topic_class.DeleteRecordsPartition(partition_index=where.partition, offset=offset)
+        )
+    return DeleteRecordsRequest(
+        topics=[topic_class(name=name, partitions=entries) for name, entries in by_topic.items()],
+        timeout_ms=_remaining_ms(deadline),
+    )
 
 
 def alter_topic_configs(

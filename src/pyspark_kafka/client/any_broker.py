@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _PATIENCE_S = 1.0
 
 
-def call_any(client: KafkaClient, request: Any, deadline: Deadline) -> tuple[Any, Connection]:
+def call_any(
+    client: KafkaClient, request: Any, deadline: Deadline, *, max_version: int | None = None
+) -> tuple[Any, Connection]:
     """Send a request to whichever broker and wait for the answer; another one is asked after a second of silence.
 
     Only for requests that change nothing: two brokers may get it.
@@ -35,7 +37,7 @@ def call_any(client: KafkaClient, request: Any, deadline: Deadline) -> tuple[Any
     """
     asked = client.any_connection(deadline)
     answer_by = deadline.within(client.options.answer_timeout_ms)
-    asked.send(request, timeout_ms=answer_by.remaining_s() * 1000)
+    asked.send(request, max_version=max_version, timeout_ms=answer_by.remaining_s() * 1000)
     if asked.readable(min(_PATIENCE_S, answer_by.remaining_s())):
         return asked.receive(answer_by), asked
     other: Connection | None = None
@@ -43,7 +45,7 @@ def call_any(client: KafkaClient, request: Any, deadline: Deadline) -> tuple[Any
         other = client.another_connection(asked, answer_by)
         if other is not None:
             answer_by = deadline.within(client.options.answer_timeout_ms)
-            other.send(request, timeout_ms=answer_by.remaining_s() * 1000)
+            other.send(request, max_version=max_version, timeout_ms=answer_by.remaining_s() * 1000)
     except ConnectorError:
         # Nobody else can be asked, so the silent one has the rest of the time.
         other = None

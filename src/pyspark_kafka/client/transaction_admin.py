@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.any_broker import call_any
 from pyspark_kafka.client.exchanges import ask_all
 from pyspark_kafka.client.protocol import (
     DescribeTransactionsRequest,
@@ -189,9 +190,8 @@ def describe_transaction(
     """
 
     def attempt(step: Deadline) -> TransactionDescription | None:
-        connection = client.any_connection(step)
         request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-        answer = connection.call(request, step, max_version=_MAX_FIND_VERSION)
+        answer, connection = call_any(client, request, step, max_version=_MAX_FIND_VERSION)
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(
                 answer.error_code,

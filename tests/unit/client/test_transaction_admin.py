@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest
 
 from fake_broker import Close, FakeCluster, Silence
 from pyspark_kafka.client.cluster import KafkaClient
@@ -57,6 +58,22 @@ def test_every_broker_is_asked_and_describes_its_own(cluster: FakeCluster, clien
     asked = cluster.requests(ListTransactionsRequest)
     assert sorted(seen.broker_id for seen in asked) == [0, 1]
     assert asked[0].request.state_filters == ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
+
+
+def test_brokers_are_connected_to_side_by_side() -> None:
+    with FakeCluster(12) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
+
+        def slow(request: Any) -> Any:
+            time.sleep(0.3)
+            return cluster._api_versions(request)
+
+        cluster.script(ApiVersionsRequest, slow)
+        cluster.script(ListTransactionsRequest, listing())
+        began_at = time.monotonic()
+        assert list_transactions(client) == []
+        assert len(cluster.requests(ListTransactionsRequest)) == 12
+        # One after the other they take 3.6 s.
+        assert time.monotonic() - began_at < 2.5
 
 
 def test_what_is_ended_is_left_out_also_where_a_broker_does_not_filter(
