@@ -17,17 +17,29 @@ if TYPE_CHECKING:
 
 # A broker that has not begun to answer by then is not waited for alone. One that has died without closing its
 # connections looks just like it.
-_PATIENCE_S = 1.0
+PATIENCE_S = 1.0
 
 
 def call_any(
-    client: KafkaClient, request: Any, deadline: Deadline, *, max_version: int | None = None
+    client: KafkaClient,
+    request: Any,
+    deadline: Deadline,
+    *,
+    max_version: int | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> tuple[Any, Connection]:
-    """Send a request to whichever broker and wait for the answer; another one is asked after a second of silence.
+    """Send a request to whichever broker and wait for the answer; another one is asked after a while of silence.
 
     Only for requests that change nothing: two brokers may get it.
 
     Runs on: driver and executor; blocks, no longer than `answer_timeout_ms` after the last one was asked.
+
+    Args:
+        client: the cluster.
+        request: an instance of a class of `client.protocol`, with no version set.
+        deadline: for all of it.
+        max_version: an upper bound for the version.
+        patience_s: how long one broker may take until it begins to answer.
 
     Returns:
         The decoded answer, and the connection that it came on.
@@ -38,7 +50,7 @@ def call_any(
     asked = client.any_connection(deadline)
     answer_by = deadline.within(client.options.answer_timeout_ms)
     asked.send(request, max_version=max_version, timeout_ms=answer_by.remaining_s() * 1000)
-    if asked.readable(min(_PATIENCE_S, answer_by.remaining_s())):
+    if asked.readable(min(patience_s, answer_by.remaining_s())):
         return asked.receive(answer_by), asked
     other: Connection | None = None
     try:

@@ -11,7 +11,7 @@ import os
 import random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.client.any_broker import call_any
+from pyspark_kafka.client.any_broker import PATIENCE_S, call_any
 from pyspark_kafka.client.bootstrap import connect_to_any
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.connections import Connections
@@ -38,6 +38,9 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client", bound="KafkaClient")
 # A topic made a moment ago is not yet known to every broker; look that often before saying that it does not exist.
 _UNKNOWN_TOPIC_LOOKS = 4
+# A broker may take longer to describe more topics than that; it is not to be done twice where nothing is wrong.
+_FEW_TOPICS = 100
+_LONG_PATIENCE_S = 4.0
 # How many brokers are passed on to other clients.
 _LEARNED_SERVERS = 5
 # A search for a server that had no longer than that says little of the servers.
@@ -113,7 +116,8 @@ class KafkaClient:
         def attempt(step: Deadline) -> ClusterMetadata:
             wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
             request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-            response, connection = call_any(self, request, step)
+            patience_s = PATIENCE_S if names is not None and len(names) <= _FEW_TOPICS else _LONG_PATIENCE_S
+            response, connection = call_any(self, request, step, patience_s=patience_s)
             # Only version 13 has a code for the whole answer; the default of older ones is 0.
             if response.error_code != ErrorCode.NONE:
                 raise broker_error(response.error_code, f"Asking {connection.address} for metadata failed")

@@ -9,6 +9,7 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -27,7 +28,7 @@ _Key = TypeVar("_Key", bound="Hashable")
 
 # Threads at a time. They wait for the network nearly all of their time.
 _MOST_AT_A_TIME = 64
-# A thread that was told to stop ends at once, unless it is in the name resolver; then it ends by itself later.
+# Threads that were told to stop end at once, unless they are in the name resolver; then they end by themselves later.
 _JOINED_WITHIN_S = 0.5
 
 
@@ -142,8 +143,9 @@ class Dials(Generic[_Key]):
         threads = [dial.thread for dial in self._under_way.values() if dial.thread is not None]
         for key in list(self._under_way):
             self.give_up(key)
+        ends_at = time.monotonic() + _JOINED_WITHIN_S
         for thread in threads:
-            thread.join(_JOINED_WITHIN_S)
+            thread.join(max(0.0, ends_at - time.monotonic()))
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
