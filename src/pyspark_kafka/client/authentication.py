@@ -12,8 +12,6 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka.net.sasl import get_sasl_mechanism
-
 from pyspark_kafka.client.protocol import ErrorCode, SaslAuthenticateRequest, SaslHandshakeRequest, broker_error
 from pyspark_kafka.errors import MissingDependencyError, OptionError, TransportError
 
@@ -119,6 +117,9 @@ def _build_machine(mechanism: str, host: str, options: ConnectionOptions) -> Any
             facts={"mechanism": mechanism},
         )
     password = options.sasl_password.reveal() if options.sasl_password is not None else ""
+    # It brings all of kafka-python's network code, of which an unauthenticated connection needs nothing.
+    from kafka.net.sasl import get_sasl_mechanism  # noqa: PLC0415
+
     try:
         return get_sasl_mechanism(mechanism)(
             host=host,

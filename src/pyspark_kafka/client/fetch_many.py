@@ -13,13 +13,13 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from pyspark_kafka.client.broker_codes import ErrorCode, broker_error
 from pyspark_kafka.client.epochs import EpochQuestion, epoch_ends
 from pyspark_kafka.client.fetch_lanes import Asked, Lane, Lanes
 from pyspark_kafka.client.fetch_patience import FetchPatience
 from pyspark_kafka.client.fetch_request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch_response import FetchAnswer, parse_fetch_response
 from pyspark_kafka.client.fetch_state import FetchedRecords, Outcome, PartitionRead, order_next
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest

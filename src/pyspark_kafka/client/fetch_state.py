@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.broker_codes import ErrorCode, broker_error
 from pyspark_kafka.client.fetch_request import AskSize, FetchPosition
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.retry import Action, Backoff, Decision, decide_fetch
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
+from pyspark_kafka.client.broker_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import TopicPartition
 

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster import KafkaClient
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.options.connection import ConnectionOptions
 
 # Brokers close connections idle for 10 minutes (connections.max.idle.ms); be gone before.
@@ -86,6 +85,9 @@ class ClientPool:
     def _new(self, options: ConnectionOptions) -> KafkaClient:
         with self._lock:
             learned = self._learned.get(options, ())
+        # With it come the protocol's classes: most processes of a driver never ask brokers, and are done sooner without.
+        from pyspark_kafka.client.cluster import KafkaClient  # noqa: PLC0415
+
         # The bootstrap servers may be gone for good by now.
         return KafkaClient(replace(options, learned_servers=(*learned, *options.learned_servers)))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.broker_codes import ErrorCode, broker_error
 from pyspark_kafka.client.produce_protocol import MAX_INIT_VERSION, InitProducerIdRequest
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:

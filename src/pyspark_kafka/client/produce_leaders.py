@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.broker_codes import ErrorCode, broker_error
 from pyspark_kafka.client.metadata import unknown_topic
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -3,21 +3,29 @@
 Here live bytes, checksums, compression and what a reader may see of a fetch answer. No I/O, no topic-partitions: who
 fetched or sends adds them to errors. The hot loops are compiled where a compiler was there (`codec_info`). Layer:
 below client, above planning.
+
+The names are loaded when they are first used: a task reads or writes, seldom both.
 """
 
-from pyspark_kafka.records._variant import CodecInfo, codec_info
-from pyspark_kafka.records.batch_header import Scan, scan
-from pyspark_kafka.records.decoding import Decoded, decode, iter_decode
-from pyspark_kafka.records.encoding import (
-    RecordColumns,
-    encode,
-    encode_rows,
-    group_by_partition,
-    murmur2_partitions,
-    patch_header,
-)
-from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
-from pyspark_kafka.records.splitting import split_batch
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark_kafka.records._variant import CodecInfo, codec_info
+    from pyspark_kafka.records.batch_header import Scan, scan
+    from pyspark_kafka.records.decoding import Decoded, decode, iter_decode
+    from pyspark_kafka.records.encoding import (
+        RecordColumns,
+        encode,
+        encode_rows,
+        group_by_partition,
+        murmur2_partitions,
+        patch_header,
+    )
+    from pyspark_kafka.records.pieces import COLUMN_NAMES, HEADERS_TYPE, record_schema
+    from pyspark_kafka.records.splitting import split_batch
 
 __all__ = [
     "COLUMN_NAMES",
@@ -38,3 +46,28 @@ __all__ = [
     "scan",
     "split_batch",
 ]
+
+_PLACES = {
+    "_variant": ("CodecInfo", "codec_info"),
+    "batch_header": ("Scan", "scan"),
+    "decoding": ("Decoded", "decode", "iter_decode"),
+    "encoding": (
+        "RecordColumns",
+        "encode",
+        "encode_rows",
+        "group_by_partition",
+        "murmur2_partitions",
+        "patch_header",
+    ),
+    "pieces": ("COLUMN_NAMES", "HEADERS_TYPE", "record_schema"),
+    "splitting": ("split_batch",),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -6,8 +6,6 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
-from pyspark_kafka.sink.identity_headers import task_origin
 from pyspark_kafka.streaming import (
     BatchWrite,
     DataWriter,
@@ -38,6 +36,10 @@ class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one task attempt."""
+        # The driver's processes pickle this factory and need no client and no codec.
+        from pyspark_kafka.sink.data_writer import KafkaDataWriter  # noqa: PLC0415
+        from pyspark_kafka.sink.identity_headers import task_origin  # noqa: PLC0415
+
         origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
         return KafkaDataWriter(self.options, self.columns, origin)
 

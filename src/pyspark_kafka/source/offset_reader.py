@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.client.log_sizes import log_bytes
 from pyspark_kafka.client.missing_topics import explained
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.pool import borrow_client
@@ -219,6 +218,9 @@ class KafkaOffsetReader:
         asked = tuple(partitions)
         if not asked:
             return {}
+        # Few queries ask for it, and with it comes what is only there to administer clusters.
+        from pyspark_kafka.client.log_sizes import log_bytes  # noqa: PLC0415
+
         return self._retrying("looking up the sizes of logs", lambda client: log_bytes(client, asked))
 
     def _list(

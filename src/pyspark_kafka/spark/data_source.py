@@ -1,8 +1,8 @@
 """The data source that Spark finds by the name `pyspark_kafka`.
 
-What only one of its methods needs is imported there. Spark starts a Python process for each step of a query: to find
-the source, to make it, to plan a read, to make a writer. Most of them need the options and no more, and the rest takes
-longer to import than they take to run.
+What a method needs is imported there. Spark starts a Python process for each step of a query, one after the other: to
+find the source, to make it, to plan a read, to make a writer. The first needs this class and nothing else, most of the
+others the options and little more, and the rest takes longer to import than they take to run.
 """
 # ruff: noqa: PLC0415 - see above
 
@@ -12,32 +12,20 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.types import StructType
-
-from pyspark_kafka.errors import ConnectorError, OptionError
-from pyspark_kafka.options import (
-    parse_batch_read_options,
-    parse_read_options,
-    parse_stream_read_options,
-    parse_write_options,
-)
-from pyspark_kafka.records import codec_info
-from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, SinkColumns, find_sink_columns
-from pyspark_kafka.source.columns import check_asked_columns, source_schema
-from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.spark.process_log import log_as_spark
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import (
         DataSourceReader,
         DataSourceStreamReader,
         DataSourceStreamWriter,
         DataSourceWriter,
     )
+    from pyspark.sql.types import StructType
 
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions, WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
 
 logger = logging.getLogger(__name__)
 
@@ -64,15 +52,21 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
+        from pyspark_kafka.options import parse_read_options
+        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.source_schema import spark_source_schema
+
         log_as_spark("load()")
         # Spark does not say whether for a batch or a stream. What is wrong in one of them alone shows when the query is
         # planned or started.
         options = parse_read_options(self.options)
-        return spark_schema(source_schema(include_headers=options.include_headers))
+        return spark_source_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Build the reader of a batch query."""
+        from pyspark_kafka.options import parse_batch_read_options
         from pyspark_kafka.source.batch import KafkaBatch
+        from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
 
         log_as_spark("planning a batch read")
@@ -84,7 +78,10 @@ class KafkaDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Build the reader of a streaming query; where that fails, one whose first call raises the error."""
+        from pyspark_kafka.errors import ConnectorError
+        from pyspark_kafka.options import parse_stream_read_options
         from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+        from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
 
         log_as_spark("starting a streaming read")
@@ -99,8 +96,9 @@ class KafkaDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Build the writer of a batch query."""
-        from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite
-        from pyspark_kafka.sink.job import KafkaBatchWrite
+        from pyspark_kafka.errors import OptionError
+        from pyspark_kafka.options import parse_write_options
+        from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.writers import BatchWriterAdapter
 
         log_as_spark("planning a batch write")
@@ -114,13 +112,17 @@ class KafkaDataSource(DataSource):
             )
         columns = _found(schema, options)
         if options.exactly_once is not None:
+            from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite
+
             return BatchWriterAdapter(KafkaExactlyOnceBatchWrite(options, options.exactly_once, columns))
+        from pyspark_kafka.sink.job import KafkaBatchWrite
+
         return BatchWriterAdapter(KafkaBatchWrite(options, columns))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
-        from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceStreamingWrite
-        from pyspark_kafka.sink.job import KafkaStreamingWrite
+        from pyspark_kafka.options import parse_write_options
+        from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.writers import StreamWriterAdapter
 
         log_as_spark("planning a streaming write")
@@ -128,7 +130,11 @@ class KafkaDataSource(DataSource):
         _log_notes(options.notes)
         columns = _found(schema, options)
         if options.exactly_once is not None:
+            from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceStreamingWrite
+
             return StreamWriterAdapter(KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns))
+        from pyspark_kafka.sink.job import KafkaStreamingWrite
+
         return StreamWriterAdapter(KafkaStreamingWrite(options, columns))
 
 
@@ -137,6 +143,8 @@ def _log_notes(notes: tuple[str, ...]) -> None:
 
     A stream writer is built for every micro-batch.
     """
+    from pyspark_kafka.records import codec_info
+
     codec = codec_info()
     slow = () if codec.compiled else (f"The record codec runs as plain Python, which is slow. Instead: {codec.hint}",)
     for note in (*notes, *slow):
@@ -146,12 +154,21 @@ def _log_notes(notes: tuple[str, ...]) -> None:
 
 
 def _checked(schema: StructType, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:
+    from pyspark_kafka.source.columns import check_asked_columns
+    from pyspark_kafka.spark.compat import arrow_schema
+
     asked = arrow_schema(schema)
     check_asked_columns([(field.name, field.type) for field in asked], include_headers=options.include_headers)
     return asked
 
 
 def _found(schema: StructType, options: WriteOptions) -> SinkColumns:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, find_sink_columns
+    from pyspark_kafka.spark.compat import arrow_schema
+
     # Columns that the sink does not know have no effect, so their types need no Arrow form either.
     columns = [
         Column(

@@ -1,23 +1,110 @@
-"""What is imported when: Spark starts a Python process for each step of a query."""
+"""What is imported when: Spark starts a Python process for each step of a query, one after the other."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-_MADE = """
+import pytest
+
+from pyspark_kafka.source.columns import source_schema
+from pyspark_kafka.spark.compat import spark_schema
+from pyspark_kafka.spark.source_schema import spark_source_schema
+
+# What Spark runs in the process before it runs ours.
+_DAEMON = "import pyspark.daemon"
+_FIND = "import pyspark.sql.worker.lookup_data_sources"
+_CREATE = "import pyspark.sql.worker.create_data_source"
+_PLAN = "import pyspark.sql.worker.plan_data_source_read"
+_STREAM = "import pyspark.sql.streaming.python_streaming_source_runner"
+_WRITE = "import pyspark.sql.worker.write_into_data_source, pyarrow"
+_COMMIT = "import pyspark.sql.worker.python_streaming_sink_runner"
+_TASK = "import pyspark.worker, pandas, pyarrow"
+
+_SOURCE = "{'kafka.bootstrap.servers': 'b:9092', 'subscribe': 't'}"
+_SINK = "{'kafka.bootstrap.servers': 'b:9092', 'topic': 't'}"
+_ROWS = "StructType([StructField('value', BinaryType())])"
+_READER = f"pickle = dumps(source({_SOURCE}).streamReader({_ROWS}))"
+_WRITER = f"pickle = dumps(source({_SINK}).streamWriter({_ROWS}, False))"
+
+# Programs, never parts of a query.
+_NEVER = (
+    "rich",
+    "typer",
+    "pyspark_kafka.cli",
+    "pyspark_kafka.testing",
+    "kafka.consumer",
+    "kafka.producer",
+    "kafka.admin",
+)
+_BROKERS = ("kafka.protocol", "kafka.net", "pyspark_kafka.client.cluster", "pyspark_kafka.client.connection", "ssl")
+_CODEC = ("pyspark_kafka.records.decoding", "pyspark_kafka.records.encoding", "cramjam", "crc32c")
+_ROWS_IN_COLUMNS = ("pyarrow", "numpy", "pandas")
+_READS = ("pyspark_kafka.source.partition_reader", "pyspark_kafka.client.fetch_many")
+_WRITES = ("pyspark_kafka.sink.data_writer", "pyspark_kafka.client.produce", "pyarrow.compute")
+
+
+@pytest.mark.parametrize(
+    ("spark", "step", "without"),
+    [
+        pytest.param(
+            f"{_DAEMON}; {_FIND}", "source.name()", (*_BROKERS, *_CODEC, *_ROWS_IN_COLUMNS, "pyspark_kafka.options"),
+            id="the source is found",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_CREATE}", f"source({_SOURCE}).schema()", (*_BROKERS, *_CODEC, *_ROWS_IN_COLUMNS),
+            id="the source is made and tells its schema",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_PLAN}", _READER, (*_BROKERS, *_CODEC, *_READS, *_WRITES, "pandas"),
+            id="the reader of a stream is pickled",
+        ),
+        pytest.param(
+            _STREAM, f"{_READER}; import pyspark_kafka.client.cluster", (*_READS, *_WRITES, "pandas", "kafka.net"),
+            id="a stream is planned",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_WRITE}", _WRITER, (*_BROKERS, *_CODEC, *_READS, *_WRITES, "pandas"),
+            id="the writer of a micro-batch is pickled",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_COMMIT}", _WRITER, (*_BROKERS, *_CODEC, *_READS, *_WRITES, "pandas"),
+            id="a micro-batch is committed",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.source.partition_reader", ("kafka.net", *_WRITES),
+            id="a task reads",
+        ),
+        pytest.param(
+            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.sink.data_writer", ("kafka.net", *_READS),
+            id="a task writes",
+        ),
+    ],
+)  # fmt: skip
+def test_a_process_imports_what_its_step_needs(spark: str, step: str, without: tuple[str, ...]) -> None:
+    program = f"""
 import sys
-from pyspark_kafka import DefaultSource
-
-source = DefaultSource({"kafka.bootstrap.servers": "b:9092", "subscribe": "t"})
-source.schema()
-print(*sorted(name for name in sys.modules if name == "kafka" or name.startswith("pyspark_kafka.client")))
+{spark}
+from pyspark.cloudpickle import dumps
+from pyspark.sql.types import BinaryType, StructField, StructType
+before = set(sys.modules)
+from pyspark_kafka import DefaultSource as source
+{step}
+print(*sorted(set(sys.modules) - before))
 """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    imported = done.stdout.split()
+    assert "pyspark_kafka" in imported
+    unwanted = [
+        name for name in imported for other in (*without, *_NEVER) if name == other or name.startswith(f"{other}.")
+    ]
+    assert unwanted == []
 
 
-def test_a_source_is_made_and_tells_its_schema_without_what_talks_to_brokers() -> None:
-    done = subprocess.run([sys.executable, "-c", _MADE], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.split() == []
+@pytest.mark.parametrize("include_headers", [False, True])
+def test_the_columns_are_the_same_in_the_types_of_spark_and_of_arrow(include_headers: bool) -> None:
+    arrow = source_schema(include_headers=include_headers)
+    assert spark_source_schema(include_headers=include_headers) == spark_schema(arrow)
 
 
 _READ = """
