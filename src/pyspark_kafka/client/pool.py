@@ -85,7 +85,7 @@ class ClientPool:
     def _new(self, options: ConnectionOptions) -> KafkaClient:
         with self._lock:
             learned = self._learned.get(options, ())
-        # With it come the protocol's classes: most processes of a driver never ask brokers, and are done sooner without.
+        # With it come the protocol's classes. Most processes of a driver ask no brokers, and are done sooner without.
         from pyspark_kafka.client.cluster import KafkaClient  # noqa: PLC0415
 
         # The bootstrap servers may be gone for good by now.
