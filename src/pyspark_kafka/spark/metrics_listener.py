@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
@@ -42,6 +44,10 @@ _KEPT_QUERIES = 1_000
 _SHOWN_ID = 8
 # A pattern may mean thousands of topics; a log line names so many.
 _LISTED_TOPICS = 5
+
+
+def _now() -> float:
+    return time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class QueryMetrics:
         num_input_rows: records that it read from all sources, also from those that are not of this package.
         sources: the Kafka sources of this package, in the order of the query.
         terminated: whether the run has ended.
+        heard_at: when Spark last said that the query had run a micro-batch or had nothing to do, in seconds of
+            `time.monotonic`; see `seconds_since_progress`.
     """
 
     query_id: str
@@ -98,6 +106,15 @@ class QueryMetrics:
     num_input_rows: int
     sources: tuple[SourceMetrics, ...]
     terminated: bool = False
+    heard_at: float = field(default=0.0, compare=False, repr=False)
+
+    @property
+    def seconds_since_progress(self) -> float | None:
+        """For how long the query has neither ended a micro-batch nor been idle, now; None when it has ended.
+
+        It grows while the query waits for brokers, whichever process of it waits, and in a long micro-batch as well.
+        """
+        return None if self.terminated else _now() - self.heard_at
 
     def __str__(self) -> str:
         # The first digits of the id tell queries of one name apart; the whole ids are attributes.
@@ -143,6 +160,13 @@ class MetricsStore:
             if known is not None and known.run_id == run_id:
                 self._by_id[query_id] = replace(known, terminated=True)
 
+    def touch(self, query_id: str, run_id: str) -> None:
+        """Note that a run is alive without a micro-batch."""
+        with self._lock:
+            known = self._by_id.get(query_id)
+            if known is not None and known.run_id == run_id:
+                self._by_id[query_id] = replace(known, heard_at=_now())
+
     def get(self, query_id: str) -> QueryMetrics | None:
         """Give the figures of a query; None where none are known."""
         with self._lock:
@@ -175,6 +199,7 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
         timestamp=progress.timestamp,
         num_input_rows=progress.numInputRows,
         sources=sources,
+        heard_at=_now(),
     )
 
 
@@ -245,6 +270,13 @@ class MetricsListener(StreamingQueryListener):
                 logger.info("%s", metrics)
         except Exception:
             logger.warning("A progress event of a streaming query cannot be read; it is left out.", exc_info=True)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Note that the query has looked and found nothing to do; Spark says so every 10 s."""
+        try:
+            self._store.touch(str(event.id), str(event.runId))
+        except Exception:
+            logger.warning("An idle event of a streaming query cannot be read; it is left out.", exc_info=True)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Mark the figures of the run as its last."""

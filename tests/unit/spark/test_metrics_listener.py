@@ -9,9 +9,10 @@ from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.streaming.listener import QueryProgressEvent, QueryTerminatedEvent
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
 
 from pyspark_kafka import metrics
+from pyspark_kafka.spark import metrics_listener
 from pyspark_kafka.spark.metrics_listener import (
     MetricsListener,
     MetricsStore,
@@ -183,6 +184,33 @@ def test_the_end_of_a_former_run_does_not_end_the_one_that_runs(listener: Metric
     listener.onQueryTerminated(terminated(run=str(uuid.uuid4())))
     listener.onQueryTerminated(terminated(query=str(uuid.uuid4())))
     assert [one.terminated for one in store.all()] == [False]
+
+
+def test_a_stalled_query_is_seen_by_the_time_since_its_last_sign(
+    listener: MetricsListener, store: MetricsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(metrics_listener, "_now", lambda: now[0])
+
+    def stalled_s() -> float | None:
+        found = store.get(QUERY)
+        assert found is not None
+        return found.seconds_since_progress
+
+    def idle(run: str = RUN) -> QueryIdleEvent:
+        return QueryIdleEvent(uuid.UUID(QUERY), uuid.UUID(run), "2026-01-01T00:00:10.000Z")
+
+    listener.onQueryIdle(idle())  # before the first micro-batch there are no figures
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}})))
+    now[0] += 47
+    assert stalled_s() == 47
+    listener.onQueryIdle(idle(run=str(uuid.uuid4())))
+    assert stalled_s() == 47
+    listener.onQueryIdle(idle())
+    now[0] += 3
+    assert stalled_s() == 3
+    listener.onQueryTerminated(terminated())
+    assert stalled_s() is None
 
 
 def test_a_bounded_number_of_queries_is_kept_and_what_ended_goes_first() -> None:
