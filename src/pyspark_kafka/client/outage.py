@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.client.waiting import Contact, Wait, clock_time
+from pyspark_kafka.client.waiting import Contact, Wait, clock_time, what_failed
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def outage_error(
     """
     since = clock_time(lasted_s)
     before = f" {done} such steps of this run succeeded before." if done else ""
-    reason = "" if cause is None else f" Last failure: {_fact(cause)}"
+    reason = "" if cause is None else f" Last failure: {what_failed(cause)}"
     return DeadlineError(
         f"An outage of the Kafka brokers lasts since {since} ({lasted_s:.0f} s), longer than option 'outageTimeout' "
         f"allows: {step}. Until then the cluster was reachable: {contact.describe()}.{before}{reason}",
@@ -129,8 +129,3 @@ def outage_error(
         retriable=True,
         facts={"step": step, "lasted_ms": round(lasted_s * 1000), "broker": contact.address},
     )
-
-
-def _fact(error: ConnectorError) -> str:
-    """Give an error's text without what is said to who connects for the first time."""
-    return str(error).partition(" Hint: ")[0].replace(" Nothing was read or written.", "")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.missing_topics import cluster_text, nearest_topic
+from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce_identity import request_identity
 from pyspark_kafka.client.produce_lanes import DeliveryClock, Lane, Request
 from pyspark_kafka.client.produce_leaders import PartitionLeaders
@@ -30,6 +31,7 @@ from pyspark_kafka.client.produce_protocol import (
 from pyspark_kafka.client.producer_state import Batch, ProducerState, SequenceStamp, Verdict
 from pyspark_kafka.client.protocol import broker_error, error_kind
 from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.waiting import Wait, contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.produce_identity import ProducerIdentity
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
-    from pyspark_kafka.client.transactions import OpenTransaction
+    from pyspark_kafka.client.transactions import OpenTransaction, TransactionIdentity
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options.connection import ProducerOptions
 
@@ -90,6 +93,8 @@ class IdempotentProducer:
         transaction: what the batches are part of; their partitions have joined it. None: they are of none.
         buffer_bytes: the most bytes that wait for their acknowledgement.
         topic_timeout_ms: how long a topic that is not there yet is waited for.
+        outage_timeout_ms: how long an outage is waited out where nothing is to be delivered yet: for an identity, and
+            for how many partitions a topic has. 0: not at all.
         clock: monotonic seconds; tests give their own.
         sleep: waits so many seconds; tests give their own.
 
@@ -108,6 +113,7 @@ class IdempotentProducer:
         transaction: OpenTransaction | None = None,
         buffer_bytes: int = BUFFER_BYTES,
         topic_timeout_ms: int = TOPIC_TIMEOUT_MS,
+        outage_timeout_ms: int = 0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -131,6 +137,11 @@ class IdempotentProducer:
         self._leaders = PartitionLeaders(client, clock)
         self._limits = TopicLimits(producer.compression_level)
         self._unknown_topic_ms = min(topic_timeout_ms, producer.delivery_timeout_ms)
+        self._outage_timeout_ms = outage_timeout_ms
+        contact = contact_of(client.options.bootstrap_servers)
+        # A task that is told to wait belongs to a query that has reached the cluster.
+        self._patience = Patience(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
+        self._waiting = Wait(self._describe, contact)
         # Why, and at which broker, a partition's last attempt failed.
         self._last_failure: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
         self._last_offsets: dict[TopicPartition, int] = {}
@@ -201,7 +212,9 @@ class IdempotentProducer:
             deadline = Deadline(self._unknown_topic_ms, clock=self._clock, sleep=self._sleep)
             backoff = self._client.backoff()
             while True:
-                found = self._leaders.count(topic, beyond=beyond)
+                found = self._patience.ride_out(
+                    f"looking up the partitions of topic {topic}", lambda: self._leaders.count(topic, beyond=beyond)
+                )
                 if isinstance(found, int):
                     return found
                 if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
@@ -329,8 +342,11 @@ class IdempotentProducer:
         if self._closed:
             raise ProtocolError("The producer is closed.", condition="PRODUCER_CLOSED")
         self._delivery_clock.enter()
+        if not self._state.unacknowledged:
+            self._waiting.progress()
         try:
-            yield
+            with self._waiting:
+                yield
         except ConnectorError as error:
             self._error = error
             self.close()
@@ -351,7 +367,12 @@ class IdempotentProducer:
 
     def _identify(self) -> None:
         if self._idempotent and self._state.producer_id < 0:
-            identity = request_identity(self._client) if self._transaction is None else self._transaction.identity
+            if self._transaction is None:
+                identity: ProducerIdentity | TransactionIdentity = self._patience.ride_out(
+                    "asking for a producer id", lambda: request_identity(self._client)
+                )
+            else:
+                identity = self._transaction.identity
             self._state.identify(identity.producer_id, identity.producer_epoch)
 
     # -- the loop
@@ -363,7 +384,8 @@ class IdempotentProducer:
         late = self._state.first_expired(self._delivery_clock.now())
         if late is not None:
             cause, broker = self._last_failure.get(late.topic_partition, (None, None))
-            raise produce_errors.expired(self._state, late, self._options.delivery_timeout_ms, broker, cause)
+            timeout_ms = self._options.delivery_timeout_ms
+            raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         sent = self._dispatch(now, everything=everything)
         if wait and not heard and not sent:
             self._wait()
@@ -425,6 +447,7 @@ class IdempotentProducer:
             verdict = self._state.judge(batch, answer.code, retriable=kind.retriable)
             if verdict is Verdict.DELIVERED:
                 self._state.acknowledge(batch)
+                self._waiting.progress()
                 self._last_offsets[batch.topic_partition] = answer.base_offset
                 self._last_failure.pop(batch.topic_partition, None)
             elif self._limits.splittable(batch, answer.code):
@@ -476,6 +499,18 @@ class IdempotentProducer:
 
     def _note_failure(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
         self._last_failure[topic_partition] = (error, broker)
+        self._waiting.failed(error)
+
+    def _describe(self) -> str:
+        """Say what is waited for."""
+        counts = self._state.counts()
+        where = next(iter(self._last_failure), None)
+        unknown = "" if where is None else f", {where} among them"
+        return f"delivery of {counts.not_delivered + counts.unknown} records{unknown}"
+
+    def _outlasts(self, error: ConnectorError) -> bool:
+        """Tell whether a failure that is final at first contact is one of an outage here."""
+        return self._outage_timeout_ms > 0 and is_weather(error)
 
     # -- requests
 
@@ -604,7 +639,7 @@ class IdempotentProducer:
         first = topic_partitions[0]
         if isinstance(error, AccessError):
             raise produce_errors.refused_access(self._state, first, step, error) from error
-        if decide(error).action is Action.FAIL:
+        if decide(error).action is Action.FAIL and not self._outlasts(error):
             raise produce_errors.unreachable(self._state, first, step, error) from error
         for topic_partition in topic_partitions:
             self._note_failure(topic_partition, error, broker)

@@ -38,12 +38,14 @@ class ProducerSettings:
         producer: acknowledgements, sizes, times.
         buffer_bytes: the most bytes that wait for their acknowledgement.
         topic_timeout_ms: how long a topic that is not there yet is waited for.
+        outage_timeout_ms: how long an outage is waited out, before there are records to deliver.
     """
 
     connection: ConnectionOptions
     producer: ProducerOptions
     buffer_bytes: int
     topic_timeout_ms: int
+    outage_timeout_ms: int = 0
 
 
 class ProducerPool:
@@ -99,6 +101,7 @@ class ProducerPool:
                     settings.producer,
                     buffer_bytes=settings.buffer_bytes,
                     topic_timeout_ms=settings.topic_timeout_ms,
+                    outage_timeout_ms=settings.outage_timeout_ms,
                 )
             else:
                 producer.reopen(client)

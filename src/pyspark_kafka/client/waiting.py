@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ _WARN_EVERY_S = 30.0
 # How often the reporting thread looks. It ends after so many looks without a wait.
 _LOOK_EVERY_S = 1.0
 _IDLE_LOOKS = 10
+# Sentences of errors of `connection_errors` and `bootstrap`.
+_FOR_NEWCOMERS = re.compile(r" (?:This often means|It may be overloaded, or|Nothing was read or written)[^.]*\.")
 
 
 class Contact:
@@ -92,7 +95,7 @@ class Wait:
     """
 
     __slots__ = (
-        "_contact", "_failure", "_inner", "_left_at", "_outer",
+        "_contact", "_failure", "_inner", "_left_at", "_outage_s", "_outer",
         "_since", "_started_at", "_waits", "_warned_at", "_what",
     )  # fmt: skip
 
@@ -106,6 +109,7 @@ class Wait:
         self._started_at: float | None = None
         self._since = 0.0
         self._left_at = 0.0
+        self._outage_s = 0.0
         self._failure: ConnectorError | None = None
         self._warned_at: float | None = None
 
@@ -137,9 +141,12 @@ class Wait:
 
     def progress(self) -> None:
         """Note that what was waited for has come; says so if it was missed aloud."""
+        now = self._waits.clock()
         if self._warned_at is not None:
             self._waits.report_end(self)
-        self._started_at = self._since = self._left_at = self._waits.clock()
+        if self._failure is not None or self._warned_at is not None:
+            self._outage_s += now - self._since
+        self._started_at = self._since = self._left_at = now
         self._warned_at = self._failure = None
         if self._outer is not None:
             self._outer.progress()
@@ -148,6 +155,11 @@ class Wait:
     def waited_s(self) -> float:
         """For how long there has been no progress; only to be asked inside of a `with` block."""
         return self._waits.clock() - self._since
+
+    @property
+    def outage_s(self) -> float:
+        """How much of its time was waited in outages, whose end was progress or is not there yet."""
+        return self._outage_s + (self.waited_s if self._failure is not None or self._warned_at is not None else 0.0)
 
     @property
     def failure(self) -> ConnectorError | None:
@@ -168,7 +180,7 @@ class Wait:
         """Log what is waited for, since when, what failed last, and who answered last."""
         self._warned_at = now = self._waits.clock()
         failure = self._failure
-        reason = "no failure, no answer" if failure is None else _sentence(failure)
+        reason = "no failure, no answer" if failure is None else what_failed(failure).rstrip(".")
         logger.warning(
             "Waiting for Kafka: %s, for %.0f s (since %s). Last failure: %s; %s.",
             self.describe(), now - self._since, clock_time(now - (self._started_at or now)), reason,
@@ -184,9 +196,9 @@ class Wait:
         )  # fmt: skip
 
 
-def _sentence(error: ConnectorError) -> str:
-    """Give an error's text without hints, on which nobody can act while it lasts."""
-    return str(error).partition(" Hint: ")[0].rstrip(".")
+def what_failed(error: ConnectorError) -> str:
+    """Give an error's text without what is said to who connects for the first time: hints, guesses about listeners."""
+    return _FOR_NEWCOMERS.sub("", str(error).partition(" Hint: ")[0])
 
 
 class Waits:
@@ -299,3 +311,9 @@ def note_failure(error: ConnectorError) -> None:
     wait = _WAITS.innermost()
     if wait is not None:
         wait.failed(error)
+
+
+def outage_s_here() -> float:
+    """Give how much of the wait that this thread is inside of was waited in outages; 0 outside of any."""
+    wait = _WAITS.innermost()
+    return 0.0 if wait is None else wait.outage_s

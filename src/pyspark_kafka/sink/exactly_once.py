@@ -15,6 +15,7 @@ from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.identity_headers import task_origin
 from pyspark_kafka.sink.outbox import KafkaOutboxWriter, PreparedMessage
+from pyspark_kafka.sink.patience import options_of_task
 from pyspark_kafka.sink.publisher import Publisher
 from pyspark_kafka.sink.spool import SpoolFiles
 from pyspark_kafka.streaming import (
@@ -62,7 +63,8 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
         """Build the writer of one task attempt."""
         task = f"{partition_id}-{task_id}"
         origin = task_origin(self.options, self.job_id or self.query_id, epoch_id, partition_id)
-        return KafkaOutboxWriter(self.options, self.settings, self.columns, self.spool, epoch_id, task, origin)
+        options = options_of_task(self.options, epoch_id)
+        return KafkaOutboxWriter(options, self.settings, self.columns, self.spool, epoch_id, task, origin)
 
 
 class KafkaExactlyOnceStreamingWrite(StreamingWrite):
@@ -95,7 +97,8 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         key = (marker.sink_id, marker.query_id)
         if key not in _CHECKED:
             with _publisher(self._options, self._settings, marker.sink_id) as publisher:
-                publisher.check(marker)
+                # Another process has checked it before, where the query has committed a batch.
+                publisher.check(marker, has_run=lambda: bool(self._checkpoint.list("commits")))
             _CHECKED.add(key)
         spool = _spool(self._settings, marker.query_id)
         return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, spool)

@@ -39,9 +39,10 @@ class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
         # The driver's processes pickle this factory and need no client and no codec.
         from pyspark_kafka.sink.data_writer import KafkaDataWriter  # noqa: PLC0415
         from pyspark_kafka.sink.identity_headers import task_origin  # noqa: PLC0415
+        from pyspark_kafka.sink.patience import options_of_task  # noqa: PLC0415
 
         origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
-        return KafkaDataWriter(self.options, self.columns, origin)
+        return KafkaDataWriter(options_of_task(self.options, epoch_id), self.columns, origin)
 
 
 class KafkaBatchWrite(BatchWrite):

@@ -197,7 +197,11 @@ class KafkaOutboxWriter(DataWriter):
         if self._producer is None:
             options = self._options
             settings = ProducerSettings(
-                options.connection, options.producer, options.buffer_bytes, topic_timeout_ms=options.max_block_ms
+                options.connection,
+                options.producer,
+                options.buffer_bytes,
+                topic_timeout_ms=options.max_block_ms,
+                outage_timeout_ms=options.outage_timeout_ms,
             )
             self._producer = self._resources.enter_context(borrow_producer(settings))
         return self._producer

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError, TransactionLostError
+from pyspark_kafka.client.waiting import contact_of, outage_s_here
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import Finding, judge
 from pyspark_kafka.sink.marker_topic import MarkerTopic
@@ -80,18 +82,26 @@ class Publisher:
         self._spool = spool
         self._clock = clock
 
-    def check(self, ours: CommitMarker) -> None:
+    def check(self, ours: CommitMarker, has_run: Callable[[], bool] = lambda: False) -> None:
         """Find out before any work whether this sink may write: rights, timeouts, whose the sink is.
+
+        Args:
+            ours: the sink's marker, of no batch.
+            has_run: whether the query has reached the sink before, so that an outage is waited out; asked in one.
 
         Raises:
             OptionError: the transaction timeout is above what the brokers allow.
             AccessError: rights are missing: the transactional id, the commit topic.
             CheckpointError: the sink is another query's.
         """
-        self._markers.ensure()
-        self._markers.check_policy()
-        self._id.fence()
-        found = self._markers.read(ours.sink_id)
+
+        def look() -> CommitMarker | None:
+            self._markers.ensure()
+            self._markers.check_policy()
+            self._id.fence()
+            return self._markers.read(ours.sink_id)
+
+        found = self._patience(has_run).ride_out(f"checking the sink '{ours.sink_id}'", look)
         if found is not None and found.query_id != ours.query_id:
             judge(found, ours)
 
@@ -112,13 +122,19 @@ class Publisher:
         def look() -> Finding:
             return judge(self._markers.read(ours.sink_id), ours)
 
-        self._markers.ensure()
-        # After the fence only: before it a commit could still be under way.
-        transaction = self._id.fence()
-        if look() is Finding.COMMITTED:
-            return Finding.COMMITTED
-        self._publish(transaction, ours.sink_id, ours, chunks, look)
-        return Finding.NOT_COMMITTED
+        def attempt() -> Finding:
+            self._markers.ensure()
+            # After the fence only: before it a commit could still be under way.
+            transaction = self._id.fence()
+            if look() is Finding.COMMITTED:
+                return Finding.COMMITTED
+            self._publish(transaction, ours.sink_id, ours, chunks, look)
+            return Finding.NOT_COMMITTED
+
+        # The sink was checked before its tasks began, so the query has reached it.
+        patience = self._patience(lambda: True)
+        step = f"committing batch {ours.batch_id} of sink '{ours.sink_id}'"
+        return patience.ride_out(step, attempt, passes=self._passes)
 
     def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
         """Make a batch write visible; its id is new, so there is nothing to find at first. See `publish`."""
@@ -130,6 +146,19 @@ class Publisher:
         self._markers.ensure()
         self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
 
+    def _patience(self, reached: Callable[[], bool]) -> Patience:
+        contact = contact_of(self._client.options.bootstrap_servers)
+        return Patience(self._options.outage_timeout_ms, contact, reached=reached)
+
+    def _passes(self, error: ConnectorError) -> bool:
+        """Tell whether a batch that failed is to be looked at and written again, as long as an outage may last."""
+        cause = error.__cause__
+        # A delivery timeout that the user has given is the last word.
+        patient = self._options.patient_delivery_timeout_ms > self._options.producer.delivery_timeout_ms
+        if patient and error.condition == "DELIVERY_TIMED_OUT" and isinstance(cause, ConnectorError):
+            return is_weather(cause)
+        return is_weather(error)
+
     def _publish(
         self,
         transaction: OpenTransaction,
@@ -139,9 +168,10 @@ class Publisher:
         look: Callable[[], Finding],
     ) -> None:
         """Write and commit until it is known to be done; `look` tells, once nothing is under way, whether it is."""
-        attempts = _Attempts(Deadline(self._options.producer.delivery_timeout_ms), self._client.backoff())
+        longest_ms = max(self._options.producer.delivery_timeout_ms, self._options.patient_delivery_timeout_ms)
+        attempts = _Attempts(Deadline(longest_ms), self._client.backoff())
         while True:
-            began = time.monotonic()
+            began, outage_s = time.monotonic(), outage_s_here()
             try:
                 if self._write(transaction, key, ours, chunks) is Finding.COMMITTED:
                     self._give_up(transaction)
@@ -159,7 +189,8 @@ class Publisher:
                 renewed = self._renew(transaction)
                 if look() is Finding.COMMITTED:
                     return
-                self._check_time(began, error)
+                # What was waited for brokers says nothing of how long the batch takes.
+                self._check_time(began + outage_s_here() - outage_s, error)
                 if renewed is None:
                     raise self._taken_over(ours, error) from error
                 if not attempts.another():

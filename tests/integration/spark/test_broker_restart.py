@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support import Record, consume, produce
+from support import Record, consume, consume_committed, produce
+from waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from integration.conftest import MortalBroker
 
@@ -56,3 +59,85 @@ def test_a_running_query_writes_everything_once_its_broker_is_back(
     found = consume(servers, "restart-out", 400)
     assert sorted(record.value or b"" for record in found) == [record.value for record in sent]
     assert sum(progress.numInputRows for progress in query.recentProgress) == 400
+
+
+def _start(
+    spark: SparkSession, broker: MortalBroker, source: str, target: str, checkpoint: Path, guarantee: str
+) -> StreamingQuery:
+    """Start a copy whose look-ups take 2 s at most: an outage is longer."""
+    common = {"kafka.bootstrap.servers": broker.bootstrap_servers, "kafka.default.api.timeout.ms": "2000"}
+    rows = (
+        spark.readStream.format("pyspark_kafka")
+        .options(**common)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    return (
+        rows.select("key", "value")
+        .writeStream.format("pyspark_kafka")
+        .options(**common)
+        .option("topic", target)
+        .option("deliveryGuarantee", guarantee)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime="50 milliseconds")
+        .start()
+    )
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_a_query_outlives_a_frozen_broker_and_says_what_it_waits_for(
+    spark: SparkSession,
+    mortal_broker: MortalBroker,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    guarantee: str,
+) -> None:
+    servers = mortal_broker.bootstrap_servers
+    source, target = f"frozen-in-{guarantee}", f"frozen-out-{guarantee}"
+    for topic in (source, target):
+        mortal_broker.kafka.create_topic(topic, 2)
+    sent = [Record(b"k%d" % n, b"v%04d" % n, n % 2) for n in range(400)]
+    query = _start(spark, mortal_broker, source, target, tmp_path / "checkpoint", guarantee)
+    said: list[str] = []
+
+    def lines() -> list[str]:
+        said.extend(capfd.readouterr().err.splitlines())
+        return [line for line in said if "Waiting for Kafka" in line]
+
+    try:
+        produce(servers, source, sent[:200])
+        query.processAllAvailable()
+        lines()
+        mortal_broker.kafka.pause()
+        try:
+            # After 5 s; by then several look-ups have failed.
+            eventually(lambda: bool(lines()))
+        finally:
+            mortal_broker.kafka.resume()
+        eventually(lambda: any("Waiting for Kafka is over after " in line for line in lines()))
+        produce(servers, source, sent[200:])
+        query.processAllAvailable()
+        assert query.exception() is None
+    finally:
+        query.stop()
+    assert f"{servers} answered last, at " in lines()[0]
+    found = consume_committed(servers, target)
+    assert sorted(record.value or b"" for record in found) == [record.value for record in sent]
+
+
+def test_a_query_that_waits_for_its_broker_can_be_stopped(
+    spark: SparkSession, mortal_broker: MortalBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("stopped-in", "stopped-out"):
+        mortal_broker.kafka.create_topic(topic)
+    query = _start(spark, mortal_broker, "stopped-in", "stopped-out", tmp_path / "checkpoint", "at_least_once")
+    try:
+        produce(mortal_broker.bootstrap_servers, "stopped-in", [Record(None, b"v", 0)])
+        query.processAllAvailable()
+        mortal_broker.kafka.kill()
+        eventually(lambda: "Waiting for Kafka" in capfd.readouterr().err)
+    finally:
+        began = time.monotonic()
+        query.stop()
+    assert time.monotonic() - began < 30.0

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafka.client import waiting
-from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure
+from pyspark_kafka.client.connection_errors import closed_by_broker, silent
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure, what_failed
 from pyspark_kafka.errors import TransportError
+from pyspark_kafka.options import ConnectionOptions
 from waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark_kafka.errors import ConnectorError
 
 REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="look.")
 
@@ -184,6 +189,24 @@ def test_a_wait_that_ends_in_an_error_is_not_called_over(
     clock.now += 60
     waits.report()
     assert len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            silent("a:1", "ApiVersions", Deadline(1_500), "PLAINTEXT"),
+            "[BROKER_SILENT] a:1 took the connection, but did not answer the first request within 1500 ms.",
+        ),
+        (
+            closed_by_broker("a:1", "ApiVersions", 0, ConnectionOptions((("a", 1),)), None),
+            "[BROKER_CLOSED_FIRST_READ] a:1 closed the connection before its first reply.",
+        ),
+        (REFUSED, "[CONNECTION_FAILED] Connecting to a:1 failed: refused."),
+    ],
+)
+def test_who_has_run_is_not_told_what_newcomers_are(error: ConnectorError, expected: str) -> None:
+    assert what_failed(error) == expected
 
 
 def test_failures_are_told_to_the_wait_of_the_thread() -> None:

@@ -1,0 +1,229 @@
+"""A sink of a stream goes on through an outage of a real broker, and says so: in tasks and at commits."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.client import waiting as reports
+from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.pool import borrow_client, close_clients
+from pyspark_kafka.client.producer_pool import drop_producers
+from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import WriteOptions, parse_write_options
+from pyspark_kafka.records import encode
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.job import KafkaDataWriterFactory
+from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
+from pyspark_kafka.sink.publisher import Publisher
+from support import consume, consume_committed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from integration.conftest import MortalBroker
+    from pyspark_kafka.streaming import DataWriter
+
+pytestmark = pytest.mark.broker
+
+LOG = "pyspark_kafka.client.waiting"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have waits reported after half a second; and leave nothing that belongs to a broker that is killed."""
+    monkeypatch.setattr(reports._WAITS, "_first_s", 0.5)
+    monkeypatch.setattr(reports._WAITS, "_look_every_s", 0.1)
+    yield
+    drop_producers()
+    close_clients()
+
+
+def options_of(broker: MortalBroker, topic: str, *, streaming: bool = True, **more: str) -> WriteOptions:
+    raw = {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "topic": topic,
+        # One attempt of anything is shorter than an outage.
+        "kafka.default.api.timeout.ms": "1500",
+        "kafka.max.block.ms": "1500",
+        **more,
+    }
+    options = parse_write_options(raw, streaming=streaming)
+    return replace(options, producer=replace(options.producer, delivery_timeout_ms=2_000))
+
+
+def rows(start: int, stop: int) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array([b"%04d" % n for n in range(start, stop)], pa.binary())})
+
+
+def writer_of(options: WriteOptions, epoch_id: int) -> DataWriter:
+    return KafkaDataWriterFactory(options, SinkColumns(value=0)).createWriter(0, 0, epoch_id)
+
+
+def write_all(writer: DataWriter) -> None:
+    writer.write(rows(0, 10_000))
+    writer.commit()
+
+
+def waiting_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == LOG]
+
+
+def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = False) -> list[object]:
+    """Run a call in an outage that is longer than any of its attempts; give what it returned."""
+    found: list[object] = []
+    if frozen:
+        broker.kafka.pause()
+    else:
+        broker.kafka.kill()
+    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    thread.start()
+    thread.join(5.0)
+    ended = not thread.is_alive()
+    if frozen:
+        broker.kafka.resume()
+    else:
+        broker.kafka.start()
+    thread.join(90.0)
+    assert not ended, "it did not wait"
+    return found
+
+
+def await_leaders(broker: MortalBroker, topic: str) -> None:
+    """Wait for what the client of `support` does not wait for: a broker that was away is a member again."""
+    with KafkaClient(replace(options_of(broker, topic).connection, api_timeout_ms=60_000)) as client:
+        client.leader(TopicPartition(topic, 0))
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
+@pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows under way"])
+def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
+    mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, begun: bool, frozen: bool
+) -> None:
+    topic = f"outage-sink-{begun}-{frozen}"
+    mortal_broker.kafka.create_topic(topic, 2)
+    writer = writer_of(options_of(mortal_broker, topic), epoch_id=1)
+    if begun:
+        writer.write(rows(0, 500))
+        writer._producer or writer._send(writer._encoder.finish())  # type: ignore[attr-defined]
+
+    def write() -> object:
+        writer.write(rows(500 if begun else 0, 1_000))
+        return writer.commit()
+
+    (message,) = outlast(mortal_broker, write, frozen=frozen)
+    writer.close()
+    assert message.records == 1_000  # type: ignore[attr-defined]
+    await_leaders(mortal_broker, topic)
+    found = consume(mortal_broker.bootstrap_servers, topic, 1_000)
+    assert sorted(record.value or b"" for record in found) == [b"%04d" % n for n in range(1_000)]
+    lines = waiting_lines(caplog)
+    assert lines[0].startswith("Waiting for Kafka: delivery of ")
+    assert f"{mortal_broker.bootstrap_servers} answered last, at " in lines[0]
+    assert sum(line.startswith("Waiting for Kafka is over after ") for line in lines) == 1
+
+
+def test_a_batch_write_and_the_first_task_of_a_process_fail_as_before(
+    mortal_broker: MortalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mortal_broker.kafka.create_topic("outage-sink-first")
+    batch = options_of(mortal_broker, "outage-sink-first", streaming=False)
+    mortal_broker.kafka.kill()
+    monkeypatch.setattr(reports, "_CONTACTS", {})
+    for options in (batch, options_of(mortal_broker, "outage-sink-first")):
+        writer = writer_of(options, epoch_id=0)
+        with pytest.raises((TransportError, DeliveryError)):
+            write_all(writer)
+        writer.close()
+
+
+def publisher_of(broker: MortalBroker, tmp_path: Path, name: str, **more: str) -> tuple[Publisher, Any]:
+    options = options_of(
+        broker,
+        "t",
+        streaming=True,
+        deliveryGuarantee="exactly_once",
+        checkpointLocation=str(tmp_path),
+        commitTopic="c-outages",
+        **more,
+    )
+    assert options.exactly_once is not None
+    borrowed = borrow_client(options.connection)
+    return Publisher(borrowed.__enter__(), options, options.exactly_once, name, None), borrowed
+
+
+def chunk(topic: str, *values: bytes) -> Chunk:
+    data = encode(pa.RecordBatch.from_pydict({"value": list(values)}))
+    return Chunk((PreparedBatch(TopicPartition(topic, 0), len(data), len(values)),), data)
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
+@pytest.mark.parametrize("step", ["fence", "join", "end"])
+def test_a_micro_batch_is_committed_once_after_an_outage(
+    mortal_broker: MortalBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+    step: str, frozen: bool,
+) -> None:  # fmt: skip
+    topic = f"outage-commit-{step}-{frozen}"
+    mortal_broker.kafka.create_topic(topic)
+    name = f"sink-{uuid.uuid4().hex}"
+    # The outage is longer than a transaction may last.
+    publisher, borrowed = publisher_of(mortal_broker, tmp_path, name, **{"kafka.transaction.timeout.ms": "3000"})
+    publisher.check(CommitMarker(name, "query", -1, ""))
+    reached, go = threading.Event(), threading.Event()
+    real = getattr(publisher._id, step)
+
+    def held(*arguments: Any, **named: Any) -> Any:
+        if not reached.is_set():
+            reached.set()
+            assert go.wait(60.0)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(publisher._id, step, held)
+    marker = CommitMarker(name, "query", 0, "print")
+    found: list[Finding] = []
+    committing = threading.Thread(
+        target=lambda: found.append(publisher.publish(marker, [chunk(topic, b"a", b"b")])), daemon=True
+    )
+    committing.start()
+    assert reached.wait(60.0)
+
+    def go_on() -> None:
+        go.set()
+        committing.join(80.0)
+
+    outlast(mortal_broker, go_on, frozen=frozen)
+    borrowed.__exit__(None, None, None)
+    assert len(found) == 1
+    await_leaders(mortal_broker, topic)
+    values = [record.value for record in consume_committed(mortal_broker.bootstrap_servers, topic)]
+    assert values == [b"a", b"b"]
+    lines = waiting_lines(caplog)
+    assert lines[0].startswith(f"Waiting for Kafka: committing batch 0 of sink '{name}'")
+    assert any(line.startswith("Waiting for Kafka is over after ") for line in lines)
+
+
+def test_a_commit_whose_outage_lasts_too_long_says_what_was_true(mortal_broker: MortalBroker, tmp_path: Path) -> None:
+    name = f"sink-{uuid.uuid4().hex}"
+    publisher, borrowed = publisher_of(mortal_broker, tmp_path, name, outageTimeout="3s")
+    publisher.check(CommitMarker(name, "query", -1, ""))
+    mortal_broker.kafka.kill()
+    with pytest.raises(DeadlineError) as caught:
+        publisher.publish(CommitMarker(name, "query", 0, "print"), [])
+    text = str(caught.value)
+    assert text.startswith("[OUTAGE_TOO_LONG] ")
+    assert f"allows: committing batch 0 of sink '{name}'." in text
+    assert f"{mortal_broker.bootstrap_servers} answered last, at " in text
+    # Checked anew, by a process that knows nothing of the query: at once, or as one that has run.
+    with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
+        publisher.check(CommitMarker(name, "query", -1, ""))
+    with pytest.raises(DeadlineError, match="OUTAGE_TOO_LONG"):
+        publisher.check(CommitMarker(name, "query", -1, ""), has_run=lambda: True)
+    borrowed.__exit__(None, None, None)
