@@ -45,7 +45,7 @@ def handshake_failed(address: str, security_protocol: str, error: OSError) -> Tr
     """Build the error for a TLS handshake that failed for another reason than the server's certificate."""
     return TransportError(
         f"The TLS handshake with {address} failed: {error}. This often means that the listener is not a TLS listener, "
-        "or that it asks for a client certificate.",
+        "that it asks for a client certificate, or that the broker is starting or stopping.",
         condition="TLS_HANDSHAKE_FAILED",
         hint=f"check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
         "kafka.ssl.keystore.location.",
@@ -73,14 +73,14 @@ def closed_by_broker(
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection before its first reply. This often means a plaintext client on a TLS "
-            "listener."
+            "listener, or a broker that is starting or stopping."
         )
         hint = f"check kafka.security.protocol (now '{protocol}')."
     elif answers == 1 and not options.uses_sasl:
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection at the first request after version negotiation ({request}). This often "
-            "means a client without SASL on a listener that wants SASL."
+            "means a client without SASL on a listener that wants SASL, or a broker that is stopping."
         )
         hint = f"check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
     elif request.startswith("Sasl"):
