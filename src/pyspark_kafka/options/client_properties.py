@@ -387,8 +387,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         ),
         (
             "kafka.buffer.memory",
-            "The most bytes that a task has encoded and not yet seen acknowledged.",
-            parsers.whole_number(MIB, parsers.INT64_MAX, "bytes"),
+            "The most bytes that a task has encoded and not yet seen acknowledged; below 1 MiB, 1 MiB are used.",
+            parsers.whole_number(0, parsers.INT64_MAX, "bytes"),
             _NUMBER,
             32 * MIB,
             "",

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.collecting import Collector
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.options.connection import MIB, ConnectionOptions, FetchOptions, ProducerOptions
 from pyspark_kafka.options.range_limits import Edge, check_batch, check_names, resolve_edge
 from pyspark_kafka.options.resolved import (
     BatchReadOptions,
@@ -138,6 +138,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     producer = _resolve_producer(options)
     exactly_once = _resolve_exactly_once(options, streaming=streaming)
     options.raise_problems()
+    buffer_bytes = _resolve_buffer(options)
     outage_timeout_ms = options["outageTimeout"] if streaming else 0
     delivery_timeout_ms = producer.delivery_timeout_ms
     return WriteOptions(
@@ -145,7 +146,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         topic=options["topic"],
         producer=producer,
         max_block_ms=options["kafka.max.block.ms"],
-        buffer_bytes=options["kafka.buffer.memory"],
+        buffer_bytes=buffer_bytes,
         identity_headers=options["identityHeaders"],
         exactly_once=exactly_once,
         outage_timeout_ms=outage_timeout_ms,
@@ -154,6 +155,13 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         else max(delivery_timeout_ms, outage_timeout_ms),
         notes=tuple(options.notes),
     )
+
+
+def _resolve_buffer(options: Collector) -> int:
+    given: int = options["kafka.buffer.memory"]
+    if given < MIB:
+        options.notes.append(f"Option 'kafka.buffer.memory' is {given} bytes: {MIB} are used, which batches need.")
+    return max(given, MIB)
 
 
 def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:

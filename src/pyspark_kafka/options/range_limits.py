@@ -139,15 +139,32 @@ def check_batch(options: Collector, starting: Edge, ending: Edge) -> None:
                 )
     if isinstance(starting.limit, SpecificTimestamps) and isinstance(ending.limit, SpecificTimestamps):
         _compare_names(options, starting, ending, whole_topics=False)
-        for where, start in starting.limit.partitions.items():
-            end = ending.limit.partitions.get(where, start)
-            if start > end:
-                _report_order(
-                    options,
-                    starting,
-                    f"{timestamp_text(start)} for {where}, later than its '{ending.option}', {timestamp_text(end)}",
-                    "A read ends before the first record at or after its end.",
-                )
+    _check_times(options, starting, ending)
+
+
+def _check_times(options: Collector, starting: Edge, ending: Edge) -> None:
+    """Refuse a start that is later than its end: where both are before the first record, nothing else would tell."""
+    first, last = starting.limit, ending.limit
+    if isinstance(first, AtTimestamp) and isinstance(last, AtTimestamp):
+        pairs = {"": (first.timestamp_ms, last.timestamp_ms)}
+    elif isinstance(first, SpecificTimestamps) and isinstance(last, SpecificTimestamps):
+        pairs = {
+            f" for {where}": (start, last.partitions.get(where, start)) for where, start in first.partitions.items()
+        }
+    elif isinstance(first, SpecificTimestamps) and isinstance(last, AtTimestamp):
+        pairs = {f" for {where}": (start, last.timestamp_ms) for where, start in first.partitions.items()}
+    elif isinstance(first, AtTimestamp) and isinstance(last, SpecificTimestamps):
+        pairs = {f" for {where}": (first.timestamp_ms, end) for where, end in last.partitions.items()}
+    else:
+        return
+    for place, (start, end) in pairs.items():
+        if start > end:
+            _report_order(
+                options,
+                starting,
+                f"{timestamp_text(start)}{place}, later than its '{ending.option}', {timestamp_text(end)}",
+                "A read ends before the first record at or after its end.",
+            )
 
 
 def _compare_names(options: Collector, starting: Edge, ending: Edge, *, whole_topics: bool) -> None:

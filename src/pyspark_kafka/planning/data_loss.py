@@ -67,8 +67,7 @@ class DataLoss:
             )
         return (
             f"{where}: the offset to go on from was {expected}, but the log now ends at {found}, "
-            f"{_count(found, expected)}; the topic may have been deleted and created again, or the start offset of the "
-            "first batch is too high"
+            f"{_count(found, expected)}"
         )
 
 
@@ -93,8 +92,8 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     )
     more = f"; and {len(findings) - _LISTED} more partitions" if len(findings) > _LISTED else ""
     return DataLossError(
-        "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic "
-        f"was deleted before all of it was processed. {listed}{more}. This batch has read nothing yet.",
+        f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. {listed}{more}. This "
+        "batch has read nothing yet.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
         hint="Set failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation.",
         facts={
@@ -103,6 +102,15 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
             "count": len(findings),
         },
     )
+
+
+def _causes(kinds: Sequence[DataLossKind]) -> str:
+    """Say once, for all partitions, what may have happened."""
+    gone = "it was removed by retention, or the topic was deleted before all of it was processed"
+    back = "the topic may have been deleted and created again, or the start offset of the first batch is too high"
+    if DataLossKind.PARTITION_OFFSET_CHANGED not in kinds:
+        return gone
+    return back if len(kinds) == 1 else f"{gone}; where a log ends too early, {back}"
 
 
 def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:

@@ -450,7 +450,8 @@ class SectionReader:
                 status = _CORRUPT
                 break
             key_length, at = _varint(src, at, end, 5)
-            if at < 0 or key_length < -1 or key_length > end - at:
+            # Any negative length is null, as Java's reader has it; what writes them writes -1.
+            if at < 0 or key_length > end - at:
                 self.problem = _BAD_KEY_LENGTH
                 status = _CORRUPT
                 break
@@ -458,7 +459,7 @@ class SectionReader:
             if key_length > 0:
                 at += key_length
             value_length, at = _varint(src, at, end, 5)
-            if at < 0 or value_length < -1 or value_length > end - at:
+            if at < 0 or value_length > end - at:
                 self.problem = _BAD_VALUE_LENGTH
                 status = _CORRUPT
                 break
@@ -596,7 +597,7 @@ class SectionReader:
                 out.header_key_ends[slot + 1] = key_used
             at += length
             length, at = _varint(src, at, end, 5)
-            if at < 0 or length < -1 or length > end - at:
+            if at < 0 or length > end - at:
                 self.problem = _BAD_HEADER
                 return _CORRUPT
             if store:

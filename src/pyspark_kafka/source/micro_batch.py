@@ -374,7 +374,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     def _report(self, error: DataLossError) -> None:
         if self._options.fail_on_data_loss:
             raise error
-        logger.warning("%s The query goes on, because 'failOnDataLoss' is false.", error)
+        # Without its hint, which is to do what was done.
+        logger.warning("[%s] %s The query goes on, because 'failOnDataLoss' is false.", error.condition, error.message)
 
     def _fires(
         self, minimum: ReadMinRows, position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]

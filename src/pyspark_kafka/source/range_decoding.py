@@ -95,16 +95,18 @@ def position_after_loss(
             raise error
         if leaves_recreated and isinstance(error, TopicRecreatedError):
             logger.warning(
-                "%s Nothing is read of the new topic here, because 'failOnDataLoss' is false; the next batch begins it "
-                "anew.",
-                error,
+                "[%s] %s Nothing is read of the new topic here, because 'failOnDataLoss' is false; the next batch "
+                "begins it anew.",
+                *_told(error),
             )
             return offset_range.end_offset
         if isinstance(error, TopicDeletedError):
-            logger.warning("%s The read goes on without it, because 'failOnDataLoss' is false.", error)
+            logger.warning("[%s] %s The read goes on without it, because 'failOnDataLoss' is false.", *_told(error))
             return offset_range.end_offset
         # What was emitted stays emitted; nothing is emitted twice.
-        logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", error, error.requested_offset)
+        logger.warning(
+            "[%s] %s The read goes on at %d, because 'failOnDataLoss' is false.", *_told(error), error.requested_offset
+        )
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
     if open_start and error.log_start_offset > lost_from:
@@ -128,3 +130,8 @@ def position_after_loss(
         ) from error
     logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
     return resume
+
+
+def _told(error: ConnectorError) -> tuple[str, str]:
+    """Give an error for the log, without its hint: what that advises was done."""
+    return error.condition, error.message

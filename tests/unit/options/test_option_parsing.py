@@ -195,6 +195,14 @@ def test_producer_properties_reach_their_fields() -> None:
         max_in_flight=1,
     )
     assert (options.buffer_bytes, options.max_block_ms, options.identity_headers) == (1 << 20, 7, True)
+    assert options.notes == ()
+
+
+@pytest.mark.parametrize("given", ["0", "32768", str((1 << 20) - 1)])
+def test_a_buffer_that_is_too_small_for_batches_is_taken_and_said(given: str) -> None:
+    options = parse_write_options({**SERVERS, "topic": "t", "kafka.buffer.memory": given}, streaming=False)
+    assert options.buffer_bytes == 1 << 20
+    assert options.notes == (f"Option 'kafka.buffer.memory' is {given} bytes: 1048576 are used, which batches need.",)
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,12 @@ def test_the_start_does_not_decide_about_the_end() -> None:
 
 
 def test_relative_times_are_all_counted_from_one_moment() -> None:
-    raw = {"startingOffsetsByTimestamp": '{"t":{"0":"2 hours ago","1":"now"}}', "endingTimestamp": "1 hour ago"}
+    raw = {
+        "startingOffsetsByTimestamp": '{"t":{"0":"2 hours ago","1":"90 minutes ago"}}',
+        "endingTimestamp": "1 hour ago",
+    }
     options = parse_batch_read_options({**READ, **raw}, now_ms=NOW)
-    assert options.starting == SpecificTimestamps({A: NOW - 7_200_000, B: NOW})
+    assert options.starting == SpecificTimestamps({A: NOW - 7_200_000, B: NOW - 5_400_000})
     assert options.ending == AtTimestamp(NOW - 3_600_000)
 
 
@@ -177,10 +180,36 @@ def test_a_start_later_than_its_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw", "option", "place", "ending"),
+    [
+        ({"startingTimestamp": "5", "endingTimestamp": "4"}, "startingTimestamp", "", "endingTimestamp"),
+        ({"startingTimestamp": "1 hour ago", "endingTimestamp": "2 hours ago"}, "startingTimestamp", "", ""),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingTimestamp": "4"},
+            "startingOffsetsByTimestamp",
+            " for t-0",
+            "endingTimestamp",
+        ),
+        (
+            {"startingTimestamp": "5", "endingOffsetsByTimestamp": '{"t":{"0":4}}'},
+            "startingTimestamp",
+            " for t-0",
+            "endingOffsetsByTimestamp",
+        ),
+    ],
+)
+def test_a_start_later_than_its_end_is_refused_however_they_are_written(
+    raw: dict[str, str], option: str, place: str, ending: str
+) -> None:
+    text = str(refused(parse_batch_read_options, **raw))
+    assert text.startswith(f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] Option '{option}' is ")
+    assert f"Z{place}, later than its '{ending}" in text
+
+
+@pytest.mark.parametrize(
     "raw",
     [
-        {"startingTimestamp": "5", "endingTimestamp": "4"},
-        {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingTimestamp": "4"},
+        {"startingTimestamp": "5", "endingTimestamp": "5"},
         {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingOffsets": '{"t":{"0":4,"1":4}}'},
     ],
 )

@@ -26,6 +26,8 @@ LOST = (
     "deleted before all of it was processed. "
 )
 
+BACK = "the topic may have been deleted and created again, or the start offset of the first batch is too high"
+
 
 def test_shares_are_those_of_sparks_connector() -> None:
     # Measured on spark-sql-kafka-0-10 4.2.0: 101, 11 and 1 waiting with a limit of 10.
@@ -147,10 +149,9 @@ def test_a_plan_can_be_pickled() -> None:
         (
             DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[3], 120, 20),
             (
-                f"[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] {LOST}"
-                f"orders-3: the offset to go on from was 120, but the log "
-                "now ends at 20, 100 offsets [20, 120) missing; the topic may have been deleted and created again, or "
-                f"the start offset of the first batch is too high. This batch has read nothing yet.{HINT}"
+                "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost because it is not in Kafka "
+                f"any more: {BACK}. orders-3: the offset to go on from was 120, but the log now ends at 20, 100 "
+                f"offsets [20, 120) missing. This batch has read nothing yet.{HINT}"
             ),
         ),
         (
@@ -191,6 +192,12 @@ def test_several_kinds_are_all_named() -> None:
     assert "PARTITIONS_DELETED orders-0: " in str(error)
     assert "; PARTITION_OFFSET_CHANGED orders-1: " in str(error)
     assert error.facts["count"] == "2"
+
+
+def test_what_may_have_happened_is_said_once_for_all_partitions() -> None:
+    text = str(data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, where, 9, 1) for where in P]))
+    assert text.count(BACK) == 1
+    assert len(text) < 2_500
 
 
 def test_a_long_list_of_partitions_is_cut_and_counted() -> None:

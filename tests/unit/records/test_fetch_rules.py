@@ -319,13 +319,11 @@ def test_r10_a_record_ends_exactly_at_its_stated_length(extra: int) -> None:
     ("body", "reason"),
     [
         (b"\x00\x00\x00" + varint(9) + b"\x01\x00\x00", "key length"),
-        (b"\x00\x00\x00" + varint(-2) + b"\x01\x00", "key length"),
         (b"\x00\x00\x00\x01" + varint(9) + b"\x00\x00", "value length"),
-        (b"\x00\x00\x00\x01" + varint(-2) + b"\x00\x00", "value length"),
         (b"\x00\x00\x00\x01\x01" + varint(-1), "header count"),
         (b"\x00\x00\x00\x01\x01" + varint(2**31 - 1), "header count"),
         (b"\x00\x00\x00\x01\x01" + varint(1) + b"\x01\x01", "header that is malformed"),
-        (b"\x00\x00\x00\x01\x01" + varint(1) + b"\x00\x09", "header that is malformed"),
+        (b"\x00\x00\x00\x01\x01" + varint(1) + b"\x00\x08", "header that is malformed"),
         (b"\x00\x00\x00\x01\x01" + varint(1) + b"\x00\x01\x00", "does not end"),
         (b"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02\x00\x01\x01\x00", "timestamp or offset delta"),
         (b"\x00\x00\xff\xff\xff\xff\x10\x01\x01\x00", "timestamp or offset delta"),
@@ -335,6 +333,16 @@ def test_r10_a_record_ends_exactly_at_its_stated_length(extra: int) -> None:
 def test_a_malformed_record_is_refused_with_its_reason(body: bytes, reason: str) -> None:
     with pytest.raises(CorruptRecordsError, match=f"record 0 of 1 .*{reason}"):
         decode(batch(varint(len(body)) + body), start_offset=0)
+
+
+@pytest.mark.parametrize("length", [-1, -2, -(2**31)])
+def test_any_negative_length_of_a_key_a_value_or_a_headers_value_is_null(length: int) -> None:
+    null = varint(length)
+    body = b"\x00\x00\x00" + null + null + varint(1) + varint(1) + b"h" + null
+    whole = varint(len(body)) + body + record(1, b"v", key=b"k")
+    row, other = decode(batch(whole, count=2), start_offset=0).batch.to_pylist()
+    assert (row["key"], row["value"], row["headers"]) == (None, None, [{"key": "h", "value": None}])
+    assert (other["key"], other["value"], other["headers"]) == (b"k", b"v", None)
 
 
 @pytest.mark.parametrize("length", [b"\x80\x80\x80\x80\x10", b"\xff\xff\xff\xff\x0f", varint(2**31 - 1), varint(-5)])

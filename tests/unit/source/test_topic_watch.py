@@ -85,6 +85,8 @@ def test_where_loss_is_tolerated_the_new_topic_is_read_from_its_beginning(
         assert planned(stream, first, second) == [f"t-0 [0, {end})", "u-0 [10, 12)"]
     assert "KAFKA_DATA_LOSS.TOPIC_RECREATED" in caplog.text
     assert "The query goes on, because 'failOnDataLoss' is false." in caplog.text
+    # No advice to do what was done.
+    assert "Hint:" not in caplog.text
     # Once: from then on it is the query's topic.
     offsets.logs[T] = (0, end + 5)
     third = stream.latestOffset(second, ALL)
