@@ -172,11 +172,9 @@ class _Search:
         hints = {str(error).partition(" Hint: ")[2] for error in self._failures.values()} - {""}
         hint = hints.pop() if len(hints) == 1 else "check that the brokers run and that this machine may reach them."
         learned = set(self._servers) - set(self._options.bootstrap_servers)
-        which = (
-            "No server of option 'kafka.bootstrap.servers', and no broker learned from them,"
-            if learned
-            else ("No server of option 'kafka.bootstrap.servers'")
-        )
+        which = "No server of option 'kafka.bootstrap.servers'"
+        if learned:
+            which += ", and no broker learned from them,"
         return TransportError(
             f"{which} could be used within {self._deadline.timeout_ms:.0f} ms ({self._deadline.elapsed_ms()} ms "
             f"elapsed). Tried: {tried}{others} Nothing was read or written.",
