@@ -400,7 +400,8 @@ class IdempotentProducer:
         if pause is not None:
             until.append(pause)
         expiry = self._state.next_expiry()
-        if expiry is not None:
+        if expiry is not None and self._delivery_clock.on_the_wall(expiry) > now:
+            # One that has expired is in flight, and is given up with its request.
             until.append(self._delivery_clock.on_the_wall(expiry))
         timeout_s = max(0.0, min(until, default=now) - now)
         if not listening:
@@ -522,7 +523,7 @@ class IdempotentProducer:
         while True:
             by_broker: dict[int, list[Batch]] = {}
             leaderless: list[TopicPartition] = []
-            for topic_partition in self._state.queued_partitions():
+            for topic_partition in self._state.ready_partitions():
                 batch = self._state.sendable(topic_partition, now)
                 if batch is None:
                     continue

@@ -16,6 +16,7 @@ Order and exactly-once of one partition rest on these rules:
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 SEQUENCE_LIMIT = 1 << 31
 # How many batches of a producer and partition a broker remembers (Kafka `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`).
 MAX_IN_FLIGHT = 5
+
+
+# Entries of delivered batches that are kept at least, so that they are dropped many at a time.
+_EXPIRIES_KEPT = 1_000
 
 
 class ProduceCode:
@@ -112,6 +117,7 @@ class Batch:
         number: which batch of its partition it is, counted from 0.
         expires_at: the moment, in seconds of the caller's choice, when delivery is given up.
         maybe_appended: an attempt ended without an answer that proves the batch absent from the log.
+        delivered: it is done with: acknowledged, or cut into others.
     """
 
     topic_partition: TopicPartition
@@ -124,6 +130,7 @@ class Batch:
     attempts: int = 0
     in_flight: bool = False
     maybe_appended: bool = False
+    delivered: bool = False
 
 
 @dataclass(slots=True)
@@ -182,6 +189,12 @@ class ProducerState:
         self._partitions: dict[TopicPartition, _Partition] = {}
         # Partitions with something to send, in the order they got it: fairness, and no walk over idle partitions.
         self._queued: dict[TopicPartition, None] = {}
+        # Those of them that may send now or after a pause; the others wait for answers. With a thousand partitions most
+        # wait, and each `send` looks for what it may send.
+        self._ready: dict[TopicPartition, None] = {}
+        # All batches by when they expire; those that are acknowledged are dropped as they come to the front.
+        self._expiries: list[tuple[float, int, Batch]] = []
+        self._expiry_number = 0
         self._unacknowledged = 0
 
     def identify(self, producer_id: int, producer_epoch: int) -> None:
@@ -274,21 +287,44 @@ class ProducerState:
         partition.batches.append(batch)
         partition.queued += 1
         self._queued[topic_partition] = None
+        self._sort(topic_partition, partition)
+        self._note_expiry(batch)
         self._unacknowledged += 1
         self.unacknowledged_bytes += batch.size
         return batch
 
-    def queued_partitions(self) -> Iterator[TopicPartition]:
-        """Give the partitions that have batches not under way."""
-        return iter(self._queued)
+    def _note_expiry(self, batch: Batch) -> None:
+        self._expiry_number += 1
+        if len(self._expiries) > 2 * self._unacknowledged + _EXPIRIES_KEPT:
+            # One batch that waits long must not keep what is known of all that were delivered meanwhile.
+            self._expiries = [entry for entry in self._expiries if not entry[2].delivered]
+            heapq.heapify(self._expiries)
+        heapq.heappush(self._expiries, (batch.expires_at, self._expiry_number, batch))
+
+    def _sort(self, topic_partition: TopicPartition, partition: _Partition) -> None:
+        """Note whether a partition may send, as far as that does not hang on the time; call it after each change."""
+        if not partition.queued:
+            self._queued.pop(topic_partition, None)
+            self._ready.pop(topic_partition, None)
+        elif self._may_send(partition):
+            self._ready.setdefault(topic_partition)
+        else:
+            self._ready.pop(topic_partition, None)
+
+    def _may_send(self, partition: _Partition) -> bool:
+        if not partition.queued or partition.draining:
+            return False
+        window = self._max_in_flight if partition.confirmed or not self.idempotent else 1
+        return partition.in_flight < window
+
+    def ready_partitions(self) -> Iterator[TopicPartition]:
+        """Give the partitions that have something to send and wait for nothing but, perhaps, the end of a pause."""
+        return iter(self._ready)
 
     def sendable(self, topic_partition: TopicPartition, now: float) -> Batch | None:
         """Give the batch of this partition to send now; None when there is none, or it has to wait."""
         partition = self._partitions[topic_partition]
-        if not partition.queued or partition.draining or now < partition.not_before:
-            return None
-        window = self._max_in_flight if partition.confirmed or not self.idempotent else 1
-        if partition.in_flight >= window:
+        if now < partition.not_before or not self._may_send(partition):
             return None
         batch = next(batch for batch in partition.batches if not batch.in_flight)
         if self.idempotent and batch.number - partition.batches[0].number >= MAX_IN_FLIGHT:
@@ -303,10 +339,12 @@ class ProducerState:
         batch.attempts += 1
         partition.in_flight += 1
         partition.queued -= 1
+        # To the end of the line: a partition with much to send does not starve the others.
         del self._queued[batch.topic_partition]
+        self._ready.pop(batch.topic_partition, None)
         if partition.queued:
-            # To the end of the line: a partition with much to send does not starve the others.
             self._queued[batch.topic_partition] = None
+            self._sort(batch.topic_partition, partition)
 
     def judge(self, batch: Batch, code: int, *, retriable: bool) -> Verdict:
         """Say what a broker's answer means, without changing anything.
@@ -337,6 +375,8 @@ class ProducerState:
             partition.confirmed = True
             partition.failures = 0
         self._end_attempt(partition, batch)
+        batch.delivered = True
+        batch.data = b""
         partition.delivered_records += batch.record_count
         self._unacknowledged -= 1
         self.unacknowledged_bytes -= batch.size
@@ -385,12 +425,16 @@ class ProducerState:
             part = Batch(batch.topic_partition, data, records, sequence, batch.expires_at, len(data), number)
             part.maybe_appended = batch.maybe_appended
             before.append(part)
+            self._note_expiry(part)
             if self.idempotent:
                 sequence = (sequence + records) % SEQUENCE_LIMIT
         partition.batches = deque([*before, *after])
         partition.next_number += len(parts) - 1
         partition.queued += len(parts) - 1
         partition.not_before = 0.0
+        # Its parts stand for it.
+        batch.delivered = True
+        self._sort(batch.topic_partition, partition)
         self._unacknowledged += len(parts) - 1
         self.unacknowledged_bytes += sum(len(data) for data, _ in parts) - batch.size
 
@@ -412,6 +456,7 @@ class ProducerState:
         partition.in_flight -= 1
         if not partition.in_flight:
             partition.draining = False
+        self._sort(batch.topic_partition, partition)
 
     def _partition(self, topic_partition: TopicPartition) -> _Partition:
         partition = self._partitions.get(topic_partition)
@@ -432,16 +477,24 @@ class ProducerState:
 
     def next_attempt_at(self, now: float) -> float | None:
         """Give the earliest end of a pause among partitions with something to send; None if none pauses."""
-        pauses = (self._partitions[topic_partition].not_before for topic_partition in self._queued)
+        pauses = (self._partitions[topic_partition].not_before for topic_partition in self._ready)
         return min((until for until in pauses if until > now), default=None)
 
     def next_expiry(self) -> float | None:
-        """Give the earliest moment at which a partition with something to send has waited too long."""
-        heads = (self._partitions[topic_partition].batches[0] for topic_partition in self._queued)
-        return min((batch.expires_at for batch in heads), default=None)
+        """Give the earliest moment at which a batch has waited too long."""
+        expiries = self._expiries
+        while expiries and expiries[0][2].delivered:
+            heapq.heappop(expiries)
+        return expiries[0][0] if expiries else None
 
     def first_expired(self, now: float) -> Batch | None:
-        """Give a batch whose time for delivery is over; batches of a partition expire in their order."""
+        """Give a batch, of a partition with something to send, whose time for delivery is over.
+
+        Batches of a partition expire in their order. Those in flight are given up with their requests.
+        """
+        earliest = self.next_expiry()
+        if earliest is None or earliest > now:
+            return None
         for topic_partition in self._queued:
             batch = self._partitions[topic_partition].batches[0]
             if batch.expires_at <= now:

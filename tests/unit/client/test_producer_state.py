@@ -45,7 +45,7 @@ def add(state: ProducerState, *counts: int, topic_partition: TopicPartition = TP
 
 def send_all(state: ProducerState, now: float = 0.0) -> list[Batch]:
     sent = []
-    for topic_partition in list(state.queued_partitions()):
+    for topic_partition in list(state.ready_partitions()):
         while (batch := state.sendable(topic_partition, now)) is not None:
             state.mark_sent(batch)
             sent.append(batch)
@@ -263,7 +263,7 @@ def test_partition_with_much_to_send_goes_to_the_end_of_the_line() -> None:
     batch = state.sendable(TP, 0.0)
     assert batch is not None
     state.mark_sent(batch)
-    assert list(state.queued_partitions()) == [OTHER, TP]
+    assert list(state.ready_partitions()) == [OTHER, TP]
 
 
 def test_bytes_are_counted_until_they_are_acknowledged() -> None:
@@ -385,3 +385,39 @@ def test_log_equals_what_was_sent_once_and_in_order_whatever_is_lost_late_or_ref
     assert world.state.unacknowledged == 0
     assert world.log.appended == world.expected
     assert world.state.counts() == RecordCounts(delivered=first_sequence + sum(counts))
+
+
+def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
+    state = ProducerState(idempotent=True)
+    state.identify(1, 0)
+    places = [TopicPartition("wide", number) for number in range(1_000)]
+    for _ in range(2):
+        for place in places:
+            state.append(place, b"x", 1, expires_at=10.0)
+    first = send_all(state)
+    # Each partition's second batch waits for its first one: a `send` has nothing to walk over.
+    assert len(first) == 1_000
+    assert list(state.ready_partitions()) == []
+    state.acknowledge(first[7])
+    assert list(state.ready_partitions()) == [places[7]]
+    # A failure lets it wait, and when its attempts have ended it may be sent again.
+    state.fail(first[8], 0.0)
+    assert list(state.ready_partitions()) == [places[7], places[8]]
+    assert state.next_attempt_at(0.0) == 0.1
+
+
+def test_one_batch_that_waits_does_not_keep_what_was_delivered_behind_it() -> None:
+    state = ProducerState(idempotent=True)
+    state.identify(1, 0)
+    stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, expires_at=1.0)
+    state.mark_sent(stuck)
+    for number in range(10_000):
+        batch = state.append(TopicPartition("wide", 1), b"bytes", 1, expires_at=2.0 + number)
+        state.mark_sent(batch)
+        state.acknowledge(batch)
+        assert batch.data == b""
+    assert state.next_expiry() == 1.0
+    assert len(state._expiries) < 2_000
+    state.fail(stuck, 0.5)
+    assert state.first_expired(0.9) is None
+    assert state.first_expired(1.0) is stuck
