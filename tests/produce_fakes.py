@@ -339,12 +339,15 @@ def _values(data: bytes) -> list[bytes]:
     return [bytes(value or b"").rstrip(b".") for value in values]
 
 
-def make_producer(cluster: FakeCluster, buffer_bytes: int = 32 << 20, **options: Any) -> IdempotentProducer:
+def make_producer(
+    cluster: FakeCluster, buffer_bytes: int = 32 << 20, *, bulk: bool = False, **options: Any
+) -> IdempotentProducer:
     """Give a producer of that cluster, in its time."""
     return IdempotentProducer(
         cluster.as_client(),
         ProducerOptions(**options),
         buffer_bytes=buffer_bytes,
+        bulk=bulk,
         clock=cluster.clock,
         sleep=cluster.clock.sleep,
     )

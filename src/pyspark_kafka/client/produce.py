@@ -95,6 +95,8 @@ class IdempotentProducer:
         topic_timeout_ms: how long a topic that is not there yet is waited for.
         outage_timeout_ms: how long an outage is waited out where nothing is to be delivered yet: for an identity, and
             for how many partitions a topic has. 0: not at all.
+        bulk: whether much is sent at once, and then flushed: small batches wait for company until there is half a
+            request of them, also where nothing is in flight. Brokers take one large request with less work.
         clock: monotonic seconds; tests give their own.
         sleep: waits so many seconds; tests give their own.
 
@@ -114,6 +116,7 @@ class IdempotentProducer:
         buffer_bytes: int = BUFFER_BYTES,
         topic_timeout_ms: int = TOPIC_TIMEOUT_MS,
         outage_timeout_ms: int = 0,
+        bulk: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -122,6 +125,9 @@ class IdempotentProducer:
         self._options = producer
         self._transaction = transaction
         self._buffer_bytes = buffer_bytes
+        self._bulk = bulk
+        most_waiting = producer.max_request_size // 2
+        self._worth_a_request = most_waiting if bulk else min(_WORTH_A_REQUEST_BYTES, most_waiting)
         self._clock = clock
         self._delivery_clock = DeliveryClock(clock)
         self._sleep = sleep
@@ -281,7 +287,8 @@ class IdempotentProducer:
             if size > self._options.max_request_size:
                 raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
             while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
-                self._step(everything=False, wait=True)
+                # In bulk, small batches for many brokers may be all that fills the buffer.
+                self._step(everything=self._bulk, wait=True)
             expires_at = self._delivery_clock.now() + self._options.delivery_timeout_ms / 1000
             batch = state.append(topic_partition, data, record_count, expires_at=expires_at)
             if not self._limits.fits(batch):
@@ -556,8 +563,8 @@ class IdempotentProducer:
                 break
             taken.append(batch)
             size += batch.size
-        idle = lane is None or not lane.requests
-        if not (everything or idle) and size < min(_WORTH_A_REQUEST_BYTES, self._options.max_request_size // 2):
+        idle = (lane is None or not lane.requests) and not self._bulk
+        if not (everything or idle) and size < self._worth_a_request:
             return False
         if lane is None:
             lane = self._open_lane(broker_id, batches)

@@ -221,6 +221,7 @@ class Publisher:
             transaction=transaction,
             buffer_bytes=self._options.buffer_bytes,
             topic_timeout_ms=self._options.max_block_ms,
+            bulk=True,
         ) as producer:
             for chunk in chunks:
                 data = memoryview(chunk.load(self._spool))

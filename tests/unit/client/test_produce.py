@@ -478,3 +478,24 @@ def test_time_inside_of_calls_still_counts() -> None:
     with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
         producer.flush()
     assert 119 <= cluster.clock.now - began <= 125
+
+
+def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
+    cluster = FakeCluster(partitions=100)
+    producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
+    # Each answer is there at once, so that nothing is ever in flight.
+    for number in range(400):
+        producer.send(TopicPartition("orders", number % 100), batch_of(b"%d" % number, size=16_000), 1)
+    producer.flush()
+    assert len(cluster.requests) <= 16
+    assert sum(len(partitions_of(request)) for _, request in cluster.requests) == 400
+    assert cluster.values(7) == numbers(7, 107, 207, 307)
+
+
+def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> None:
+    cluster = FakeCluster(partitions=50, brokers=50)
+    producer = make_producer(cluster, bulk=True, buffer_bytes=100_000)
+    for number in range(200):
+        producer.send(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
+    producer.flush()
+    assert cluster.values(49) == numbers(49, 99, 149, 199)
