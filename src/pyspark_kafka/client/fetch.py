@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
-from pyspark_kafka.client.fetch_state import (
-    FetchedRecords,
+from pyspark_kafka.client.fetch_errors import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     TopicDeletedError,
     TopicRecreatedError,
 )
+from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
+from pyspark_kafka.client.fetch_state import FetchedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.fetch_state import no_progress
+from pyspark_kafka.client.fetch_errors import no_progress
 from pyspark_kafka.client.outage import is_weather, outage_error
 from pyspark_kafka.client.waiting import Wait, contact_of
 
