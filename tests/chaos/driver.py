@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-_POLL_S = 0.2
+_POLL_S = 0.5
 _FINISH_WITHIN_S = 120.0
-_FIRST_BATCH_WITHIN_S = 120.0
+_FIRST_BATCH_WITHIN_S = 300.0
 _BATCH_PAUSE_S = 2.0
 _ROWS_PER_WRITE = 100
 # What each output record says: where it was read, in which task of which micro-batch, and what it was. A micro-batch is

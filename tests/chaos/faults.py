@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -62,6 +63,8 @@ class Scene:
     rng: random.Random
     longest: float = 1.0
     strikes: list[Strike] = field(default_factory=list)
+    # Held by who changes a topic, so that overlapping faults of one topic come one after the other.
+    topics: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -149,11 +152,12 @@ def move_leaders(scene: Scene) -> None:
 def add_partitions(scene: Scene) -> None:
     """Raise the number of partitions of a source topic."""
     topic = scene.rng.choice((MAIN, *PATTERN_TOPICS))
-    count = len(scene.cluster.partitions(topic)) + 1
-    if count <= _MOST_PARTITIONS:
-        with scene.strike("partitions added", f"{topic} has {count}"):
-            scene.cluster.add_partitions(topic, count)
-            scene.writer.write(topic, count, scene.writer.rate(topic))
+    with scene.topics[topic]:
+        count = len(scene.cluster.partitions(topic)) + 1
+        if count <= _MOST_PARTITIONS:
+            with scene.strike("partitions added", f"{topic} has {count}"):
+                scene.cluster.add_partitions(topic, count)
+                scene.writer.write(topic, count, scene.writer.rate(topic))
 
 
 def recreate_now(scene: Scene) -> None:
@@ -168,8 +172,8 @@ def recreate_later(scene: Scene) -> None:
 
 def _recreate(scene: Scene, kind: str, pause_s: float) -> None:
     topic = scene.rng.choice(PATTERN_TOPICS)
-    rate = scene.writer.pause(topic)
-    with scene.strike(kind, f"{topic} after {pause_s:.1f} s"):
+    with scene.topics[topic], scene.strike(kind, f"{topic} after {pause_s:.1f} s"):
+        rate = scene.writer.pause(topic)
         scene.ledger.note_deletion(topic, time.time())
         scene.cluster.delete_topic(topic)
         time.sleep(pause_s)
@@ -181,7 +185,7 @@ def _recreate(scene: Scene, kind: str, pause_s: float) -> None:
 def delete_unread(scene: Scene) -> None:
     """Delete all records of a topic of the pattern, read or not."""
     topic = scene.rng.choice(PATTERN_TOPICS)
-    with scene.strike("records deleted, unread ones too", topic):
+    with scene.topics[topic], scene.strike("records deleted, unread ones too", topic):
         scene.ledger.note_deletion(topic, time.time())
         ends = scene.positions.ends(topic)
         with scene.ledger.lock:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chaos.cluster import Cluster
     from chaos.world import DriverProcess, Query
 
-_EVERY_S = 1.0
+_EVERY_S = 3.0
 _READ_AT_ONCE = 500
 _ENDS_WITHIN_S = 60.0
 
@@ -41,7 +41,7 @@ def end_of_batch(checkpoint: str, batch: int) -> dict[str, dict[int, int]]:
 
 
 class Positions:
-    """Looks at checkpoints and at the ends of the logs; tells batch reads once a second what they may read."""
+    """Looks at checkpoints and at the ends of the logs; tells batch reads again and again what they may read."""
 
     def __init__(self, cluster: Cluster, driver: DriverProcess, queries: Sequence[Query]) -> None:
         self._cluster = cluster

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 # Longer than any partition stands still: a frozen broker holds its partitions up until others have taken over.
 _WATERMARK_S = 120
+# Enough for the first micro-batches; while Spark starts its Python processes nothing else should keep the machine busy.
+_RATE_AT_START = 5.0
 MAIN_RATE, PATTERN_RATE = 150.0, 30.0
 _CALM_S = (2.0, 5.0)
 # For those who are in the middle of something when the time is over.
@@ -131,13 +133,16 @@ def run(
             DriverProcess(spec, cluster.bootstrap_servers) as driver,
             SourceWriter(cluster.direct, ledger) as writer,
         ):
-            writer.write(MAIN, MAIN_PARTITIONS, MAIN_RATE)
-            for topic in PATTERN_TOPICS:
-                writer.write(topic, PATTERN_PARTITIONS, PATTERN_RATE)
+            topics = {MAIN: (MAIN_PARTITIONS, MAIN_RATE)}
+            topics.update(dict.fromkeys(PATTERN_TOPICS, (PATTERN_PARTITIONS, PATTERN_RATE)))
+            for topic, (partitions, _) in topics.items():
+                writer.write(topic, partitions, _RATE_AT_START)
             positions = Positions(cluster, driver, queries)
             positions.start()
             try:
                 driver.await_running()
+                for topic, (partitions, rate) in topics.items():
+                    writer.write(topic, partitions, rate)
                 begin = time.time()
                 print(f"{time.strftime('%H:%M:%S')} all queries run", flush=True)
                 scene = Scene(cluster, driver, writer, ledger, positions, rng, longest)
