@@ -226,8 +226,9 @@ class Driver:
             self.say("batch wrong", job="read_batch", number=number, found=str(found), wanted=str(wanted))
 
     def _write_batch(self, number: int) -> None:
-        rows = self.spark.range(_ROWS_PER_WRITE).selectExpr(
-            "cast(cast(id AS string) AS binary) AS key", f"cast(concat('{number}', '|', id) AS binary) AS value"
+        # Spark finds data sources for writing by the active session of the thread, which this makes it.
+        rows = self.spark.createDataFrame(
+            [(b"%d" % row, b"%d|%d" % (number, row)) for row in range(_ROWS_PER_WRITE)], "key binary, value binary"
         )
         (
             rows.write.format(self.spec["batch_format"])
