@@ -3,20 +3,60 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-_WORDS = ("KAFKA_DATA_LOSS", "cannot be read:", "deleted and made again", "was recreated", "may have been aged out")
+# What errors and what warnings of data loss contain.
+_WORDS = ("KAFKA_DATA_LOSS", "because 'failOnDataLoss' is false")
+_TIME = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d ")
+_TIME_FORMAT = "%y/%m/%d %H:%M:%S "
+# A query may have waited for a broker in between.
+_EXCUSED_FOR_S = 180.0
 
 
-def reports(log: str) -> list[str]:
-    """Return the lines that report data loss."""
-    return [line for line in log.splitlines() if any(word in line for word in _WORDS)]
+@dataclass(frozen=True)
+class Alarm:
+    """A report of data loss.
+
+    Attributes:
+        moment: when it was logged, in seconds of the epoch; that of the line before where a line has none.
+        line: the line of the log.
+    """
+
+    moment: float
+    line: str
 
 
-def false_reports(lines: Iterable[str], deletions: Mapping[str, Sequence[float]]) -> list[str]:
-    """Return those that name no topic from which anything unread was deleted."""
-    excused = [topic for topic, moments in deletions.items() if moments]
-    return [line for line in lines if not any(re.search(rf"\b{re.escape(topic)}\b", line) for topic in excused)]
+def alarms(log: str) -> list[Alarm]:
+    """Return the reports of data loss in a log of Spark, whose lines begin with local time."""
+    found: list[Alarm] = []
+    moment = 0.0
+    for line in log.splitlines():
+        if stamp := _TIME.match(line):
+            moment = time.mktime(time.strptime(stamp.group(), _TIME_FORMAT))
+        if any(word in line for word in _WORDS):
+            found.append(Alarm(moment, line))
+    return found
+
+
+def false_alarms(found: Sequence[Alarm], deletions: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return those that name no topic from which something unread was deleted shortly before.
+
+    Args:
+        found: the reports.
+        deletions: of each topic when deletions began, in seconds of the epoch.
+    """
+    return [each.line for each in found if not _excused(each, deletions)]
+
+
+def _excused(alarm: Alarm, deletions: Mapping[str, Sequence[float]]) -> bool:
+    return any(
+        int(moment) <= alarm.moment <= moment + _EXCUSED_FOR_S
+        for topic, moments in deletions.items()
+        if re.search(rf"\b{re.escape(topic)}\b", alarm.line)
+        for moment in moments
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from chaos.alarms import false_reports, reports
+from chaos.alarms import alarms, false_alarms
 from chaos.checker import Copied, Findings, check_copies, check_totals
 from chaos.reading import read_all
 from chaos.report import Outcome
@@ -67,7 +67,7 @@ def collect(
         ],
         batch_lost=_batch_lost(servers, events),
         vanished=scene.ledger.vanished(ends),
-        false_alarms=false_reports(reports(driver.log), scene.ledger.deletions),
+        false_alarms=false_alarms(alarms(driver.log), scene.ledger.deletions),
         exactly_once=frozenset(query.name for query in queries if query.exactly_once),
         not_caught_up=[
             query.name

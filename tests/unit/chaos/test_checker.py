@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.alarms import false_reports, reports
+from chaos.alarms import alarms, false_alarms
 from chaos.checker import Copied, check_copies, check_totals, longest_gap, time_to_recover
 from chaos.ledger import Extent, Ledger, Log, Stamp
 
@@ -124,12 +124,17 @@ def test_ledger_knows_what_is_gone_and_what_must_be_there() -> None:
     assert ledger.vanished(ends) == 1
 
 
-def test_data_loss_report_is_false_where_nothing_unread_was_deleted() -> None:
+def test_data_loss_report_is_false_where_nothing_unread_was_deleted_shortly_before() -> None:
     log = (
-        "INFO nothing\n"
-        "WARN Topic 'events-a' was deleted and made again while it was read\n"
-        "WARN Offsets [0, 5) of orders-1 cannot be read: they are gone"
+        "26/11/22 02:00:00 INFO nothing\n"
+        "26/11/22 02:00:10 WARN topic events-a is another one. It goes on, because 'failOnDataLoss' is false.\n"
+        "org.apache.spark.SparkException: [KAFKA_DATA_LOSS.X] Offsets [0, 5) of orders-1 are gone\n"
+        "26/11/22 03:00:00 WARN topic events-a is another one. It goes on, because 'failOnDataLoss' is false.\n"
     )
-    found = reports(log)
-    assert len(found) == 2
-    assert false_reports(found, {"events-a": [1.0], "orders": []}) == found[1:]
+    found = alarms(log)
+    assert len(found) == 3
+    assert found[1].moment == found[0].moment
+    lines = [each.line for each in found]
+    deleted = found[0].moment - 5.5
+    assert false_alarms(found, {"events-a": [deleted], "orders": []}) == lines[1:]
+    assert false_alarms(found[:1], {"events-a": [deleted + 60.0]}) == lines[:1]
