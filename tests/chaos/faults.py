@@ -185,7 +185,7 @@ def _recreate(scene: Scene, kind: str, pause_s: float) -> None:
 def delete_unread(scene: Scene) -> None:
     """Delete all records of a topic of the pattern, read or not."""
     topic = scene.rng.choice(PATTERN_TOPICS)
-    with scene.topics[topic], scene.strike("records deleted, unread ones too", topic):
+    with scene.topics[topic], scene.strike("unread records deleted", topic):
         scene.ledger.note_deletion(topic, time.time())
         ends = scene.positions.ends(topic)
         with scene.ledger.lock:
@@ -196,7 +196,7 @@ def delete_unread(scene: Scene) -> None:
 
 def delete_read(scene: Scene) -> None:
     """Delete the records of the main topic that every query has read: none is lost by that."""
-    with scene.strike("records deleted, read ones only", MAIN):
+    with scene.strike("read records deleted", MAIN):
         read = scene.positions.read_by_all(MAIN)
         before = {key: max(0, end - _KEPT_RECORDS) for key, end in read.items() if end > _KEPT_RECORDS}
         number = scene.positions.keep_from(before)
@@ -237,8 +237,8 @@ FAULTS: Mapping[str, Callable[[Scene], None]] = {
     "partitions added": add_partitions,
     "topic recreated at once": recreate_now,
     "topic recreated later": recreate_later,
-    "records deleted, unread ones too": delete_unread,
-    "records deleted, read ones only": delete_read,
+    "unread records deleted": delete_unread,
+    "read records deleted": delete_read,
     "wire: delay": _on_the_wire("wire: delay", lambda scene: Wire(delay_s=scene.seconds(0.1, 1.0)), 3, 15),
     "wire: black hole": _on_the_wire("wire: black hole", lambda _: Wire(black_hole=True), 3, 30),
     "wire: response cut": _on_the_wire("wire: response cut", lambda _: Wire(cut=0.5), 2, 10),
