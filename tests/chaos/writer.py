@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _STEP_S = 0.05
+_PAUSE_S = 0.5
 _GIVEN_UP_AFTER_MS = 90_000
 
 
@@ -45,6 +46,7 @@ class SourceWriter:
         self._flows: dict[str, _Flow] = {}
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._failure: BaseException | None = None
         self._producer: Any = self._connect(servers)
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
@@ -95,6 +97,8 @@ class SourceWriter:
             self._thread.join()
             self._producer.flush()
             self._producer.close()
+        if self._failure is not None:
+            raise self._failure
 
     def _connect(self, servers: list[str]) -> Any:
         return KafkaProducer(
@@ -109,10 +113,13 @@ class SourceWriter:
         )
 
     def _run(self) -> None:
-        while not self._stopped.wait(_STEP_S):
-            with self._lock:
-                for flow in self._flows.values():
-                    self._write_due(flow)
+        try:
+            while not self._stopped.wait(_STEP_S):
+                with self._lock:
+                    for flow in self._flows.values():
+                        self._write_due(flow)
+        except BaseException as error:  # noqa: BLE001 - given to the thread that stops this one
+            self._failure = error
 
     def _write_due(self, flow: _Flow) -> None:
         now = time.monotonic()
@@ -120,13 +127,13 @@ class SourceWriter:
             flow.due += 1 / flow.rate
             log = Log(flow.topic, flow.incarnation, flow.written % flow.partitions)
             value = Stamp(log, flow.written).to_value()
-            flow.written += 1
             try:
                 future = self._producer.send(flow.topic, value, b"%d" % (flow.written % 32), partition=log.partition)
-            except KafkaError:
-                self._ledger.fail()
-                flow.due = now + 1
+            except (KafkaError, ValueError):
+                # Nothing was sent: the producer cannot ask who leads, or has not heard of a new partition yet.
+                flow.due = now + _PAUSE_S
                 return
+            flow.written += 1
             future.add_callback(partial(self._acknowledged, log))
             future.add_errback(lambda _: self._ledger.fail())
 
