@@ -82,6 +82,7 @@ class KafkaOffsetReader:
         self._attempts = attempts
         self._retry_interval_ms = retry_interval_ms
         self._may_be_missing: set[str] = set()
+        self._told_missing: list[TopicPartition] = []
         self._patience = Patience(outage_timeout_ms, contact_of(connection.bootstrap_servers))
 
     @classmethod
@@ -246,7 +247,9 @@ class KafkaOffsetReader:
         topics = sorted({topic_partition.topic for topic_partition in listed})
         existing = _assignment_of(client.metadata(topics), lambda _: True, self._may_be_missing)
         missing = sorted(listed.difference(existing.partitions))
-        if missing:
+        # Said once, not at each trigger.
+        told, self._told_missing = self._told_missing, missing
+        if missing and missing != told:
             logger.warning(
                 "Option 'assign' lists partitions that do not exist: %s%s. They are left out.",
                 ", ".join(map(str, missing[:_LISTED])),
