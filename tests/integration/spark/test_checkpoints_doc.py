@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 from support import Record, produce
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
     from conftest import TopicMaker
@@ -76,3 +78,31 @@ def test_the_sources_of_a_query_keep_their_starts_apart(
     for index, (topic, progress) in enumerate(zip(topics, query.lastProgress.sources, strict=True)):
         assert topic in progress.endOffset
         assert (place / "sources" / str(index) / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()
+
+
+def test_where_the_query_began_is_not_looked_at_after_batch_0_and_damaged_ids_stop_it(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    topic, place = make_topic(), tmp_path / "checkpoint"
+
+    def run() -> int:
+        produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 3)
+        rows = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        rows = rows.options(subscribe=topic, startingOffsets="earliest", checkpointLocation=str(place))
+        query = rows.load().writeStream.format("noop").option("checkpointLocation", str(place))
+        started = query.trigger(availableNow=True).start()
+        started.awaitTermination()
+        return sum(progress.numInputRows for progress in started.recentProgress)
+
+    assert run() == 3
+    CheckpointFiles(str(place)).replace("sources/0/0", b"\0v1")
+    assert run() == 3
+    ids = CheckpointFiles(str(place)).read("sources/0/topic-ids")
+    assert ids is not None
+    CheckpointFiles(str(place)).replace("sources/0/topic-ids", ids[:25])
+    with pytest.raises(Exception, match="CHECKPOINT_TOPIC_IDS_INVALID") as caught:
+        run()
+    assert f"file sources/0/topic-ids of checkpoint {place}: it is damaged: " in str(caught.value)
+    CheckpointFiles(str(place)).replace("sources/0/topic-ids", ids)
+    # What the failed run did not read as well.
+    assert run() == 6
