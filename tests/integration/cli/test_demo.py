@@ -59,7 +59,7 @@ def await_no_file_in(place: Path, seconds: float = 20) -> None:
 def test_the_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [*_PROGRAM, "demo", "--records", "20000", "--codec", "zstd"],
-        env=run_environment(tmp_path), capture_output=True, text=True, timeout=120, check=False,
+        env=run_environment(tmp_path), capture_output=True, text=True, timeout=170, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:] + done.stdout[-4000:]
     assert "Produced 20,000 orders to 'orders' (4 partitions, zstd)" in done.stdout
