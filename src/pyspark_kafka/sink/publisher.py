@@ -207,6 +207,10 @@ class Publisher:
         try:
             return self._id.renew(transaction)
         except TransactionLostError as lost:
+            if self._options.outage_timeout_ms and outage_s_here():
+                # Requests of our own that a broker takes late, when it goes on, look like another driver's; so does, in
+                # the first generation, the end of a transaction by its timeout. The marker tells what became of it.
+                return self._id.fence()
             logger.warning("%s", lost)
             return None
 
