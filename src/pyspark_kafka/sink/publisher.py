@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.waiting import contact_of, outage_s_here
 from pyspark_kafka.errors import ConnectorError, DeliveryError
@@ -192,7 +193,11 @@ class Publisher:
                 # What was waited for brokers says nothing of how long the batch takes.
                 self._check_time(began + outage_s_here() - outage_s, error)
                 if renewed is None:
-                    raise self._taken_over(ours, error) from error
+                    if not self._is_idle():
+                        raise self._taken_over(ours, error) from error
+                    renewed = self._id.fence()
+                    if look() is Finding.COMMITTED:
+                        return
                 if not attempts.another():
                     raise self._not_committed(ours, attempts, error) from error
                 transaction = renewed
@@ -255,6 +260,18 @@ class Publisher:
             "(maxOffsetsPerTrigger of the source).",
             facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
         ) from cause
+
+    def _is_idle(self) -> bool:
+        """Whether whoever has ended our transaction has begun none: as after an operator's abort.
+
+        Then it may be taken over again: a driver that has not begun yet fences and reads the marker before it does.
+        """
+        try:
+            found = describe_transaction(self._client, self._id.name)
+        except ConnectorError as error:
+            logger.warning("The state of transactional id '%s' cannot be seen: %s", self._id.name, error)
+            return False
+        return found is not None and found.state is TransactionState.EMPTY
 
     def _taken_over(self, ours: CommitMarker, cause: ConnectorError) -> DeliveryError:
         return DeliveryError(

@@ -189,7 +189,8 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
     topic = make_topic()
 
     def spooled(value: bytes) -> tuple[list[Chunk], bytes]:
-        whole = chunk(topic, value)
+        # Large enough to be sent at once: what was sent opens the transaction at its coordinator.
+        whole = chunk(topic, value * 200_000)
         return [replace(whole, data=b"", file=f"f{number}") for number in range(8)], whole.data
 
     old_chunks, old_data = spooled(b"old")
@@ -223,7 +224,7 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
     assert done == ["new"]
     (error,) = errors
     assert str(error).startswith("[SINK_TAKEN_OVER] Batch 4 of query query was not committed: another driver has taken")
-    assert committed(client, bootstrap_servers, marker, topic) == [b"new"] * 8
+    assert committed(client, bootstrap_servers, marker, topic) == [b"new" * 200_000] * 8
 
 
 @pytest.mark.parametrize(
