@@ -1,12 +1,13 @@
 # Every target makes the virtual environment it needs, and refreshes it when pyproject.toml, setup.py or the kernel
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
-# WORKERS=processes that share the tests, each with a broker and a Spark session; SECONDS=to fuzz each target;
-# KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of faults, SEED=of them, for the
-# cluster in motion.
+# CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
+# SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
+# faults, SEED=of them, for the cluster in motion.
 
 VENV := .venv
 ARGS :=
 JVM_JARS :=
+CASES :=
 WORKERS := 2
 SECONDS := 75
 KILLS := 20
@@ -78,12 +79,12 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m chaos.run \
 		--minutes $(MINUTES) --seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
-bench:  ## Measure, side by side with Spark's JVM connector if JVM_JARS=directory has its jars
+bench:  ## Measure, 5 minutes (20 beside Spark's JVM connector: JVM_JARS=directory); CASES=read,write-exactly-once for some
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
-	.venv-bench/bin/python bench/kernel.py
-	.venv-bench/bin/python bench/fetch.py
-	.venv-bench/bin/python bench/first_record.py
-	.venv-bench/bin/python bench/run.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+	$(if $(CASES),,.venv-bench/bin/python bench/kernel.py)
+	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
+	$(if $(CASES),,.venv-bench/bin/python bench/first_record.py)
+	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-latency:  ## Measure latencies of micro-batches, of planning and of transactions; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

@@ -22,7 +22,7 @@ import typer
 from measure import python_worker_peaks_mib
 from rich.console import Console
 from rich.table import Table
-from run import OURS, jvm_process, start_spark
+from session import OURS, jvm_process, start_spark
 from topics import fill_topic
 
 from pyspark_kafka.client.pool import borrow_client

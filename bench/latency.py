@@ -25,7 +25,7 @@ import typer
 from load import Generator, Reader
 from rich.console import Console
 from rich.table import Table
-from run import JVM, OURS, start_spark
+from session import JVM, OURS, start_spark
 
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS

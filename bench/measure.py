@@ -37,16 +37,31 @@ class Timing:
 
 
 def time_in_turns(
-    alternatives: Mapping[str, Callable[[], object]], *, warm_ups: int, runs: int, broker_pid: int
+    alternatives: Mapping[str, Callable[[], object]],
+    *,
+    warm_ups: int,
+    runs: int,
+    broker_pid: int,
+    on_run: Callable[[int, float], None] = lambda *_: None,
 ) -> dict[str, Timing]:
-    """Run the alternatives in turns, A B A B …, so that a machine whose speed drifts is as unfair to one as to all."""
+    """Run the alternatives in turns, A B A B …, so that a machine whose speed drifts is as unfair to one as to all.
+
+    Args:
+        alternatives: calls by name.
+        warm_ups: how often each runs before it counts.
+        runs: how often it counts.
+        broker_pid: the process whose CPU time is measured beside.
+        on_run: told after each turn how many there were, and how many seconds it took.
+    """
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in alternatives}
     for run in range(warm_ups + runs):
+        turn = time.perf_counter()
         for name, call in alternatives.items():
             broker, began = cpu_seconds(broker_pid), time.perf_counter()
             call()
             if run >= warm_ups:
                 seconds[name].append((time.perf_counter() - began, cpu_seconds(broker_pid) - broker))
+        on_run(run + 1, time.perf_counter() - turn)
     return {name: Timing(*(tuple(column) for column in zip(*values, strict=True))) for name, values in seconds.items()}
 
 

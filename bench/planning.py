@@ -21,7 +21,7 @@ import typer
 from latency import as_dict
 from rich.console import Console
 from rich.table import Table
-from run import OURS, start_spark
+from session import OURS, start_spark
 
 from pyspark_kafka.client.pool import borrow_client, close_clients
 from pyspark_kafka.client.produce import IdempotentProducer

@@ -1,29 +1,30 @@
 """Measure the connector, side by side with Spark's JVM connector where its jars are given.
 
 Prints a table and writes JSON. All alternatives of a case run in turns, in one session, against one broker; ratios of
-medians are what lasts, absolute figures depend on the machine and the hour.
+medians are what lasts, absolute figures depend on the machine and the hour. A case takes as long as its warm-ups do:
+Spark's and the broker's compilers go on for that long.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import platform
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import prepared
 import typer
-from measure import python_worker_peaks_mib, time_in_turns
-from pyspark.sql import SparkSession
+from alternatives import KEY_VALUE, Bench, rows_to_write
+from measure import python_worker_peaks_mib
 from rich.console import Console
 from rich.table import Table
-from topics import fill_topic, order_rows
+from session import OURS, jvm_process, start_spark
 
 from pyspark_kafka.records import codec_info
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
@@ -32,178 +33,174 @@ from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from measure import Timing
-    from pyspark.sql import DataFrame
+    from alternatives import Case
+    from pyspark.sql import DataFrame, SparkSession
 
-OURS, JVM = "pyspark_kafka", "kafka"
-_PARTITIONS = 4
-_KEY_VALUE = "key binary, value binary"
-_PARTS = "read,write,copy"
-_WARM_UP_READS = 12
+# The records that the times below are of.
+_USUAL_RECORDS = 2_000_000
+
+
+class Inputs:
+    """What cases read and write, made when the first of them needs it."""
+
+    def __init__(self, bench: Bench, spark: SparkSession, records: int) -> None:
+        self._bench = bench
+        self._spark = spark
+        self._records = records
+
+    @cached_property
+    def lz4(self) -> str:
+        """A topic of 100-byte records, compressed with lz4."""
+        return self._bench.topic("records-lz4", records=self._records, codec="lz4")
+
+    @cached_property
+    def zstd(self) -> str:
+        """The same with zstd."""
+        return self._bench.topic("records-zstd", records=self._records, codec="zstd")
+
+    @cached_property
+    def kilobyte(self) -> str:
+        """A topic of a quarter as many records, of 1 kB each."""
+        return self._bench.topic("records-1kb", records=self._records // 4, codec="lz4", value_bytes=990)
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """Cached rows to write."""
+        return rows_to_write(self._spark, self._records)
 
 
 @dataclass(frozen=True)
-class Case:
-    """One line of the result: rows/s of each side, and what the ratio has to be."""
+class Choice:
+    """A case that the command line can name.
 
-    name: str
-    rows: int
-    ours_seconds: float
-    jvm_seconds: float | None
+    Attributes:
+        title: the line in the table.
+        goal: what the ratio has to be.
+        build: gives the call of one side.
+        seconds: about how long one run takes on two cores, ours and the JVM connector's.
+        divisor: of the records, how many times fewer it has.
+    """
+
+    title: str
     goal: float
-    ours_broker_seconds: float
-    jvm_broker_seconds: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times the JVM connector's rows/s ours are."""
-        return None if self.jvm_seconds is None else self.jvm_seconds / self.ours_seconds
+    build: Callable[[Bench, Inputs, str], Callable[[], None]]
+    seconds: tuple[float, float]
+    divisor: int = 1
 
 
-class Bench:
-    """One broker, one Spark session, and the sides that take part."""
-
-    def __init__(
-        self, kafka: EmbeddedKafka, spark: SparkSession, spool: str, *, with_jvm: bool, runs: int, warm_ups: int
-    ) -> None:
-        self._kafka = kafka
-        self._spool = spool
-        self._spark = spark
-        self._sides = (OURS, JVM) if with_jvm else (OURS,)
-        self._runs = runs
-        self._warm_ups = warm_ups
-        self._numbers = itertools.count()
-
-    def topic(self, name: str, *, records: int, codec: str, value_bytes: int = 90) -> str:
-        """Create a topic and fill it."""
-        self._kafka.create_topic(name, partitions=_PARTITIONS)
-        fill_topic(self._kafka.bootstrap_servers, name, records=records, codec=codec, value_bytes=value_bytes)
-        return name
-
-    def read(self, side: str, topic: str, columns: str | None = None) -> Callable[[], None]:
-        """Give a call that reads a whole topic and throws the rows away."""
-        reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        reader = reader.option("subscribe", topic)
-        if columns is None:
-            rows = reader.load()
-        elif side == OURS:
-            rows = reader.schema(columns).load()
-        else:
-            rows = reader.load().select(*(column.split()[0] for column in columns.split(", ")))
-        return lambda: rows.write.format("noop").mode("overwrite").save()
-
-    def warm_up(self, topic: str) -> None:
-        """Read a topic some times on every side."""
-        for _ in range(_WARM_UP_READS):
-            for side in self._sides:
-                self.read(side, topic)()
-
-    def floor(self, topic: str, records: int) -> dict[str, float]:
-        """Give the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
-        found = {}
-        for name, columns in (("all columns", None), ("key + value", _KEY_VALUE)):
-            rows = self._prepared(topic, records, columns)
-            found[f"source with its batches ready, {name}"] = records / self._median(
-                rows.write.format("noop").mode("overwrite").save
-            )
-        return found
-
-    def copy_floor(self, topic: str, records: int) -> dict[str, float]:
-        """Give the rows/s from that source to a Python sink that throws its rows away."""
-        prepared.register_sink(self._spark)
-        writer = self._prepared(topic, records, _KEY_VALUE).write.format(prepared.SINK_NAME).mode("append")
-        return {"source with its batches ready, to a sink that throws them away": records / self._median(writer.save)}
-
-    def _prepared(self, topic: str, records: int, columns: str | None) -> DataFrame:
-        reader = self._spark.read.format(OURS).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        prepared.register(self._spark, reader.option("subscribe", topic).load().schema, _PARTITIONS)
-        source = self._spark.read.format(prepared.NAME).option("records", str(records))
-        return (source.schema(columns) if columns else source).load()
-
-    def sink_floor(self, rows: DataFrame, records: int) -> dict[str, float]:
-        """Give the rows/s of a Python sink that throws its rows away: what Spark allows, whatever the sink."""
-        prepared.register_sink(self._spark)
-        writer = rows.write.format(prepared.SINK_NAME).mode("append")
-        return {"sink that throws its rows away": records / self._median(writer.save)}
-
-    def _median(self, call: Callable[[], None]) -> float:
-        return self._time({"": call})[""].median
-
-    def _time(self, calls: dict[str, Callable[[], None]]) -> dict[str, Timing]:
-        return time_in_turns(calls, warm_ups=self._warm_ups, runs=self._runs, broker_pid=self._kafka.pid)
-
-    def write(self, side: str, rows: DataFrame, *, exactly_once: bool = False) -> Callable[[], None]:
-        """Give a call that writes all rows, with lz4, to a topic of its own.
-
-        Spark's connector writes at least once, whatever is asked of ours.
-        """
-        topic = f"written-{next(self._numbers)}"
-        self._kafka.create_topic(topic, partitions=_PARTITIONS)
-        writer = rows.write.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        writer = writer.option("topic", topic).option("kafka.compression.type", "lz4").mode("append")
-        if exactly_once and side == OURS:
-            writer = writer.option("deliveryGuarantee", "exactly_once").option("spoolLocation", self._spool)
-        return writer.save
-
-    def copy(self, side: str, topic: str, *, exactly_once: bool = False) -> Callable[[], None]:
-        """Give a call that reads key and value of a whole topic and writes them to another."""
-        reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
-        reader = reader.option("subscribe", topic)
-        rows = (reader.schema(_KEY_VALUE) if side == OURS else reader).load().select("key", "value")
-        return self.write(side, rows, exactly_once=exactly_once)
-
-    def case(self, name: str, rows: int, goal: float, build: Callable[[str], Callable[[], None]]) -> Case:
-        """Measure one case on every side, in turns."""
-        calls = {side: build(side) for side in self._sides}
-        timings = self._time(calls)
-        ours, jvm = timings[OURS], timings.get(JVM)
-        return Case(
-            name,
-            rows,
-            ours.median,
-            jvm.median if jvm else None,
-            goal,
-            ours.broker_median,
-            jvm.broker_median if jvm else None,
-        )
+_CHOICES = {
+    "read-all": Choice("read, all columns, lz4", 4, lambda bench, of, side: bench.read(side, of.lz4), (0.9, 3.3)),
+    "read-key-value": Choice(
+        "read, key + value, lz4", 5, lambda bench, of, side: bench.read(side, of.lz4, KEY_VALUE), (0.5, 2.8)
+    ),
+    "read-value": Choice(
+        "read, value, lz4", 5, lambda bench, of, side: bench.read(side, of.lz4, "value binary"), (0.4, 2.7)
+    ),
+    "read-zstd": Choice("read, all columns, zstd", 2.5, lambda bench, of, side: bench.read(side, of.zstd), (0.7, 2.9)),
+    "read-1kb": Choice(
+        "read, all columns, 1 kB, lz4", 2.5, lambda bench, of, side: bench.read(side, of.kilobyte), (0.7, 2.1), 4
+    ),
+    "write-at-least-once": Choice("write, lz4", 2, lambda bench, of, side: bench.write(side, of.rows), (0.8, 1.5)),
+    "write-exactly-once": Choice(
+        "write, lz4, exactly once",
+        1,
+        lambda bench, of, side: bench.write(side, of.rows, exactly_once=True),
+        (0.8, 1.4),
+    ),
+    "copy-at-least-once": Choice(
+        "Kafka to Kafka, lz4", 4, lambda bench, of, side: bench.copy(side, of.lz4), (1.6, 6.0)
+    ),
+    "copy-exactly-once": Choice(
+        "Kafka to Kafka, lz4, exactly once",
+        2,
+        lambda bench, of, side: bench.copy(side, of.lz4, exactly_once=True),
+        (1.7, 5.7),
+    ),
+}
+# Without Kafka, and on our side only: what Spark allows. In seconds of a run.
+_FLOORS: dict[str, tuple[Callable[[Bench, Inputs, int], dict[str, float]], float]] = {
+    "read-floor": (lambda bench, of, records: bench.floor(of.lz4, records), 0.9),
+    "write-floor": (lambda bench, of, records: bench.sink_floor(of.rows, records), 0.5),
+    "copy-floor": (lambda bench, of, records: bench.copy_floor(of.lz4, records), 0.8),
+}
+_MEMORY = "memory"
+# Fills two topics and reads each once.
+_MEMORY_S = 40.0
+_NAMES = (_MEMORY, *_CHOICES, *_FLOORS)
 
 
-def rows_to_write(spark: SparkSession, records: int) -> DataFrame:
-    """Give a cached DataFrame of `key` and `value`, two partitions, the same rows as the topics to read hold."""
-    batch = order_rows(90)
-    values = spark.createDataFrame(batch.to_pandas())
-    copies = spark.range(0, -(-records // batch.num_rows), numPartitions=2)
-    rows = copies.join(values).select("key", "value").cache()
-    rows.count()
-    return rows
+def chosen(cases: str) -> list[str]:
+    """Give the names that are meant, in the order in which they run; `read` means all that begin with `read-`."""
+    wanted = [name.strip() for name in cases.split(",") if name.strip()]
+    known = {name for each in _NAMES for name in (each, each.partition("-")[0])}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise typer.BadParameter(f"there is no case {', '.join(unknown)}; there are {', '.join(_NAMES)}")
+    return [name for name in _NAMES if not wanted or name in wanted or name.partition("-")[0] in wanted]
 
 
-def start_spark(directory: str, jars: list[Path]) -> SparkSession:
-    """Start a local session with two cores, with the JVM connector's jars if there are any."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("pyspark-kafka bench")
-        .config("spark.driver.memory", "3g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.local.dir", directory)
-        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-        # As the README advises. It concerns Python workers only; the JVM connector has none.
-        .config("spark.python.unix.domain.socket.enabled", "true")
-    )
-    if jars:
-        builder = builder.config("spark.jars", ",".join(map(str, jars)))
-    return builder.getOrCreate()
+class Progress:
+    """Says which case runs, how long it still takes, and how long all that is left."""
+
+    def __init__(self, console: Console, names: list[str], *, sides: int, turns: int, records: int) -> None:
+        self._console = console
+        self._turns = turns
+        share = records / _USUAL_RECORDS
+        self._expected = {name: share * _expected_s(name, sides, turns) for name in names}
+        self._names = names
+        self._began = time.monotonic()
+        self._done_s = 0.0
+        self._turns_s = 0.0
+
+    def begin(self, name: str) -> None:
+        """Say what comes next."""
+        self._turns_s = 0.0
+        number = self._names.index(name) + 1
+        left = sum(self._expected[other] for other in self._names[number - 1 :]) * self._pace()
+        self._say(f"{number} of {len(self._names)}: {name}; {_duration(left)} left with it")
+
+    def turn(self, number: int, seconds: float) -> None:
+        """Take note of a turn of all sides; say how long the case takes after the first, and now and then."""
+        self._turns_s += seconds
+        # The first one starts Python processes.
+        if number in (2, self._turns // 2):
+            left = seconds * (self._turns - number)
+            self._say(f"    run {number} of {self._turns} took {seconds:.1f} s; {_duration(left)} to go")
+
+    def end(self, name: str) -> None:
+        """Take note of a case that is done."""
+        self._done_s += self._expected[name]
+
+    def _pace(self) -> float:
+        """Give how many times longer it takes than on the machine of the estimates."""
+        return (time.monotonic() - self._began) / self._done_s if self._done_s else 1.0
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False)
 
 
-def jvm_process(spark: SparkSession) -> int:
-    """Give the process id of Spark's JVM, the ancestor of its Python workers."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no public way
-    return int(jvm.java.lang.ProcessHandle.current().pid())
+def _expected_s(name: str, sides: int, turns: int) -> float:
+    if name == _MEMORY:
+        return _MEMORY_S
+    if name in _FLOORS:
+        return _FLOORS[name][1] * turns * (2 if name == "read-floor" else 1)
+    return sum(_CHOICES[name].seconds[:sides]) * turns
+
+
+def _duration(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} minutes"
+
+
+def worker_memory(bench: Bench, of: Inputs, kafka: EmbeddedKafka, jvm: int, sizes: tuple[int, int]) -> dict[str, float]:
+    """Read the usual topic and a large one once; give the peak memory of a worker after each, in MiB."""
+    records, large = sizes
+    bench.read(OURS, of.lz4)()
+    memory = {f"{records:,} records": max(python_worker_peaks_mib(jvm), default=float("nan"))}
+    if large:
+        bench.read(OURS, bench.topic("records-large", records=large, codec="lz4"))()
+        memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm), default=float("nan"))
+        kafka.delete_topic("records-large")
+    return memory
 
 
 def report(console: Console, cases: list[Case], floor: dict[str, float], memory: dict[str, float]) -> None:
@@ -229,85 +226,59 @@ def report(console: Console, cases: list[Case], floor: dict[str, float], memory:
 
 
 def main(
-    records: Annotated[int, typer.Option(help="Records of the topics that are read and written.")] = 2_000_000,
+    cases: Annotated[str, typer.Option(help=f"Which: any of read, write, copy, {', '.join(_NAMES)}.")] = "",
+    records: Annotated[int, typer.Option(help="Records of the topics that are read and written.")] = _USUAL_RECORDS,
     large: Annotated[int, typer.Option(help="Records of the large topic, for memory; 0 leaves it out.")] = 10_000_000,
     runs: Annotated[int, typer.Option(help="Counted runs of each case, on each side.")] = 5,
     warm_ups: Annotated[int, typer.Option(help="Runs before these: Spark and the broker compile for long.")] = 10,
-    parts: Annotated[str, typer.Option(help="Which cases: any of read, write, copy, with commas between.")] = _PARTS,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
-    """Run every case and print the figures."""
+    """Run the cases and print the figures; without --cases, all of them."""
     # Wide enough for the table where output is not a terminal.
     console = Console(width=None if sys.stdout.isatty() else 120)
+    names = chosen(cases)
     jars = sorted(jvm_jars.glob("*.jar")) if jvm_jars else []
     if jvm_jars and not jars:
         raise typer.BadParameter(f"there are no jars in {jvm_jars}")
     ensure_java_for_spark()
+    progress = Progress(console, names, sides=1 + bool(jars), turns=warm_ups + runs, records=records)
+    memory: dict[str, float] = {}
+    floor: dict[str, float] = {}
+    figures: list[Case] = []
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
         spark = start_spark(directory, jars)
         stack.callback(spark.stop)
-        bench = Bench(kafka, spark, f"{directory}/spool", with_jvm=bool(jars), runs=runs, warm_ups=warm_ups)
-        jvm_pid = jvm_process(spark)
-
-        memory: dict[str, float] = {}
-        floor: dict[str, float] = {}
-        cases: list[Case] = []
-        lz4 = bench.topic("records-lz4", records=records, codec="lz4")
-        # What the first case would otherwise pay for all: Spark's compilers, the broker's caches.
-        bench.warm_up(lz4)
-        if "read" in parts:
-            bench.read(OURS, lz4)()
-            memory[f"{records:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
-            if large:
-                bench.read(OURS, bench.topic("records-large", records=large, codec="lz4"))()
-                memory[f"{large:,} records"] = max(python_worker_peaks_mib(jvm_pid), default=float("nan"))
-                kafka.delete_topic("records-large")
-            zstd = bench.topic("records-zstd", records=records, codec="zstd")
-            kilobyte = bench.topic("records-1kb", records=records // 4, codec="lz4", value_bytes=990)
-            cases += [
-                bench.case("read, all columns, lz4", records, 4, lambda side: bench.read(side, lz4)),
-                bench.case("read, key + value, lz4", records, 5, lambda side: bench.read(side, lz4, _KEY_VALUE)),
-                bench.case("read, value, lz4", records, 5, lambda side: bench.read(side, lz4, "value binary")),
-                bench.case("read, all columns, zstd", records, 2.5, lambda side: bench.read(side, zstd)),
-                bench.case("read, all columns, 1 kB, lz4", records // 4, 2.5, lambda side: bench.read(side, kilobyte)),
-            ]
-            floor |= bench.floor(lz4, records)
-        if "write" in parts:
-            rows = rows_to_write(spark, records)
-            cases.append(bench.case("write, lz4", records, 2, lambda side: bench.write(side, rows)))
-            cases.append(
-                bench.case(
-                    "write, lz4, exactly once",
-                    records,
-                    1,
-                    lambda side: bench.write(side, rows, exactly_once=True),
-                )
-            )
-            floor |= bench.sink_floor(rows, records)
-            rows.unpersist()
-        if "copy" in parts:
-            cases.append(bench.case("Kafka to Kafka, lz4", records, 4, lambda side: bench.copy(side, lz4)))
-            cases.append(
-                bench.case(
-                    "Kafka to Kafka, lz4, exactly once",
-                    records,
-                    2,
-                    lambda side: bench.copy(side, lz4, exactly_once=True),
-                )
-            )
-
-            floor |= bench.copy_floor(lz4, records)
-
-        report(console, cases, floor, memory)
+        bench = Bench(
+            kafka,
+            spark,
+            f"{directory}/spool",
+            with_jvm=bool(jars),
+            runs=runs,
+            warm_ups=warm_ups,
+            on_run=progress.turn,
+        )
+        of = Inputs(bench, spark, records)
+        for name in names:
+            progress.begin(name)
+            if name == _MEMORY:
+                memory = worker_memory(bench, of, kafka, jvm_process(spark), (records, large))
+            elif name in _FLOORS:
+                floor |= _FLOORS[name][0](bench, of, records)
+            else:
+                choice = _CHOICES[name]
+                count = records // choice.divisor
+                figures.append(bench.case(choice.title, count, choice.goal, partial(choice.build, bench, of)))
+            progress.end(name)
+        report(console, figures, floor, memory)
         result = {
             "python": platform.python_version(),
             "pyspark": spark.version,
             "codec": str(codec_info()),
             "cores": os.cpu_count(),
-            "cases": [asdict(case) | {"ratio": case.ratio} for case in cases],
+            "cases": [asdict(case) | {"ratio": case.ratio} for case in figures],
             "without_kafka_rows_per_s": floor,
             "worker_peak_mib": memory,
         }

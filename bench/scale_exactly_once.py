@@ -21,7 +21,7 @@ from goals import Figure
 from measure import python_worker_peaks_mib
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from run import OURS, jvm_process
+from session import OURS, jvm_process
 
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
@@ -152,7 +152,7 @@ def _failure(call: Callable[[], Any]) -> str:
 
 def _result_bytes(spark: SparkSession) -> tuple[int, int]:
     """Give the bytes of the results of all tasks, as Spark counts them, and of one of them on average."""
-    # No public way, as in `run.jvm_process`: REST has it, where there is a web UI.
+    # No public way, as in `session.jvm_process`: REST has it, where there is a web UI.
     context: Any = spark.sparkContext
     store, nothing = context._jsc.sc().statusStore(), context._jvm.java.util.ArrayList()  # noqa: SLF001
     no_quantiles = getattr(store, "stageList$default$4")()

@@ -1,0 +1,42 @@
+"""The Spark session that benchmarks run in, and the names of the two connectors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OURS, JVM = "pyspark_kafka", "kafka"
+
+
+def start_spark(directory: str, jars: list[Path]) -> SparkSession:
+    """Start a local session with two cores, with the JVM connector's jars if there are any."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("pyspark-kafka bench")
+        .config("spark.driver.memory", "3g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.local.dir", directory)
+        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
+        # As the README advises. It concerns Python workers only; the JVM connector has none.
+        .config("spark.python.unix.domain.socket.enabled", "true")
+    )
+    if jars:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    return builder.getOrCreate()
+
+
+def jvm_process(spark: SparkSession) -> int:
+    """Give the process id of Spark's JVM, the ancestor of its Python workers."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no public way
+    return int(jvm.java.lang.ProcessHandle.current().pid())
