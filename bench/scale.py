@@ -1,8 +1,8 @@
 """Measure what grows with the cluster and with the batch, each line beside its goal.
 
 Every part runs in a process of its own, so that none measures what another has left: `lookups` and reads over 40
-brokers (TCP fakes), `planning` of 10,000 partitions, exactly-once batches of 200 tasks just `below` and 500 just
-`above` the spool threshold with a driver of 1 GiB, what the driver can `publish` into 1,000 partitions, and the calls
+brokers (TCP fakes), `planning` of 10,000 partitions, exactly-once batches of tasks `below` and `above`
+the spool threshold with a driver of 1 GiB, what the driver can `publish` into 1,000 partitions, and the calls
 of a spool on an object `store`.
 Run: make bench-scale, or with ARGS="--parts lookups,store".
 """

@@ -34,6 +34,8 @@ _MIB = 1 << 20
 _PARTITIONS = 4
 # A record takes this, with what a record batch says of it: 64 hexadecimal digits so many times, and a frame around.
 _VALUE_BYTES, _RECORD_BYTES = 4_096, 4_106
+# Of tasks that spool: as much as can be written in a minute or two.
+_SPOOLED_BYTES = 4 * _MIB
 # How long a micro-batch may take; it is far less, or something hangs.
 _END_S = 400
 _MAX_RESULT_SIZE = 1 << 30
@@ -41,12 +43,15 @@ _MAX_RESULT_SIZE = 1 << 30
 
 def measure_below() -> list[Figure]:
     """Give the lines of 200 tasks, the default of a shuffle, that just spool nothing."""
-    return _commit(200, int(_threshold() * 0.97), "just below")
+    return _commit(200, int(_threshold() * 0.97), "just below the spool threshold")
 
 
 def measure_above() -> list[Figure]:
-    """Give the lines of 500 tasks that just spool."""
-    return _commit(500, int(_threshold() * 1.03), "just above")
+    """Give the lines of 500 tasks that spool, and of 200 whose messages would not fit the driver together."""
+    return [
+        *_commit(500, max(int(_threshold() * 1.03), _SPOOLED_BYTES), "above the spool threshold"),
+        *_commit(200, max(int(_threshold() * 1.03), 2 * _SPOOLED_BYTES), "above the spool threshold"),
+    ]
 
 
 def _threshold() -> int:
@@ -81,20 +86,25 @@ def _commit(tasks: int, task_bytes: int, where: str) -> list[Figure]:
         query = writer.start()
         failed = _failure(lambda: query.awaitTermination(_END_S))
         took = time.monotonic() - began
-        written, results, longest, heap, python = 0, 0, 0, float("nan"), float("nan")
+        written, results, longest, tasks_s, heap, python = 0, 0, 0, float("nan"), float("nan"), float("nan")
         # A driver that is out of memory ends, and then has nothing to tell.
         with suppress(Py4JError, OSError):
             written = sum(int(json.loads(report.json)["numInputRows"]) for report in query.recentProgress)
-            results, longest = _result_bytes(spark)
+            results, longest, tasks_s = _results(spark)
             python = max(python_worker_peaks_mib(java), default=python)
             heap = _peak_mib(java)
     total = tasks * rows * _RECORD_BYTES
-    size = f"{tasks} tasks of {rows * _RECORD_BYTES / _MIB:.2f} MiB, {where} the spool threshold"
-    figure = f"failed after {took:.0f} s: {failed}" if failed else f"committed: {total / _MIB:,.0f} MiB in {took:.0f} s"
+    size = f"{tasks} tasks of {rows * _RECORD_BYTES / _MIB:.2f} MiB, {where}"
+    figure = (
+        f"failed after {took:.0f} s: {failed}"
+        if failed
+        else f"committed: {total / _MIB:,.0f} MiB in {took:.0f} s, of it tasks {tasks_s:.0f} s"
+    )
     values: dict[str, float | str] = {
         "tasks": tasks,
         "bytes": total,
         "seconds": took,
+        "tasks_seconds": tasks_s,
         "result_bytes": results,
         "spool_bytes": spool.largest,
         "jvm_peak_mib": heap,
@@ -150,19 +160,21 @@ def _failure(call: Callable[[], Any]) -> str:
     return "" if ended else f"not done after {_END_S} s"
 
 
-def _result_bytes(spark: SparkSession) -> tuple[int, int]:
-    """Give the bytes of the results of all tasks, as Spark counts them, and of one of them on average."""
+def _results(spark: SparkSession) -> tuple[int, int, float]:
+    """Give the bytes of the results of all tasks, as Spark counts them, of one on average, and the time of all tasks."""
     # No public way, as in `session.jvm_process`: REST has it, where there is a web UI.
     context: Any = spark.sparkContext
     store, nothing = context._jsc.sc().statusStore(), context._jvm.java.util.ArrayList()  # noqa: SLF001
     no_quantiles = getattr(store, "stageList$default$4")()
     stages = store.stageList(nothing, False, False, no_quantiles, nothing)
-    total, longest = 0, 0
+    total, longest, lasted_ms = 0, 0, 0
     for index in range(stages.size()):
         stage = stages.apply(index)
         total += int(stage.resultSize())
         longest = max(longest, int(stage.resultSize()) // max(1, int(stage.numCompleteTasks())))
-    return total, longest
+        if stage.completionTime().isDefined():
+            lasted_ms += stage.completionTime().get().getTime() - stage.submissionTime().get().getTime()
+    return total, longest, lasted_ms / 1000
 
 
 def _peak_mib(pid: int) -> float:
