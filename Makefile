@@ -28,7 +28,7 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-scale fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-start bench-scale fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -85,6 +85,10 @@ bench:  ## Measure, 5 minutes (20 beside Spark's JVM connector: JVM_JARS=directo
 	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/first_record.py)
 	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
+	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/start.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-latency:  ## Measure latencies of micro-batches, of planning and of transactions; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
