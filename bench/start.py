@@ -15,6 +15,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from contextlib import ExitStack
@@ -35,8 +36,10 @@ _RECORDS, _PARTITIONS = 1_000, 4
 _INPUT, _OUTPUT = "start-in", "start-out"
 _SESSION_S = 180
 _QUERIES = ("first query", "second query")
-TRIVIAL, OURS, JVM = "trivial", "pyspark_kafka", "kafka"
+TRIVIAL, OURS, PREPARED, DAEMON, JVM = "trivial", "pyspark_kafka", "prepared", "daemon", "kafka"
 _GOAL = 1.1
+_DAEMON_MODULE = "pyspark_kafka.spark.daemon"
+_PROGRAM = Path(sysconfig.get_path("scripts")) / "pyspark-kafka-python"
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ def sides(jars: list[Path], hidden: str) -> dict[str, Side]:
     found = {
         TRIVIAL: Side("trivial source and sink", "pyspark_trivial", environment={"PYTHONPATH": path}, kafka=False),
         OURS: Side("pyspark-kafka", "pyspark_kafka"),
+        DAEMON: Side("the same, daemon module", "pyspark_kafka", {"spark.python.daemon.module": _DAEMON_MODULE}),
+        PREPARED: Side("the same, prepare()", "pyspark_kafka", environment={"PYSPARK_PYTHON": str(_PROGRAM)}),
     }
     if jars:
         found[JVM] = Side("JVM connector", "kafka", {"spark.jars": ",".join(map(str, jars))})
@@ -87,7 +92,8 @@ def run_session(side: Side, servers: str, *, timeline: bool) -> dict[str, Any]:
             "queries": len(_QUERIES),
             "timeline": timeline,
         }
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+        environment.pop("PYSPARK_DRIVER_PYTHON", None)
         done = subprocess.run(
             [sys.executable, str(_HERE / "start_session.py"), json.dumps(task)],
             capture_output=True, text=True, check=False, timeout=_SESSION_S,

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.kafka_source import KafkaSource
+    from pyspark_kafka.spark.prepare import prepare
 
-__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__"]
+__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "prepare"]
 
 _PLACES = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka.source.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
+    "prepare": ("pyspark_kafka.spark.prepare", "prepare"),
 }
 
 

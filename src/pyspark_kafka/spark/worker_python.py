@@ -1,0 +1,73 @@
+"""The program `pyspark-kafka-python`: the Python that Spark starts its processes with, up sooner. Layer: spark.
+
+Spark puts its own `pyspark.zip` first on the path of every Python process that it starts. The archive has no bytecode:
+each process compiles some hundred modules anew, which takes three to four times as long as to import those of the same
+release that pip has installed, bytecode included. So here the archives go last, where the installed release is the
+same, and everything else is as ever.
+
+Nothing here may import pyspark: it would come from the archive.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import zipimport
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+_ARCHIVE = "pyspark.zip"
+# Parts of the path that Spark puts in front, in every process: its archives of Python, and its own jar.
+_OF_SPARK = (_ARCHIVE, "py4j-", "spark-core_")
+_VERSION = "pyspark/version.py"
+_SPARKS_OWN = "pyspark."
+
+
+def prefer_installed(path: list[str]) -> list[str]:
+    """Give a module path with Spark's archives last, if the same release of PySpark is installed; else as it is.
+
+    Runs on: driver and executor, when a process starts.
+
+    Args:
+        path: `sys.path` of a process that Spark has started.
+    """
+    rest = [entry for entry in path if not os.path.basename(entry).startswith(_OF_SPARK)]  # noqa: PTH119 - mostly no path
+    archive = next((entry for entry in path if os.path.basename(entry) == _ARCHIVE), None)  # noqa: PTH119
+    if archive is None or PathFinder.find_spec("py4j", rest) is None:
+        return path
+    installed = PathFinder.find_spec("pyspark", rest)
+    if installed is None or installed.origin is None:
+        return path
+    place = Path(installed.origin).parent
+    try:
+        same = zipimport.zipimporter(archive).get_data(_VERSION) == (place / "version.py").read_bytes()
+    except (OSError, ImportError):
+        return path
+    # PySpark's client for Spark Connect has the release and no daemon.
+    if not same or not (place / "daemon.py").is_file():
+        return path
+    return [*rest, *(entry for entry in path if entry not in rest)]
+
+
+def run(module: str, arguments: list[str]) -> None:
+    """Run a module of PySpark as `python -m` does, with the installed PySpark if it is the same release."""
+    sys.path[:] = prefer_installed(sys.path)
+    sys.argv = [sys.argv[0], *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    """Be Python to Spark: run its processes, and give anything else to the interpreter as it comes."""
+    arguments = sys.argv[1:]
+    if len(arguments) < 2 or arguments[0] != "-m" or not arguments[1].startswith(_SPARKS_OWN):
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - the arguments are the caller's own
+    if not getattr(sys.flags, "safe_path", False):
+        # Where `python -m` has the working directory, a program has its own.
+        sys.path[0] = os.getcwd()  # noqa: PTH109 - a string
+    run(arguments[1], arguments[2:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""prepare(): which Python Spark is told to start, and when that is left alone."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark import SparkContext
+
+import pyspark_kafka
+from pyspark_kafka.errors import SetupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The program, in an environment whose user has chosen no Python and that has no Spark yet."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    path = tmp_path / "scripts/pyspark-kafka-python"
+    path.parent.mkdir()
+    path.touch()
+    return path
+
+
+def test_spark_is_told_to_start_the_program(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    assert pyspark_kafka.prepare()
+    assert os.environ["PYSPARK_PYTHON"] == str(program)
+    # Again: it is what is chosen now.
+    assert pyspark_kafka.prepare()
+
+
+@pytest.mark.parametrize("variable", ["PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"])
+@pytest.mark.usefixtures("program")
+def test_the_python_that_a_user_has_chosen_is_kept(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "/opt/python")
+    before = dict(os.environ)
+    assert not pyspark_kafka.prepare()
+    assert dict(os.environ) == before
+
+
+@pytest.mark.usefixtures("program")
+def test_after_spark_was_started_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    with pytest.raises(SetupError) as raised:
+        pyspark_kafka.prepare()
+    assert str(raised.value) == (
+        "[PREPARED_TOO_LATE] prepare() was called with Spark running: it keeps the environment that it was started "
+        "with. Nothing was changed. Hint: call it before the first session of the program is made."
+    )
+
+
+def test_a_missing_program_is_named(program: Path) -> None:
+    program.unlink()
+    with pytest.raises(SetupError) as raised:
+        pyspark_kafka.prepare()
+    assert str(raised.value) == (
+        f"[PROGRAM_MISSING] There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed. "
+        "Hint: install pyspark-kafka into this environment, or leave prepare() out: it saves time only."
+    )

@@ -1,0 +1,99 @@
+"""The Python that Spark starts its processes with: which PySpark they run, and that anything else is left as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pyspark_kafka.spark.worker_python import prefer_installed
+
+_ROOT = Path(__file__).parents[3]
+_PROGRAM = [sys.executable, "-m", "pyspark_kafka.spark.worker_python"]
+
+
+@pytest.fixture
+def spark_path(tmp_path: Path) -> list[str]:
+    """What Spark puts in front of the path: its two archives, PySpark of release 9.1 in the first, and its jar."""
+    library = tmp_path / "spark/python/lib"
+    library.mkdir(parents=True)
+    with zipfile.ZipFile(library / "pyspark.zip", "w") as archive:
+        archive.writestr("pyspark/__init__.py", "")
+        archive.writestr("pyspark/version.py", '__version__ = "9.1"\n')
+    (library / "py4j-0.10.9.9-src.zip").touch()
+    return [
+        str(library / "pyspark.zip"),
+        str(library / "py4j-0.10.9.9-src.zip"),
+        f"{tmp_path}/jars/spark-core_2.13.jar",
+    ]
+
+
+def installed(place: Path, version: str, *, daemon: bool = True, py4j: bool = True) -> str:
+    """Install packages by these names into a folder."""
+    package = place / "pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "version.py").write_text(f'__version__ = "{version}"\n')
+    if daemon:
+        (package / "daemon.py").touch()
+    if py4j:
+        (place / "py4j").mkdir()
+        (place / "py4j/__init__.py").touch()
+    return str(place)
+
+
+def test_archives_of_the_installed_release_go_last(tmp_path: Path, spark_path: list[str]) -> None:
+    site, users = installed(tmp_path / "site", "9.1"), str(tmp_path / "users")
+    assert prefer_installed(["/work", *spark_path, users, site]) == ["/work", users, site, *spark_path]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"version": "9.0"}, {"version": "9.1", "daemon": False}, {"version": "9.1", "py4j": False}],
+    ids=["another release", "only the client", "without py4j"],
+)
+def test_archives_stay_first_where_what_is_installed_cannot_take_their_place(
+    tmp_path: Path, spark_path: list[str], other: dict[str, object]
+) -> None:
+    path = [*spark_path, installed(tmp_path / "site", **other)]  # type: ignore[arg-type]
+    assert prefer_installed(path) == path
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "archive"])
+def test_a_path_without_one_of_the_two_stays_as_it_is(tmp_path: Path, spark_path: list[str], missing: str) -> None:
+    site = installed(tmp_path / "site", "9.1")
+    path = [*spark_path, str(tmp_path)] if missing == "pyspark" else [*spark_path[1:], site]
+    assert prefer_installed(path) == path
+
+
+def test_a_damaged_archive_is_left_to_python(tmp_path: Path, spark_path: list[str]) -> None:
+    Path(spark_path[0]).write_bytes(b"no archive")
+    path = [*spark_path, installed(tmp_path / "site", "9.1")]
+    assert prefer_installed(path) == path
+
+
+@pytest.mark.parametrize("arguments", [["-c", "import sys; print(*sys.argv)", "a", "b"], ["-m", "this"], ["-VV"]])
+def test_what_is_no_process_of_spark_runs_as_in_the_interpreter(arguments: list[str]) -> None:
+    ours, plain = (
+        subprocess.run([*program, *arguments], capture_output=True, check=True, timeout=60)
+        for program in (_PROGRAM, [sys.executable])
+    )
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_an_exit_code_is_passed_on() -> None:
+    assert subprocess.run([*_PROGRAM, "-c", "raise SystemExit(7)"], check=False, timeout=60).returncode == 7
+
+
+def test_the_program_is_installed_with_the_package() -> None:
+    lines = (_ROOT / "pyproject.toml").read_text().splitlines()
+    assert 'pyspark-kafka-python = "pyspark_kafka.spark.worker_python:main"' in lines
+
+
+def test_nothing_imports_pyspark_before_its_archives_are_last() -> None:
+    program = "import sys, pyspark_kafka.spark.daemon; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False"]
