@@ -169,7 +169,9 @@ class Publisher:
         look: Callable[[], Finding],
     ) -> None:
         """Write and commit until it is known to be done; `look` tells, once nothing is under way, whether it is."""
-        longest_ms = max(self._options.producer.delivery_timeout_ms, self._options.patient_delivery_timeout_ms)
+        options = self._options
+        patient = options.outage_timeout_ms > 0
+        longest_ms = options.patient_delivery_timeout_ms if patient else options.producer.delivery_timeout_ms
         attempts = _Attempts(Deadline(longest_ms), self._client.backoff())
         while True:
             began, outage_s = time.monotonic(), outage_s_here()
