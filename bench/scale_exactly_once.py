@@ -95,11 +95,8 @@ def _commit(tasks: int, task_bytes: int, where: str) -> list[Figure]:
             heap = _peak_mib(java)
     total = tasks * rows * _RECORD_BYTES
     size = f"{tasks} tasks of {rows * _RECORD_BYTES / _MIB:.2f} MiB, {where}"
-    figure = (
-        f"failed after {took:.0f} s: {failed}"
-        if failed
-        else f"committed: {total / _MIB:,.0f} MiB in {took:.0f} s, of it tasks {tasks_s:.0f} s"
-    )
+    done = f"committed: {total / _MIB:,.0f} MiB in {took:.0f} s, of it tasks {tasks_s:.0f} s"
+    figure = f"failed after {took:.0f} s: {failed}" if failed else done
     values: dict[str, float | str] = {
         "tasks": tasks,
         "bytes": total,
@@ -161,7 +158,7 @@ def _failure(call: Callable[[], Any]) -> str:
 
 
 def _results(spark: SparkSession) -> tuple[int, int, float]:
-    """Give the bytes of the results of all tasks, as Spark counts them, of one on average, and the time of all tasks."""
+    """Give the bytes of all tasks' results as Spark counts them, of one on average, and how long the tasks took."""
     # No public way, as in `session.jvm_process`: REST has it, where there is a web UI.
     context: Any = spark.sparkContext
     store, nothing = context._jsc.sc().statusStore(), context._jvm.java.util.ArrayList()  # noqa: SLF001
