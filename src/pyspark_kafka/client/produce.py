@@ -54,6 +54,8 @@ MIB = 1 << 20
 BUFFER_BYTES = 32 * MIB
 # While another request is under way, fewer bytes than this wait for company: small batches share a request.
 _WORTH_A_REQUEST_BYTES = 256 * 1024
+# How often what waits in bulk is walked over while a request's worth of it is queued.
+_BULK_LOOKS = 8
 # How long a topic that was never seen is looked up: one made a moment ago is known to all brokers after some seconds.
 TOPIC_TIMEOUT_MS = 15_000
 # Look-ups of such a topic, about 0.7 s, before it is said that it is waited for.
@@ -126,6 +128,8 @@ class IdempotentProducer:
         self._transaction = transaction
         self._buffer_bytes = buffer_bytes
         self._bulk = bulk
+        # What was queued since the last walk over it.
+        self._unseen_bytes = 0
         most_waiting = producer.max_request_size // 2
         self._worth_a_request = most_waiting if bulk else min(_WORTH_A_REQUEST_BYTES, most_waiting)
         self._clock = clock
@@ -291,6 +295,7 @@ class IdempotentProducer:
                 self._step(everything=self._bulk, wait=True)
             expires_at = self._delivery_clock.now() + self._options.delivery_timeout_ms / 1000
             batch = state.append(topic_partition, data, record_count, expires_at=expires_at)
+            self._unseen_bytes += size
             if not self._limits.fits(batch):
                 state.split(batch, self._limits.cut(batch))
             self._step(everything=False, wait=False)
@@ -393,7 +398,9 @@ class IdempotentProducer:
             cause, broker = self._last_failure.get(late.topic_partition, (None, None))
             timeout_ms = self._options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
-        sent = self._dispatch(now, everything=everything)
+        # In bulk, a walk over what waits for each small batch would take longer than sending it.
+        due = everything or heard or not self._bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
+        sent = due and self._dispatch(now, everything=everything)
         if wait and not heard and not sent:
             self._wait()
 
@@ -524,6 +531,7 @@ class IdempotentProducer:
 
     def _dispatch(self, now: float, *, everything: bool) -> bool:
         """Send what can be sent; `everything` also sends requests that are small."""
+        self._unseen_bytes = 0
         if not everything and self._lanes and not any(self._has_room(lane, now) for lane in self._lanes.values()):
             return False  # a walk over what is queued would find nothing to do
         sent = False

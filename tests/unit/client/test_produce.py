@@ -25,7 +25,7 @@ from produce_fakes import (
     send_numbered,
 )
 from pyspark_kafka.client.produce import ProducerMetrics
-from pyspark_kafka.client.producer_state import SequenceStamp
+from pyspark_kafka.client.producer_state import Batch, ProducerState, SequenceStamp
 from pyspark_kafka.errors import DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import patch_header
@@ -499,3 +499,23 @@ def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> No
         producer.send(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
     producer.flush()
     assert cluster.values(49) == numbers(49, 99, 149, 199)
+
+
+def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(partitions=1_000)
+    producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
+    looks = 0
+    sendable = ProducerState.sendable
+
+    def counted(state: ProducerState, topic_partition: TopicPartition, now: float) -> Batch | None:
+        nonlocal looks
+        looks += 1
+        return sendable(state, topic_partition, now)
+
+    monkeypatch.setattr(ProducerState, "sendable", counted)
+    for number in range(3_000):
+        producer.send(TopicPartition("orders", number % 1_000), batch_of(b"%d" % number, size=4_000), 1)
+    producer.flush()
+    # A request takes some 130 of them: a look at all that wait for each new one would be 65 looks a batch.
+    assert looks <= 15 * 3_000
+    assert cluster.values(999) == numbers(999, 1_999, 2_999)
