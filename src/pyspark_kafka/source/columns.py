@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -93,10 +94,7 @@ class BatchAssembler:
 
     def __init__(self, topic_partition: TopicPartition, schema: pa.Schema) -> None:
         self._schema = schema
-        self._constants = {
-            "topic": pa.scalar(topic_partition.topic, pa.string()),
-            "partition": pa.scalar(topic_partition.partition, pa.int32()),
-        }
+        self._constants = {"topic": _one_text(topic_partition.topic), "partition": _one_int(topic_partition.partition)}
         self._repeated: dict[str, pa.Array] = {}
         self.decoded_columns = tuple(name for name in schema.names if name not in _SAME_FOR_A_PARTITION)
 
@@ -119,5 +117,24 @@ class BatchAssembler:
         # Grown and sliced: batches of one reader are mostly of one size.
         known = self._repeated.get(name)
         if known is None or len(known) < rows:
-            known = self._repeated[name] = pa.repeat(self._constants[name], rows)
+            known = self._repeated[name] = self._constants[name].take(_zeros(rows))
         return known.slice(0, rows)
+
+
+# Columns of one value are made from their bytes: Arrow imports pandas, if it is installed, to make anything of a Python
+# object, and that takes longer than the whole rest of a worker's first read.
+
+
+def _one_text(text: str) -> pa.Array:
+    data = text.encode()
+    return pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(struct.pack("=ii", 0, len(data))), pa.py_buffer(data)]
+    )
+
+
+def _one_int(number: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(struct.pack("=i", number))])
+
+
+def _zeros(rows: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])

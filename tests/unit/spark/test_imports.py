@@ -10,6 +10,7 @@ import pytest
 from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.spark.compat import spark_schema
 from pyspark_kafka.spark.source_schema import spark_source_schema
+from record_batches import plain_batch
 
 # What Spark runs in the process before it runs ours.
 _DAEMON = "import pyspark.daemon"
@@ -117,3 +118,24 @@ print("pyarrow.fs" in sys.modules)
 def test_file_systems_of_clouds_are_not_imported_for_a_local_checkpoint() -> None:
     done = subprocess.run([sys.executable, "-c", _READ], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["False"]
+
+
+_TASK_READS = """
+import sys
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.records import iter_decode
+from pyspark_kafka.source.columns import SOURCE_SCHEMA, BatchAssembler
+
+assembler = BatchAssembler(TopicPartition("t", 3), SOURCE_SCHEMA)
+(decoded,) = iter_decode(bytes.fromhex("{records}"), start_offset=0, columns=assembler.decoded_columns)
+rows = assembler.assemble(decoded)
+print("pandas" in sys.modules)
+print(rows.num_rows, rows.column("topic").unique(), rows.column("partition").unique())
+"""
+
+
+def test_rows_are_read_without_pandas() -> None:
+    # Arrow imports it to make anything of a Python object: longer than all the rest of a worker's first read.
+    program = _TASK_READS.format(records=plain_batch(0, 25).hex())
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False", "25", "[", '"t"', "]", "[", "3", "]"]
