@@ -497,12 +497,12 @@ class MultiPartitionFetcher:
             name = entry.topic if entry.topic_id is None else entry.topic_id
             read = None if name is None else asked.by_name.get((name, entry.partition))
             if read is None:
-                # R15
+                # docs/internals/fetch-rules.md, R15
                 text = "Broker %d answered a fetch with partition %d of topic %s, which was not asked for: ignored."
                 _log.warning(text, lane.broker_id, entry.partition, name)
                 continue
             if read not in unanswered:
-                # Answered twice: the first answer counts (R14).
+                # Answered twice: the first answer counts (docs/internals/fetch-rules.md, R14).
                 continue
             del unanswered[read]
             if entry.error_code != ErrorCode.NONE:

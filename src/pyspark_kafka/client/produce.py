@@ -457,7 +457,7 @@ class IdempotentProducer:
         for answer in parse_answers(response):
             batch = request.batches.pop(answer.topic_partition, None)
             if batch is None:
-                continue  # R14, R15: not asked for, or answered twice
+                continue  # not asked for, or answered twice
             kind = error_kind(answer.code)
             verdict = self._state.judge(batch, answer.code, retriable=kind.retriable)
             if verdict is Verdict.DELIVERED:

@@ -33,7 +33,7 @@ __all__ = [
     "stamp_batch",
 ]
 
-# Version 13 names topics by id only, which some brokers never tell (R: "cap Produce at 12").
+# Version 13 names topics by id only, which some brokers never tell (docs/internals/fetch-rules.md, R35).
 MAX_PRODUCE_VERSION = 12
 # Version 6 is unstable as of Kafka 4.3, and adds nothing without a transactional id.
 MAX_INIT_VERSION = 5
@@ -261,7 +261,7 @@ class PartitionAnswer:
 
 
 def parse_answers(response: Any) -> list[PartitionAnswer]:
-    """Give a Produce answer partition by partition; one listed twice is taken once (R14)."""
+    """Give a Produce answer partition by partition; one listed twice is taken once."""
     answers: dict[TopicPartition, PartitionAnswer] = {}
     for topic in response.responses:
         for partition in topic.partition_responses:

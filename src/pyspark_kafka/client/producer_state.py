@@ -3,7 +3,7 @@
 A state machine without I/O and without a clock: times are arguments. It decides, `produce.py` does. Layer: client;
 imports errors and model only.
 
-Order and exactly-once of one partition rest on these rules:
+Order and exactly-once of one partition rest on these rules (docs/internals/transaction-rules.md, T1 to T9):
 
 - A batch keeps its sequence for life; it is sent again with the bytes it was first sent with.
 - After a failed attempt nothing of the partition is sent until every attempt under way has ended (answered, or its

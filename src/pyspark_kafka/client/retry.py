@@ -70,7 +70,7 @@ def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) 
         from_follower: whether a follower gave it.
         surprises: how many unknown codes came in a row before this one.
 
-    Source: section "Errors per partition" of the fetch rules; Java `FetchCollector`.
+    Source: docs/internals/fetch-rules.md, R36 to R44; Java `FetchCollector`.
     """
     if not isinstance(error, BrokerError):
         return decide(error)

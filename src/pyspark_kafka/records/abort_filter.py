@@ -16,7 +16,7 @@ class AbortFilter:
     A producer is active while the walk is inside one of its aborted transactions. Entries of empty transactions,
     duplicates, entries beyond the fetched bytes and markers without an entry all leave the set right.
 
-    Source: kafka-rules section 5; Java `CompletedFetch`.
+    Source: docs/internals/fetch-rules.md, R25 to R29; Java `CompletedFetch`.
     """
 
     def __init__(self, aborted_transactions: Iterable[tuple[int, int]]) -> None:

@@ -97,7 +97,7 @@ class HeaderWalk:
         Raises:
             CorruptRecordsError: when bytes are there but not one complete batch, or a batch is malformed.
 
-        Source: R1, R2, R3.
+        Source: docs/internals/fetch-rules.md, R1, R2, R3.
         """
         data = self._data
         total = len(data)

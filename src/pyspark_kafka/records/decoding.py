@@ -160,7 +160,7 @@ def iter_decode(
         RecordError: a timestamp that is asked for does not fit in microseconds.
         ValueError: an unknown column or isolation level.
 
-    Source: R1 to R13 of the fetch rules; Java `DefaultRecordBatch`, `CompletedFetch`.
+    Source: docs/internals/fetch-rules.md, R1 to R13; Java `DefaultRecordBatch`, `CompletedFetch`.
     """
     names = COLUMN_NAMES if columns is None else tuple(columns)
     record_schema(names)
@@ -235,7 +235,7 @@ class _Decoding:
             yield self._take()
 
     def _is_visible(self, header: BatchHeader) -> bool:
-        """Decide by the header, and note control records; false also for what lies below the position (R5)."""
+        """Decide by the header, and note control records; false also for what lies below the position."""
         abort_filter = self._abort_filter
         if abort_filter is not None and header.producer_id >= 0:
             abort_filter.enter_batch(header.last_offset)
@@ -318,7 +318,7 @@ class _Decoding:
         return Decoded(piece.to_batch(), self._position)
 
     def _marker_type(self, header: BatchHeader) -> int:
-        """Read the type of a control batch's first record; the others mean nothing (R11)."""
+        """Read the type of a control batch's first record; the others mean nothing."""
         kernel = _variant.kernel.reading
         self._open(header, whole=True)
         body = header.end - header.start

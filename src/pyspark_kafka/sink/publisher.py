@@ -62,7 +62,7 @@ class Publisher:
         spool: where tasks have put what did not travel with their messages.
         clock: milliseconds since 1970-01-01 UTC, for markers.
 
-    Source: section 4 of the design of the exactly-once sink; Java `KafkaProducer`.
+    Source: docs/internals/transaction-rules.md, T12 to T20; Java `KafkaProducer`.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ def test_answer_is_given_partition_by_partition(version: int) -> None:
     refused = PartitionAnswer(ORDERS_300, 87)
     if version >= 8:
         refused = PartitionAnswer(ORDERS_300, 87, "bad ones", ((3, "no key"), (7, None)))
-    # R14: what is listed twice counts once.
+    # What is listed twice counts once: docs/internals/fetch-rules.md, R14.
     assert parse_answers(decoded) == [PartitionAnswer(ORDERS_0, 0, base_offset=5), refused]
 
 

@@ -1,4 +1,4 @@
-"""Rules R1 to R13 for reading a fetch answer, each by name, on both variants of the kernel."""
+"""The rules of docs/internals/fetch-rules.md, R1 to R13, each by name, on both variants of the kernel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def at(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, timezone.utc)
 
 
-# R1
+# docs/internals/fetch-rules.md, R1
 
 
 def test_r1_a_cut_off_last_batch_is_left_out_wherever_it_is_cut() -> None:
@@ -59,7 +59,7 @@ def test_r1_no_bytes_are_no_error_and_no_movement() -> None:
     assert decode(b"", start_offset=5).batch.num_rows == 0
 
 
-# R2
+# docs/internals/fetch-rules.md, R2
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, 48])
@@ -89,7 +89,7 @@ def test_an_unknown_magic_byte_is_corruption(magic: int) -> None:
         decode(plain_batch(40, 1, magic=magic), start_offset=0)
 
 
-# R3
+# docs/internals/fetch-rules.md, R3
 
 
 def test_r3_a_flip_of_any_covered_byte_fails_the_checksum() -> None:
@@ -112,7 +112,7 @@ def test_r3_leader_epoch_is_outside_the_checksum() -> None:
     assert decode(data[:12] + struct.pack(">i", 99) + data[16:], start_offset=0).next_offset == 10
 
 
-# R4
+# docs/internals/fetch-rules.md, R4
 
 
 def test_r4_next_offset_comes_from_the_header() -> None:
@@ -130,7 +130,7 @@ def test_gaps_between_batches_are_no_corruption() -> None:
     assert offsets(plain_batch(10, 2) + plain_batch(50, 2)) == [10, 11, 50, 51]
 
 
-# R5
+# docs/internals/fetch-rules.md, R5
 
 
 def test_r5_records_below_the_position_are_dropped() -> None:
@@ -148,7 +148,7 @@ def test_r5_an_answer_that_advances_nothing_gives_no_piece() -> None:
     assert (decoded.batch.num_rows, decoded.next_offset) == (0, 9)
 
 
-# R6
+# docs/internals/fetch-rules.md, R6
 
 
 def test_r6_records_at_or_above_the_end_are_dropped_and_the_position_stops_there() -> None:
@@ -197,7 +197,7 @@ def test_r6_the_end_is_applied_after_the_abort_filter() -> None:
     assert found == [5, 6]
 
 
-# R7
+# docs/internals/fetch-rules.md, R7
 
 
 def test_r7_an_empty_batch_advances_and_gives_no_rows() -> None:
@@ -227,7 +227,7 @@ def test_r7_a_count_that_the_offsets_cannot_hold_is_corruption(count: int, last_
         decode(batch([record(0)], count=count, last_delta=last_delta), start_offset=0)
 
 
-# R8
+# docs/internals/fetch-rules.md, R8
 
 
 def test_r8_offset_deltas_may_have_gaps_and_start_above_zero() -> None:
@@ -240,7 +240,7 @@ def test_r8_offsets_that_go_back_or_leave_the_batch_are_corruption(deltas: list[
         decode(batch([record(delta) for delta in deltas], last_delta=1), start_offset=0)
 
 
-# R9
+# docs/internals/fetch-rules.md, R9
 
 
 def test_r9_log_append_time_gives_every_record_the_batch_maximum() -> None:
@@ -299,7 +299,7 @@ def test_r9_a_time_that_overflows_outside_the_range_does_not_matter() -> None:
     assert decode(data, start_offset=1).batch.num_rows == 1
 
 
-# R10
+# docs/internals/fetch-rules.md, R10
 
 
 def test_r10_bytes_after_the_declared_count_are_corruption() -> None:
@@ -355,7 +355,7 @@ def test_the_record_attributes_are_one_byte_not_a_varint() -> None:
     assert offsets(batch([record(0, attributes=0x80), record(1, attributes=0xFF)])) == [0, 1]
 
 
-# R11
+# docs/internals/fetch-rules.md, R11
 
 
 @pytest.mark.parametrize("isolation_level", ["read_committed", "read_uncommitted"])
@@ -385,7 +385,7 @@ def test_r11_an_unknown_marker_version_is_read_as_version_0(version: int) -> Non
     assert offsets(log, isolation_level="read_committed", aborted_transactions=[(9, 0)]) == [3, 4]
 
 
-# R12
+# docs/internals/fetch-rules.md, R12
 
 
 def test_r12_header_keys_may_repeat_and_values_may_be_null() -> None:
@@ -429,7 +429,7 @@ def test_r12_many_headers_make_the_buffers_grow() -> None:
     assert third is None
 
 
-# R13
+# docs/internals/fetch-rules.md, R13
 
 
 def test_r13_null_and_empty_stay_apart() -> None:
