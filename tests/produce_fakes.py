@@ -21,7 +21,7 @@ from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import decode, encode
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from fixture_cases import BATCHES, CASES, Case, Record
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch import FetchedRecords, PartitionFetcher
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.jars import kafka_classpath
 from pyspark_kafka.testing.java import find_java

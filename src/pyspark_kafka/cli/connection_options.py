@@ -9,9 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.table import EVERYWHERE
+from pyspark_kafka.options import EVERYWHERE, OPTIONS, parse_write_options
 
 if TYPE_CHECKING:
     from pathlib import Path

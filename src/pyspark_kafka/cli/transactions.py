@@ -53,7 +53,7 @@ def list_command(
 ) -> None:
     """Show which transactions are open, whose they are, and since when."""
     from pyspark_kafka.cli.transaction_commands import list_transactions  # noqa: PLC0415 - the client only when needed
-    from pyspark_kafka.options.times import duration_ms  # noqa: PLC0415
+    from pyspark_kafka.options import duration_ms  # noqa: PLC0415
 
     longer_ms = None
     if older_than is not None:

@@ -17,7 +17,7 @@ from pyspark_kafka.errors import MissingDependencyError, OptionError, TransportE
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 _log = logging.getLogger(__name__)
 

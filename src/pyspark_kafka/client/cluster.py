@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from uuid import UUID
 
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 _T = TypeVar("_T")
 _Client = TypeVar("_Client", bound="KafkaClient")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 _CLIENT_NAME = "pyspark-kafka"
 _API_VERSIONS_KEY = 18

@@ -12,7 +12,7 @@ from pyspark_kafka.errors import DeadlineError, TransportError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 
 def lost(address: str, when: str, cause: OSError | None) -> TransportError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 # An address that has not answered by then is waited for beside the next one (RFC 8305 recommends 250 ms).
 _HEAD_START_S = 0.25

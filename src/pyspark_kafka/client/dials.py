@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.buffers import FrameBuffers
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 _Key = TypeVar("_Key", bound="Hashable")
 

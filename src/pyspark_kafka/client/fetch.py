@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.connection import Connection
     from pyspark_kafka.model import OffsetRange
-    from pyspark_kafka.options.connection import FetchOptions
+    from pyspark_kafka.options import FetchOptions
 
 __all__ = [
     "FetchedRecords",

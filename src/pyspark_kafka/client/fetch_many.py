@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.fetch_response import PartitionAnswer
     from pyspark_kafka.client.metadata import PartitionMetadata
     from pyspark_kafka.model import OffsetRange, TopicPartition
-    from pyspark_kafka.options.connection import FetchOptions
+    from pyspark_kafka.options import FetchOptions
 
 _log = logging.getLogger(__name__)
 _Fetcher = TypeVar("_Fetcher", bound="MultiPartitionFetcher")

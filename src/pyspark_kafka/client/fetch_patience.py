@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.fetch_lanes import Lane
     from pyspark_kafka.client.fetch_state import PartitionRead
     from pyspark_kafka.errors import ConnectorError
-    from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+    from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 # A broker that owes an answer for so much longer than it may sit on a request is silent.
 _SILENT_MS = 1_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options.connection import FetchOptions
+    from pyspark_kafka.options import FetchOptions
 
 # The newest version that names topics; later ones want their ids.
 LAST_VERSION_WITH_NAMES = 12

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.metadata import PartitionMetadata
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import OffsetRange, TopicPartition
-    from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+    from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 # A log that ends at a position below the end of its range is looked at so often, about 10 s in all, before what was
 # planned is taken for lost: a new leader may lag. It gives no end before it has caught up (KIP-207), but a former one

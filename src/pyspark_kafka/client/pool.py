@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark_kafka.client.cluster import KafkaClient
-    from pyspark_kafka.options.connection import ConnectionOptions
+    from pyspark_kafka.options import ConnectionOptions
 
 # Brokers close connections idle for 10 minutes (connections.max.idle.ms); be gone before.
 _IDLE_SECONDS = 300.0

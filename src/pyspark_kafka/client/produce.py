@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
     from pyspark_kafka.client.transactions import OpenTransaction, TransactionIdentity
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options.connection import ProducerOptions
+    from pyspark_kafka.options import ProducerOptions
 
     Bytes = bytes | bytearray | memoryview
 

@@ -19,7 +19,7 @@ from pyspark_kafka.client.produce import IdempotentProducer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+    from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 
 # Brokers forget what they know of a producer that is silent for a day (producer.id.expiration.ms); be gone long before.
 _IDLE_SECONDS = 300.0

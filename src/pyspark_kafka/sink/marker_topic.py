@@ -19,7 +19,7 @@ from pyspark_kafka.client.metadata import unknown_topic
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
-from pyspark_kafka.options.connection import FetchOptions
+from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import encode, iter_decode, murmur2_partitions
 from pyspark_kafka.sink.commit_marker import CommitMarker
 

@@ -18,9 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 
 from pyspark_kafka.errors import CheckpointError, OptionError, SetupError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.table import Scope
+from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
 from pyspark_kafka.source.columns import source_schema
 from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.admin import NewTopic, create_topics, delete_topics
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.errors import SetupError
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing.broker_config import (
     HOST,
     QUICK_JVM_FLAGS,

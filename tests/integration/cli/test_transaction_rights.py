@@ -16,7 +16,7 @@ from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import Generation, TransactionalId
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
 
 if TYPE_CHECKING:

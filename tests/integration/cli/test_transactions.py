@@ -26,8 +26,7 @@ from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.marker_topic import MarkerTopic

@@ -31,7 +31,7 @@ from pyspark_kafka.client.protocol import (
 from pyspark_kafka.errors import BrokerError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows, iter_decode
 from pyspark_kafka.testing import EmbeddedKafka
 

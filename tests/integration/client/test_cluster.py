@@ -21,7 +21,7 @@ from pyspark_kafka.client.log_sizes import log_bytes
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 from support import Record, produce
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
-from pyspark_kafka.options.connection import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, Secret
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pyspark_kafka.client.pool import ClientPool
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.testing import EmbeddedKafka
 from support import Record, produce

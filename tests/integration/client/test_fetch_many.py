@@ -15,8 +15,7 @@ from pyspark_kafka.client.fetch import PartitionFetcher
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import FetchOptions
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory

@@ -15,7 +15,7 @@ from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
 from pyspark_kafka.testing import EmbeddedKafka
 from support import Record, consume

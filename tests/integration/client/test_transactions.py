@@ -22,7 +22,7 @@ from pyspark_kafka.client.transactions import (
 from pyspark_kafka.errors import DeliveryError, OptionError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions
 from pyspark_kafka.records import encode, iter_decode
 from pyspark_kafka.testing import EmbeddedKafka
 

@@ -16,7 +16,7 @@ from pyspark_kafka.client.produce import IdempotentProducer
 from pyspark_kafka.client.transactions import TransactionalId
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.sink import marker_topic
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.marker_topic import MarkerTopic

@@ -15,7 +15,7 @@ import pytest
 
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.errors import BrokerError, SetupError
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
 from pyspark_kafka.testing.readiness import find_cluster
 

@@ -12,7 +12,7 @@ from fake_broker import FakeCluster
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.pool import ClientPool
 from pyspark_kafka.client.protocol import MetadataRequest
-from pyspark_kafka.options.connection import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -38,7 +38,7 @@ from pyspark_kafka.errors import (
     ProtocolError,
     TransportError,
 )
-from pyspark_kafka.options.connection import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

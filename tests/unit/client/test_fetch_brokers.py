@@ -14,7 +14,7 @@ from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from pyspark_kafka.client.fetch_request import (
     build_fetch_request,
 )
 from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.options.connection import FetchOptions
+from pyspark_kafka.options import FetchOptions
 
 MIB = 1 << 20
 TOPIC_ID = uuid.uuid4()

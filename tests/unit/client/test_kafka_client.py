@@ -15,7 +15,7 @@ from pyspark_kafka.client.protocol import ApiVersionsRequest, ListOffsetsRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

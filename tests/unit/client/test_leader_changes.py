@@ -13,7 +13,7 @@ from pyspark_kafka.client.fetch import LogTruncatedError, PartitionFetcher
 from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest, OffsetForLeaderEpochRequest
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 T0 = TopicPartition("t", 0)
 

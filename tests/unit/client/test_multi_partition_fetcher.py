@@ -17,7 +17,7 @@ from pyspark_kafka.client.fetch_state import PartitionRead, order_next
 from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest, MetadataRequest
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 
 KIB = 1 << 10

@@ -21,7 +21,7 @@ from pyspark_kafka.errors import (
     ProtocolError,
 )
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyspark_kafka.client.produce import IdempotentProducer, ProducerMetrics
 from pyspark_kafka.client.producer_pool import ProducerPool, ProducerSettings
 from pyspark_kafka.errors import DeliveryError, ProtocolError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions, ProducerOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from pyspark_kafka.client.protocol import ApiVersionsRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

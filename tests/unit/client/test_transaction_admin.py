@@ -20,7 +20,7 @@ from pyspark_kafka.client.transaction_admin import (
 )
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, ProtocolError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 from transaction_fakes import coordinator, describing, listing
 
 if TYPE_CHECKING:

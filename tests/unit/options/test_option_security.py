@@ -11,7 +11,7 @@ import pytest
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import Secret, parse_batch_read_options, parse_write_options
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.jaas import parse_jaas_config
+from pyspark_kafka.options.parse.jaas import parse_jaas_config
 
 PLANTED = "Pl4nted-S3cret"
 READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}

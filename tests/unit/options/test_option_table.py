@@ -11,9 +11,9 @@ import pytest
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options, parse_write_options
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.docs import render_options
-from pyspark_kafka.options.parity import OURS, PARITY, REFUSED_THERE, SAME
-from pyspark_kafka.options.table import EVERYWHERE, READS, WRITES, Option, OptionTable, Scope, Status
+from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, OptionTable, Scope, Status
+from pyspark_kafka.options.catalogue.parity import OURS, PARITY, REFUSED_THERE, SAME
+from pyspark_kafka.options.page import render_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def test_an_entry_says_what_its_status_needs(option: Option) -> None:
 
 @pytest.mark.parametrize("option", list(OPTIONS), ids=lambda option: option.name)
 def test_every_option_says_how_it_stands_to_sparks_connector(option: Option) -> None:
-    assert option.parity, f"add '{option.name}' to pyspark_kafka.options.parity"
+    assert option.parity, f"add '{option.name}' to pyspark_kafka.options.catalogue.parity"
 
 
 def test_what_is_said_of_sparks_connector_is_said_of_options_that_there_are() -> None:
@@ -203,7 +203,7 @@ def test_the_nearest_name_can_be_given_in_the_scope() -> None:
 def test_the_documentation_page_is_the_rendered_table() -> None:
     page = Path(__file__).parents[3] / "docs" / "options.md"
     assert page.read_text(encoding="utf-8") == render_options(), (
-        "run: python -m pyspark_kafka.options.docs > docs/options.md"
+        "run: python -m pyspark_kafka.options.page > docs/options.md"
     )
 
 

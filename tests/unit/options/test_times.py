@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.options.times import Moment, duration_ms, looks_like_seconds, moment, moment_of_json
+from pyspark_kafka.options.parse.times import Moment, duration_ms, looks_like_seconds, moment, moment_of_json
 
 NOW = 1_800_000_000_000
 NEW_YEAR = 1_767_225_600_000  # 2026-01-01T00:00:00Z

@@ -1,7 +1,4 @@
-"""The options of one query, resolved: what `options.parsing` gives and the layers above work with.
-
-Frozen plain data, picklable. No parsing here. Layer: options.
-"""
+"""The options of one read, as a value. Layer: options.values."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit
-from pyspark_kafka.options.connection import ConnectionOptions, FetchOptions, ProducerOptions
+from pyspark_kafka.options.values.fetch import FetchOptions
 
 if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options.values.connection import ConnectionOptions
 
 SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
 
@@ -122,52 +120,4 @@ class StreamReadOptions:
     fetch_offset_retry_interval_ms: int = 1_000
     group_id_prefix: str = "spark-kafka-source"
     group_id: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExactlyOnceOptions:
-    """How a write is made visible once and whole.
-
-    Attributes:
-        transactional_id: the sink's name; None: made from the query's id.
-        transaction_timeout_ms: how long a transaction may be open.
-        commit_topic: where commit markers are.
-        checkpoint_location: the query's checkpoint; None in a batch write.
-        spool_location: where tasks put what is too much to return; None: nowhere.
-        spool_threshold_bytes: how many encoded bytes a task returns.
-    """
-
-    transactional_id: str | None = None
-    transaction_timeout_ms: int = 60_000
-    commit_topic: str = "pyspark_kafka_commits"
-    checkpoint_location: str | None = None
-    spool_location: str | None = None
-    spool_threshold_bytes: int = 256 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """A batch or streaming write.
-
-    Attributes:
-        topic: the topic of every row, before any `topic` column; None: each row names its own.
-        max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
-        buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
-        identity_headers: whether each record says where it comes from.
-        exactly_once: how the write is made visible once and whole; None: it is written at least once.
-        outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.
-        patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
-        notes: sentences for the user's log, once a query: what was accepted and has no effect.
-    """
-
-    connection: ConnectionOptions
-    topic: str | None = None
-    producer: ProducerOptions = field(default_factory=ProducerOptions)
-    max_block_ms: int = 15_000
-    buffer_bytes: int = 32 * 1024 * 1024
-    identity_headers: bool = False
-    exactly_once: ExactlyOnceOptions | None = None
-    outage_timeout_ms: int = 0
-    patient_delivery_timeout_ms: int = 120_000
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.options.parsers import INT64_MAX, shorten
+from pyspark_kafka.options.parse.scalars import INT64_MAX, shorten
 
 TIME_FORMS = "epoch milliseconds, ISO 8601 (UTC where it names no zone) or e.g. '2 hours ago'"
 

@@ -6,9 +6,9 @@ Data only. The test suite holds the list of all properties of Java's clients aga
 
 from __future__ import annotations
 
-from pyspark_kafka.options import parsers
-from pyspark_kafka.options.client_properties import SASL_MECHANISMS
-from pyspark_kafka.options.table import EVERYWHERE, Option, Status
+from pyspark_kafka.options.catalogue.kafka_used import SASL_MECHANISMS
+from pyspark_kafka.options.catalogue.option import EVERYWHERE, Option, Status
+from pyspark_kafka.options.parse import scalars
 
 PREFIX = "kafka."
 
@@ -87,7 +87,7 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.retries",
         "a failed request is sent again until kafka.delivery.timeout.ms is over",
-        parse=parsers.whole_number(1, parsers.INT32_MAX, "retries"),
+        parse=scalars.whole_number(1, scalars.INT32_MAX, "retries"),
         no_effect_in=EVERYWHERE,
         status=Status.NO_EFFECT,
     ),

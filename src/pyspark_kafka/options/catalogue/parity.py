@@ -7,8 +7,8 @@ clients is compared with those of Kafka 4.3. Layer: options.
 
 from __future__ import annotations
 
-from pyspark_kafka.options.other_properties import REPLACED_PROPERTIES
-from pyspark_kafka.options.table import Option, Status
+from pyspark_kafka.options.catalogue.kafka_answered import REPLACED_PROPERTIES
+from pyspark_kafka.options.catalogue.option import Option, Status
 
 SAME = "same"
 OURS = "not an option of Spark's connector"

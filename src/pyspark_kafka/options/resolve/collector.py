@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.spark_options import HOST_KEYS, HOST_PREFIXES
-from pyspark_kafka.options.table import READS, Option, Scope, Status
+from pyspark_kafka.options.catalogue.host_keys import HOST_KEYS, HOST_PREFIXES
+from pyspark_kafka.options.catalogue.option import READS, Option, Scope, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.options.jaas import EXAMPLE, Login, parse_jaas_config
+from pyspark_kafka.options.parse.jaas import EXAMPLE, Login, parse_jaas_config
 
 if TYPE_CHECKING:
-    from pyspark_kafka.options.collecting import Collector
+    from pyspark_kafka.options.resolve.collector import Collector
 
 _PROTOCOL = "kafka.security.protocol"
 _MECHANISM = "kafka.sasl.mechanism"

@@ -1,4 +1,4 @@
-"""Renders the option table as the page `docs/options.md`: `python -m pyspark_kafka.options.docs > docs/options.md`.
+"""Renders the option table as the page `docs/options.md`: `python -m pyspark_kafka.options.page > docs/options.md`.
 
 A test holds the page against the table. Layer: options.
 """
@@ -9,14 +9,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.catalogue import OPTIONS
-from pyspark_kafka.options.table import EVERYWHERE, READS, WRITES, Option, Scope, Status
+from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, Scope, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _INTRODUCTION = """# Options
 
-<!-- Generated from the option table by `python -m pyspark_kafka.options.docs`. Do not edit. -->
+<!-- Generated from the option table by `python -m pyspark_kafka.options.page`. Do not edit. -->
 
 Options have the names of Spark's own Kafka connector and mean the same; the last column says where they differ from it,
 or from the Java clients that it hands properties on to. What differs beyond single options: [parity](parity.md).

@@ -7,14 +7,14 @@ Layer: options.
 from __future__ import annotations
 
 from pyspark_kafka.offsets import Earliest, Latest, parse_assignment, parse_specific_offsets, parse_timestamps
-from pyspark_kafka.options import parsers
-from pyspark_kafka.options.table import READS, WRITES, Option, Scope
-from pyspark_kafka.options.times import duration_ms, moment, moment_of_json
+from pyspark_kafka.options.catalogue.option import READS, WRITES, Option, Scope
+from pyspark_kafka.options.parse import scalars
+from pyspark_kafka.options.parse.times import duration_ms, moment, moment_of_json
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _LIMIT_WORDS: dict[str, Earliest | Latest] = {"earliest": Earliest(), "latest": Latest()}
-_MS = parsers.whole_number(0, parsers.INT32_MAX, "milliseconds")
-_POSITIVE_MS = parsers.whole_number(1, parsers.INT32_MAX, "milliseconds")
+_MS = scalars.whole_number(0, scalars.INT32_MAX, "milliseconds")
+_POSITIVE_MS = scalars.whole_number(1, scalars.INT32_MAX, "milliseconds")
 _TIME_KIND = "epoch ms, ISO 8601, e.g. `2 hours ago`"
 _STREAM_READ = frozenset({Scope.STREAM_READ})
 _BATCH_READ = frozenset({Scope.BATCH_READ})
@@ -27,7 +27,7 @@ def _offsets(raw: str) -> object:
     if word in _LIMIT_WORDS:
         return _LIMIT_WORDS[word]
     if raw.lstrip()[:1] not in ("{", "[", '"'):
-        raise ValueError(f"must be earliest, latest or JSON of offsets by partition; got {parsers.shorten(raw)}")
+        raise ValueError(f"must be earliest, latest or JSON of offsets by partition; got {scalars.shorten(raw)}")
     try:
         return parse_specific_offsets(raw)
     except ValueError as error:
@@ -52,7 +52,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "subscribe",
         "The topics to read, with commas between them.",
-        parse=parsers.topic_names,
+        parse=scalars.topic_names,
         kind="topic names",
         default_doc="one of `subscribe`, `subscribePattern`, `assign` must be given",
         scopes=READS,
@@ -62,7 +62,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "subscribePattern",
         "A regular expression (Python's syntax). A topic is read when the expression is found anywhere in its name; "
         "use `^…$` to match whole names. Kafka's internal topics are never read.",
-        parse=parsers.pattern,
+        parse=scalars.pattern,
         kind="regular expression",
         scopes=READS,
         conflicts=_STRATEGIES,
@@ -115,7 +115,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "startingOffsetsByTimestampStrategy",
         "What is done where a partition has no record of the starting time or later: `error`, or `latest` to start at "
         "its end.",
-        parse=parsers.words("error", "latest"),
+        parse=scalars.words("error", "latest"),
         kind="`error`, `latest`",
         default="error",
         scopes=READS,
@@ -139,7 +139,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "failOnDataLoss",
         "Whether a read fails when records of a planned range are gone (deleted topic, retention, offsets out of "
         "range). With false it goes on with what is left.",
-        parse=parsers.boolean,
+        parse=scalars.boolean,
         kind="true, false",
         default=True,
         scopes=READS,
@@ -147,7 +147,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "includeHeaders",
         "Whether there is a column `headers`.",
-        parse=parsers.boolean,
+        parse=scalars.boolean,
         kind="true, false",
         default=False,
         scopes=READS,
@@ -156,7 +156,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxOffsetsPerTrigger",
         "About how many offsets a micro-batch takes at most, shared among partitions by what each has waiting.",
-        parse=parsers.whole_number(1, parsers.INT64_MAX, "offsets"),
+        parse=scalars.whole_number(1, scalars.INT64_MAX, "offsets"),
         kind="whole number",
         default_doc="no limit",
         unit="offsets",
@@ -169,7 +169,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "partition's share goes by the average that an offset of its log takes, which brokers are asked for at each "
         "trigger; the user needs the right to DESCRIBE the cluster. With `maxOffsetsPerTrigger` both hold. Not an "
         "option of Spark's connector.",
-        parse=parsers.whole_number(1, parsers.INT64_MAX, "bytes"),
+        parse=scalars.whole_number(1, scalars.INT64_MAX, "bytes"),
         kind="whole number",
         default_doc="no limit",
         unit="bytes",
@@ -181,7 +181,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "How many offsets must be waiting, over all partitions, before there is a micro-batch. The first one of a run "
         "does not wait. An available-now run leaves what is fewer to the next run, and a once trigger reads all, as "
         "with Spark's connector. Not more than `maxOffsetsPerTrigger`.",
-        parse=parsers.whole_number(0, parsers.INT64_MAX, "offsets"),
+        parse=scalars.whole_number(0, scalars.INT64_MAX, "offsets"),
         kind="whole number",
         default_doc="a micro-batch as soon as there is anything",
         unit="offsets",
@@ -203,7 +203,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "minPartitions",
         "About how many tasks a read has at least: where there are fewer topic-partitions with anything to read, the "
         "large ones are split by offsets. A hint: there may be a few more or fewer.",
-        parse=parsers.whole_number(1, parsers.INT32_MAX, "tasks"),
+        parse=scalars.whole_number(1, scalars.INT32_MAX, "tasks"),
         kind="whole number",
         default_doc="one task for each topic-partition",
         unit="tasks",
@@ -213,7 +213,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "maxRecordsPerPartition",
         "How many offsets a task takes at most; what has more is split. Applied before `minPartitions`. Unlike Spark's "
         "connector, a batch read from earliest to latest is split, too: the ends are looked up first.",
-        parse=parsers.whole_number(1, parsers.INT64_MAX, "offsets"),
+        parse=scalars.whole_number(1, scalars.INT64_MAX, "offsets"),
         kind="whole number",
         default_doc="no limit",
         unit="offsets",
@@ -225,7 +225,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "`maxRecordsPerPartition`, if given). For topics of many partitions with few records each: a task costs Spark "
         "milliseconds, and partitions that share one share fetch requests. In a batch read, `earliest` and `latest` "
         "are then what they are when it is planned. Not an option of Spark's Kafka connector.",
-        parse=parsers.whole_number(1, parsers.INT32_MAX, "topic-partitions"),
+        parse=scalars.whole_number(1, scalars.INT32_MAX, "topic-partitions"),
         kind="whole number",
         default=1,
         unit="topic-partitions",
@@ -237,7 +237,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "`spark.sql.python.filterPushdown.enabled`. Only for a DataFrame that is filtered once: Spark mixes up the "
         "filters of several queries of one `load()`, see [batch reads](batch-reads.md#filters). Not an option of "
         "Spark's Kafka connector.",
-        parse=parsers.boolean,
+        parse=scalars.boolean,
         kind="true, false",
         default=False,
         scopes=_BATCH_READ,
@@ -245,7 +245,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "fetchOffset.numRetries",
         "How often an offset look-up is tried in all, the first time included.",
-        parse=parsers.whole_number(1, parsers.INT32_MAX, "attempts"),
+        parse=scalars.whole_number(1, scalars.INT32_MAX, "attempts"),
         kind="whole number",
         default=3,
         unit="attempts",
@@ -286,7 +286,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "groupIdPrefix",
         "Accepted for a query's sake that has it: no consumer group is joined, so none has a name.",
-        parse=parsers.text,
+        parse=scalars.text,
         default_doc="`spark-kafka-source` in a streaming read, `spark-kafka-relation` in a batch read",
         scopes=READS,
     ),
@@ -299,7 +299,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "batches by the `checkpointLocation` of the writer, which therefore must be an option, not a setting. Not an "
         "option of Spark's connector.",
         kind="path or URI",
-        parse=parsers.text,
+        parse=scalars.text,
         default_doc="not known",
         scopes=_STREAM_READ | {Scope.STREAM_WRITE},
     ),
@@ -307,7 +307,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "sourceIndex",
         "Which of the query's sources this is, counted from 0, where a query has several; for `checkpointLocation`. "
         "Not an option of Spark's connector.",
-        parse=parsers.whole_number(0, parsers.INT32_MAX, "sources"),
+        parse=scalars.whole_number(0, scalars.INT32_MAX, "sources"),
         kind="whole number",
         default=0,
         scopes=_STREAM_READ,
@@ -315,7 +315,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "topic",
         "The topic of every row; it goes before a column `topic`.",
-        parse=parsers.topic_name,
+        parse=scalars.topic_name,
         kind="topic name",
         default_doc="each row's column `topic`",
         scopes=WRITES,
@@ -325,7 +325,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "Whether each record gets headers that say where it comes from, so that readers can drop what was written "
         "twice: `pyspark-kafka-query`, `-batch`, `-partition`, `-index`; see "
         "[identity headers](writes.md#identity-headers). Not an option of Spark's connector.",
-        parse=parsers.boolean,
+        parse=scalars.boolean,
         kind="true, false",
         default=False,
         scopes=WRITES,
@@ -335,7 +335,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "`at_least_once`: a task that is tried again, and a micro-batch that is run again, may write records twice. "
         "`exactly_once`: each micro-batch, or batch write, is visible to readers with `read_committed` once and whole, "
         "or not at all. See [exactly once](exactly-once.md). Not an option of Spark's connector.",
-        parse=parsers.words("at_least_once", "exactly_once"),
+        parse=scalars.words("at_least_once", "exactly_once"),
         kind="`at_least_once`, `exactly_once`",
         default="at_least_once",
         scopes=WRITES,
@@ -344,7 +344,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "commitTopic",
         "Where exactly-once writes note which micro-batches they have committed; made if it is not there. Not an "
         "option of Spark's connector.",
-        parse=parsers.topic_name,
+        parse=scalars.topic_name,
         kind="topic name",
         default="pyspark_kafka_commits",
         scopes=WRITES,
@@ -353,7 +353,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "spoolLocation",
         "Where the tasks of an exactly-once write put what they have encoded, when it is more than they return to the "
         "driver: a path or URI that driver and executors share. Not an option of Spark's connector.",
-        parse=parsers.text,
+        parse=scalars.text,
         kind="path or URI",
         default_doc="`spool` in the checkpoint; none in a batch write",
         scopes=WRITES,
@@ -363,7 +363,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "How many encoded bytes a task of an exactly-once write returns to the driver; what is more goes to "
         "`spoolLocation`. What all tasks return must stay below `spark.driver.maxResultSize`; see "
         "[exactly once](exactly-once.md#what-tasks-return). Not an option of Spark's connector.",
-        parse=parsers.whole_number(0, parsers.INT32_MAX, "bytes"),
+        parse=scalars.whole_number(0, scalars.INT32_MAX, "bytes"),
         kind="whole number",
         default=256 << 10,
         unit="bytes",
@@ -372,7 +372,7 @@ SPARK_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxBufferedBytesPerTask",
         "The most fetched bytes a reading task holds at a time. Not an option of Spark's connector.",
-        parse=parsers.whole_number(1 << 20, parsers.INT32_MAX, "bytes"),
+        parse=scalars.whole_number(1 << 20, scalars.INT32_MAX, "bytes"),
         kind="whole number",
         default=64 << 20,
         unit="bytes",
@@ -382,34 +382,10 @@ SPARK_OPTIONS: tuple[Option, ...] = (
         "maxDecompressedBatchBytes",
         "The most bytes that one record batch may decompress to; a larger one is refused. Not an option of Spark's "
         "connector.",
-        parse=parsers.whole_number(1 << 10, parsers.INT32_MAX, "bytes"),
+        parse=scalars.whole_number(1 << 10, scalars.INT32_MAX, "bytes"),
         kind="whole number",
         default=256 << 20,
         unit="bytes",
         scopes=READS,
     ),
 )
-
-# Keys that Spark hands to a Python data source beside the user's options: `load(path)` and `save(path)` give path and
-# paths, `CREATE TABLE` gives the table's properties (and each option once more as `option.<name>`). The others are
-# options of the stream writer which some hosts leave among the options.
-HOST_KEYS = frozenset(
-    key.lower()
-    for key in (
-        "path",
-        "paths",
-        "checkpointLocation",
-        "queryName",
-        "outputMode",
-        "provider",
-        "owner",
-        "location",
-        "external",
-        "is_managed_location",
-        "comment",
-        "collation",
-        "version",
-        "table_type",
-    )
-)
-HOST_PREFIXES = ("option.", "spark.sql.")

@@ -6,15 +6,17 @@ Data only. The other properties of Java's clients are answered in `other_propert
 from __future__ import annotations
 
 from pyspark_kafka.model import IsolationLevel
-from pyspark_kafka.options import parsers
-from pyspark_kafka.options.connection import MIB, ConnectionOptions, FetchOptions, ProducerOptions
-from pyspark_kafka.options.table import EVERYWHERE, READS, WRITES, Option
+from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option
+from pyspark_kafka.options.parse import scalars
+from pyspark_kafka.options.values.connection import ConnectionOptions
+from pyspark_kafka.options.values.fetch import FetchOptions
+from pyspark_kafka.options.values.producer import ProducerOptions
 
-_MS = parsers.whole_number(0, parsers.INT32_MAX, "milliseconds")
-_POSITIVE_MS = parsers.whole_number(1, parsers.INT32_MAX, "milliseconds")
-_LONG_MS = parsers.whole_number(0, parsers.INT64_MAX, "milliseconds")
-_BYTES = parsers.whole_number(1, parsers.INT32_MAX, "bytes")
-_BUFFER_BYTES = parsers.whole_number(-1, parsers.INT32_MAX, "bytes")
+_MS = scalars.whole_number(0, scalars.INT32_MAX, "milliseconds")
+_POSITIVE_MS = scalars.whole_number(1, scalars.INT32_MAX, "milliseconds")
+_LONG_MS = scalars.whole_number(0, scalars.INT64_MAX, "milliseconds")
+_BYTES = scalars.whole_number(1, scalars.INT32_MAX, "bytes")
+_BUFFER_BYTES = scalars.whole_number(-1, scalars.INT32_MAX, "bytes")
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -29,13 +31,13 @@ def _mechanism(raw: str) -> object:
     if name in SASL_MECHANISMS:
         return name
     raise ValueError(
-        f"must be one of {', '.join(SASL_MECHANISMS)} (others are not supported yet); got {parsers.shorten(raw)}"
+        f"must be one of {', '.join(SASL_MECHANISMS)} (others are not supported yet); got {scalars.shorten(raw)}"
     )
 
 
 def _host_check(raw: str) -> bool:
     if raw.strip().lower() not in ("", "https"):
-        raise ValueError(f"must be https, or empty to accept any host name; got {parsers.shorten(raw)}")
+        raise ValueError(f"must be https, or empty to accept any host name; got {scalars.shorten(raw)}")
     return bool(raw.strip())
 
 
@@ -43,7 +45,7 @@ def _store_type(raw: str) -> str:
     if raw.strip().upper() == "PEM":
         return "PEM"
     raise ValueError(
-        f"must be PEM; got {parsers.shorten(raw)}. Java's key stores cannot be read here; convert them. Trusted "
+        f"must be PEM; got {scalars.shorten(raw)}. Java's key stores cannot be read here; convert them. Trusted "
         "certificates: keytool -exportcert -rfc -alias <alias> -keystore <store> -file ca.pem. Certificate and key: "
         "keytool -importkeystore -srckeystore <store> -destkeystore client.p12 -deststoretype PKCS12, then openssl "
         "pkcs12 -in client.p12 -out client.pem"
@@ -54,7 +56,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.bootstrap.servers",
         "Brokers to begin with, `host:port` with commas between them; the others are learned from them.",
-        parse=parsers.bootstrap_servers,
+        parse=scalars.bootstrap_servers,
         kind="host:port list",
         default_doc="must be given",
         scopes=EVERYWHERE,
@@ -62,21 +64,21 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.client.id",
         "The name that brokers see in requests, logs and quotas.",
-        parse=parsers.text,
+        parse=scalars.text,
         default=_CONNECTION.client_id,
         scopes=EVERYWHERE,
     ),
     Option(
         "kafka.client.rack",
         "Where the reader is, by the brokers' `broker.rack`, so that it may read from a replica near it.",
-        parse=parsers.optional_text,
+        parse=scalars.optional_text,
         scopes=READS,
         no_effect_in=WRITES,
     ),
     Option(
         "kafka.security.protocol",
         "Whether connections are encrypted (SSL) and authenticated (SASL).",
-        parse=parsers.words(*SECURITY_PROTOCOLS),
+        parse=scalars.words(*SECURITY_PROTOCOLS),
         kind=", ".join(SECURITY_PROTOCOLS),
         default=_CONNECTION.security_protocol,
         scopes=EVERYWHERE,
@@ -94,7 +96,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         "User name and password, as Java clients take them: `org.apache.kafka.common.security.plain.PlainLoginModule "
         'required username="…" password="…";`, or `…security.scram.ScramLoginModule…`.',
         # The value stays a Secret here; options.security reads it together with the mechanism.
-        parse=parsers.secret,
+        parse=scalars.secret,
         kind="JAAS configuration",
         default_doc="must be given with SASL",
         scopes=EVERYWHERE,
@@ -103,7 +105,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.ssl.truststore.location",
         "PEM file of the certificates to trust, on every machine that runs the driver or an executor.",
-        parse=parsers.text,
+        parse=scalars.text,
         kind="file",
         default_doc="the system's certificates",
         scopes=EVERYWHERE,
@@ -119,7 +121,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.ssl.keystore.location",
         "PEM file with the client's certificate chain and its private key, on every machine.",
-        parse=parsers.text,
+        parse=scalars.text,
         kind="file",
         default_doc="no client certificate",
         scopes=EVERYWHERE,
@@ -135,7 +137,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.ssl.key.password",
         "The password of the private key in `kafka.ssl.keystore.location`.",
-        parse=parsers.secret,
+        parse=scalars.secret,
         default_doc="the key is not encrypted",
         scopes=EVERYWHERE,
         secret=True,
@@ -228,7 +230,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.isolation.level",
         "`read_committed` hides records of open and aborted transactions; `latest` is then the last stable offset.",
-        parse=parsers.choice({level.value: level for level in IsolationLevel}),
+        parse=scalars.choice({level.value: level for level in IsolationLevel}),
         kind="read_uncommitted, read_committed",
         default=_FETCH.isolation_level,
         default_doc="`read_uncommitted`",
@@ -238,7 +240,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.group.id",
         "Accepted for a query's sake that has it: no consumer group is joined, nothing is committed to it.",
-        parse=parsers.text,
+        parse=scalars.text,
         scopes=READS,
         no_effect_in=WRITES,
     ),
@@ -273,7 +275,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
             (
                 "kafka.check.crcs",
                 "Whether the checksums of record batches are verified.",
-                parsers.boolean,
+                scalars.boolean,
                 "true, false",
                 _FETCH.check_crcs,
                 "",
@@ -298,7 +300,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.acks",
             "Who must have a record before it counts as written: `all` in-sync replicas, `1` the leader, `0` nobody.",
-            parsers.choice({"all": -1, "-1": -1, "1": 1, "0": 0}),
+            scalars.choice({"all": -1, "-1": -1, "1": 1, "0": 0}),
             "all, 1, 0",
             _PRODUCER.acks,
             "`all`",
@@ -307,7 +309,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.enable.idempotence",
             "Whether brokers drop the duplicates that retried requests would make.",
-            parsers.boolean,
+            scalars.boolean,
             "true, false",
             _PRODUCER.idempotence,
             "",
@@ -316,7 +318,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.compression.type",
             "How record batches are compressed.",
-            parsers.words("none", "gzip", "snappy", "lz4", "zstd"),
+            scalars.words("none", "gzip", "snappy", "lz4", "zstd"),
             "none, gzip, snappy, lz4, zstd",
             _PRODUCER.compression,
             "",
@@ -325,7 +327,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.compression.gzip.level",
             "1 to 9, or -1 for the codec's own, with `kafka.compression.type=gzip`.",
-            parsers.whole_number(-1, 9),
+            scalars.whole_number(-1, 9),
             _NUMBER,
             None,
             "the codec's",
@@ -334,7 +336,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.compression.lz4.level",
             "1 to 17, with `kafka.compression.type=lz4`.",
-            parsers.whole_number(1, 17),
+            scalars.whole_number(1, 17),
             _NUMBER,
             None,
             "the codec's",
@@ -343,7 +345,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.compression.zstd.level",
             "-131072 to 22, with `kafka.compression.type=zstd`.",
-            parsers.whole_number(-131_072, 22),
+            scalars.whole_number(-131_072, 22),
             _NUMBER,
             None,
             "the codec's",
@@ -361,7 +363,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.max.request.size",
             "The most bytes of one record batch; a topic's `max.message.bytes` must allow it.",
-            parsers.whole_number(128, parsers.INT32_MAX, "bytes"),
+            scalars.whole_number(128, scalars.INT32_MAX, "bytes"),
             _NUMBER,
             _PRODUCER.max_request_size,
             "",
@@ -379,7 +381,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.max.in.flight.requests.per.connection",
             "How many requests to one broker may wait for their answers.",
-            parsers.whole_number(1, 5, "requests"),
+            scalars.whole_number(1, 5, "requests"),
             _NUMBER,
             _PRODUCER.max_in_flight,
             "",
@@ -388,9 +390,9 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.buffer.memory",
             "The most bytes that a task has encoded and not yet seen acknowledged; below 1 MiB, 1 MiB are used.",
-            parsers.whole_number(0, parsers.INT64_MAX, "bytes"),
+            scalars.whole_number(0, scalars.INT64_MAX, "bytes"),
             _NUMBER,
-            32 * MIB,
+            32 << 20,
             "",
             "bytes",
         ),
@@ -406,7 +408,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
         (
             "kafka.transactional.id",
             "The name of an exactly-once sink, by which brokers shut out a former driver. Each query has its own.",
-            parsers.text,
+            scalars.text,
             "text",
             None,
             "`pyspark-kafka-` and the query's id; in a batch write a new one each time",

@@ -17,15 +17,15 @@ from pyspark_kafka.offsets import (
     SpecificTimestamps,
     timestamp_text,
 )
-from pyspark_kafka.options.times import looks_like_seconds
+from pyspark_kafka.options.parse.times import looks_like_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options.collecting import Collector
-    from pyspark_kafka.options.resolved import Subscription
-    from pyspark_kafka.options.times import Moment
+    from pyspark_kafka.options.parse.times import Moment
+    from pyspark_kafka.options.resolve.collector import Collector
+    from pyspark_kafka.options.values.read import Subscription
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.options.connection import Secret
+from pyspark_kafka.options.values.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,0 +1,75 @@
+"""How to reach a cluster, as a value. Layer: options.values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark_kafka.options.values.secret import Secret
+
+_KIB = 1 << 10
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to reach a cluster and prove who we are. Hashable: pools of clients are keyed by it.
+
+    Units: `_ms` milliseconds, `_bytes` bytes. A buffer size of -1 leaves the operating system's default.
+
+    Attributes:
+        bootstrap_servers: (host, port) pairs; IPv6 hosts without brackets.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER; None without SASL.
+        ssl_ca_location: PEM file of trusted certificates; None trusts the system's.
+        ssl_certificate_location: PEM file with the client's certificate chain; None without client authentication.
+        ssl_key_location: PEM file with the client's private key; may be the same file.
+        request_timeout_ms: longest wait for one answer.
+        connect_timeout_ms: longest wait for one connection attempt, TLS and SASL included.
+        api_timeout_ms: deadline of a whole step on the driver, retries included.
+        learned_servers: addresses of brokers that were learned elsewhere, tried behind the bootstrap servers. They make
+            no other cluster of it: options that differ in them only are equal.
+    """
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str = "pyspark-kafka"
+    client_rack: str | None = None
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: Secret | None = None
+    sasl_kerberos_service_name: str | None = None
+    ssl_ca_location: str | None = None
+    ssl_certificate_location: str | None = None
+    ssl_key_location: str | None = None
+    ssl_key_password: Secret | None = None
+    ssl_check_hostname: bool = True
+    request_timeout_ms: int = 30_000
+    connect_timeout_ms: int = 10_000
+    # Below 30 s on purpose: a query on an unreachable cluster fails, with its reason, before a user gives up on it.
+    api_timeout_ms: int = 20_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    receive_buffer_bytes: int = 4 * _MIB
+    send_buffer_bytes: int = 128 * _KIB
+    learned_servers: tuple[tuple[str, int], ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def answer_timeout_ms(self) -> float:
+        """The longest wait for one answer within a step: half of it at most, so that another broker can be asked.
+
+        A machine that is gone says nothing: connections to it stay open, while its partitions have other leaders.
+        """
+        return min(self.request_timeout_ms, self.api_timeout_ms / 2)
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections authenticate with SASL."""
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
