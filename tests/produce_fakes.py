@@ -270,6 +270,9 @@ class FakeCluster:
         assert broker_id == connection.broker_id
         self.given_back.append(connection)
 
+    def drop_idle_connections(self, broker_id: int) -> None:
+        assert broker_id in self.brokers
+
     def any_connection(self, deadline: Deadline) -> FakeConnection:
         assert not deadline.expired
         return FakeConnection(self, 0)

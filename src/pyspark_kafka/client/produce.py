@@ -392,6 +392,7 @@ class IdempotentProducer:
     def _step(self, *, everything: bool, wait: bool) -> None:
         """Take answers, give up what is late, send what can be sent; with `wait` not before something has happened."""
         heard = self._hear()
+        heard |= self._leave_silent()
         now = self._clock()
         late = self._state.first_expired(self._delivery_clock.now())
         if late is not None:
@@ -408,7 +409,7 @@ class IdempotentProducer:
         """Sleep until an answer arrives, or a time is over that something hangs on."""
         now = self._clock()
         listening = [lane for lane in self._lanes.values() if lane.requests]
-        until = [lane.ends_at for lane in listening]
+        until = [min(lane.ends_at, lane.look_at) for lane in listening]
         until += [lane.throttled_until for lane in self._lanes.values() if lane.throttled_until > now]
         pause = self._state.next_attempt_at(now)
         if pause is not None:
@@ -442,6 +443,7 @@ class IdempotentProducer:
                 except ConnectorError as error:
                     self._lose(lane, error)
                 else:
+                    lane.heard_at = self._clock()
                     self._take_answer(lane, lane.requests.popleft(), response)
                 heard = True
             now = self._clock()
@@ -450,6 +452,38 @@ class IdempotentProducer:
                 self._lose(lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write"))
                 heard = True
         return heard
+
+    def _leave_silent(self) -> bool:
+        """Ask the cluster who leads what silent brokers were sent; leave those of which others lead some of it now.
+
+        A broker that stands still, or is gone without a word, closes nothing. Its batches are sent to the new leader
+        under the sequences that they have, so that what it did store before is not stored twice.
+
+        Returns:
+            Whether a broker was left.
+        """
+        now = self._clock()
+        silent = [lane for lane in self._lanes.values() if lane.requests and lane.look_at <= now]
+        if not silent:
+            return False
+        for lane in silent:
+            lane.looked_at = now
+        sent = {lane.broker_id: [tp for request in lane.requests for tp in request.batches] for lane in silent}
+        deadline = self._client.deadline().within(self._client.options.answer_timeout_ms)
+        try:
+            self._leaders.look_up({tp for partitions in sent.values() for tp in partitions}, deadline)
+        except ConnectorError as error:
+            # The silent ones may answer yet, and are given up when their time is over.
+            self._waiting.failed(error)
+            return False
+        left = False
+        for lane in silent:
+            moved = [tp for tp in sent[lane.broker_id] if self._leaders.get(tp) not in (None, lane.broker_id)]
+            if moved:
+                self._lose(lane, produce_errors.left_silent(lane.connection.address, moved[0], lane.silent_s(now)))
+                self._client.drop_idle_connections(lane.broker_id)
+                left = True
+        return left
 
     def _take_answer(self, lane: Lane, request: Request, response: Any) -> None:
         now = self._clock()
@@ -603,7 +637,7 @@ class IdempotentProducer:
         now = self._clock()
         expires_at = self._delivery_clock.on_the_wall(min(batch.expires_at for batch in batches))
         ends_at = min(now + self._options.request_timeout_ms / 1000, expires_at)
-        request = Request({batch.topic_partition: batch for batch in batches}, ends_at)
+        request = Request({batch.topic_partition: batch for batch in batches}, ends_at, now)
         lane.requests.append(request)
         for batch in batches:
             self._state.mark_sent(batch)

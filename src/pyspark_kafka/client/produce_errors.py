@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.producer_state import ProduceCode
 from pyspark_kafka.client.protocol import broker_error, error_kind
-from pyspark_kafka.errors import AccessError, DeliveryError
+from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.produce_protocol import PartitionAnswer
@@ -201,6 +201,16 @@ def unreachable(
         condition=cause.condition,
         hint=cause.hint,
         facts=_facts(state, topic_partition, cause.facts.get("broker"), cause.condition),
+    )
+
+
+def left_silent(broker: str, topic_partition: TopicPartition, silent_s: float) -> TransportError:
+    """Build the reason why record batches are sent again that a broker was sent and has not answered."""
+    return TransportError(
+        f"{broker} has not answered a write for {silent_s:.1f} s, and leads {topic_partition} no longer.",
+        condition="LEADER_SILENT",
+        retriable=True,
+        facts={"broker": broker, "topic": topic_partition.topic, "partition": topic_partition.partition},
     )
 
 

@@ -14,12 +14,25 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
 
+# A broker that has not answered a request for so long may have died: others are asked who leads what it was sent…
+_SILENT_S = 2.0
+# …and again so long after that.
+_LOOK_AGAIN_S = 2.0
+
+
 @dataclass(slots=True)
 class Request:
-    """A request in flight and when it is given up, in seconds of the clock on the wall."""
+    """A request in flight.
+
+    Attributes:
+        batches: what it carries.
+        ends_at: when it is given up, in seconds of the clock on the wall.
+        sent_at: when it was sent, by the same clock.
+    """
 
     batches: dict[TopicPartition, Batch]
     ends_at: float
+    sent_at: float
 
 
 @dataclass(slots=True)
@@ -30,6 +43,24 @@ class Lane:
     connection: Connection
     requests: deque[Request] = field(default_factory=deque)
     throttled_until: float = 0.0
+    heard_at: float = 0.0
+    looked_at: float = 0.0
+
+    @property
+    def look_at(self) -> float:
+        """Return when to ask others who leads what was sent here and is not answered; there are requests in flight.
+
+        A broker that throttles may not be called silent before it reads again (KIP-219).
+        """
+        return max(self._silent_since + _SILENT_S, self.looked_at + _LOOK_AGAIN_S)
+
+    @property
+    def _silent_since(self) -> float:
+        return max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
+
+    def silent_s(self, now: float) -> float:
+        """Return for how many seconds nothing was heard of its requests, of which there are some."""
+        return now - self._silent_since
 
     @property
     def ends_at(self) -> float:

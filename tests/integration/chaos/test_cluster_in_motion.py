@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,17 +11,29 @@ from chaos.run import run
 from chaos.world import usual_queries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.timeout(600),
+    # kafka-python leaves the sockets of connections that were refused to the collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 SHORT = 0.1
 WATERMARK_S = 10
 SEED = 4
 
 
-@pytest.mark.long
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect what kafka-python has left, as long as its warnings are ignored."""
+    yield
+    gc.collect()
+
+
 def test_queries_outlive_brokers_and_wires_that_fail(tmp_path: Path) -> None:
     steps = [
         ("kill -9", "wire: byte by byte"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -187,6 +188,26 @@ def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
     check_complete(read_rest(readers[0], rows[0]), counts[:1])
     check_complete(read_rest(readers[1], rows[1]), counts)
     assert received[1] > 600 * KIB
+
+
+def test_writes_go_on_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
+    cluster.create_topic(topic, [(2, 1)])
+    where = TopicPartition(topic, 0)
+    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+        producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"0"]}))), 1)
+        producer.flush()
+        cluster.second.pause()
+        try:
+            started = time.monotonic()
+            for number in range(1, 10):
+                producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
+            producer.flush()
+            # The former leader's answer alone would be waited for until kafka.request.timeout.ms, 30 s.
+            assert time.monotonic() - started < 25
+        finally:
+            cluster.second.resume()
+    stored = consume(cluster.bootstrap_servers, topic, 10)
+    assert [record.value for record in stored] == [b"%d" % number for number in range(10)]
 
 
 def lose_answer(producer: IdempotentProducer, broker_id: int) -> None:

@@ -276,6 +276,54 @@ def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
     assert [broker_id for broker_id, _ in cluster.requests] == [1]
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
+def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(brokers=2)
+    usual = cluster.metadata
+
+    def after_an_election(*args: Any) -> Any:
+        cluster.leaders[ORDERS_0] = 1
+        return usual(*args)
+
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        started = cluster.clock.now
+        cluster.faults.append(Fault(appends=stored, answer=False))
+        monkeypatch.setattr(cluster, "metadata", after_an_election)
+        send_numbered(producer, ORDERS_0, 2, 3)
+        producer.flush()
+    assert cluster.clock.now - started < 5
+    # What it has stored it had replicated; a second time it is dropped by its sequence.
+    assert cluster.values(0) == numbers(1, 2, 3)
+    assert [broker_id for broker_id, _ in cluster.requests][-1] == 1
+
+
+def test_silent_broker_that_still_leads_is_waited_for() -> None:
+    cluster = FakeCluster(brokers=2)
+    cluster.latency_s = 20.0
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert len(cluster.requests) == 1
+    # Once for the leader, and then every two seconds.
+    assert 8 <= cluster.lookups <= 12
+
+
+def test_silent_broker_is_waited_for_while_nobody_says_who_leads() -> None:
+    cluster = FakeCluster(brokers=2)
+    refused = TransportError("Broker broker-1:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    cluster.latency_s = 5.0
+    with make_producer(cluster) as producer:
+        assert producer.partition_count("orders") == 2
+        cluster.metadata_errors.extend([refused] * 2)
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert not cluster.metadata_errors
+
+
 def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
     cluster = FakeCluster()
     cluster.faults.append(Fault(throttle_ms=40_000))
