@@ -203,7 +203,8 @@ class Driver:
         rows = (
             self.spark.read.format(self.spec["batch_format"])
             .option("kafka.bootstrap.servers", self.bootstrap)
-            .option("subscribe", topic)
+            # Not a subscription: a partition that was added meanwhile would need an offset, too.
+            .option("assign", json.dumps({topic: sorted(ranges)}))
             .option("startingOffsets", json.dumps({topic: {key: start for key, (start, _) in ranges.items()}}))
             .option("endingOffsets", json.dumps({topic: {key: end for key, (_, end) in ranges.items()}}))
             .load()

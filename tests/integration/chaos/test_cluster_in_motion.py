@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,8 +29,9 @@ SEED = 4
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Collect what kafka-python has left, as long as its warnings are ignored."""
+def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Collect what kafka-python has left, while warnings of it are ignored; its log records would keep it longer."""
+    caplog.set_level(logging.CRITICAL, "kafka")
     yield
     gc.collect()
 
