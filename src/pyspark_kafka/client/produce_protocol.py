@@ -38,8 +38,8 @@ MAX_PRODUCE_VERSION = 12
 # Version 6 is unstable as of Kafka 4.3, and adds nothing without a transactional id.
 MAX_INIT_VERSION = 5
 _FIRST_FLEXIBLE_VERSION = 9
-# A copy of so few bytes costs less than a system call of its own.
-_JOIN_BELOW_BYTES = 16 * 1024
+# A copy of so few bytes costs less than a system call of its own, and a packet for the few bytes between two batches.
+_JOIN_BELOW_BYTES = 64 * 1024
 
 _BATCH_HEADER_BYTES = 61
 _LENGTH_OVERHEAD = 12
