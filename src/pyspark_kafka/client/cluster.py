@@ -279,7 +279,7 @@ class KafkaClient:
 
     def keep(self, connection: Connection) -> None:
         """Keep a connection of `another_connection` for requests to whichever broker."""
-        if connection not in self._connections.shared.values():
+        if connection not in self._connections.all():
             self._connections.keep_unnamed(connection)
 
     def learned_servers(self) -> tuple[tuple[str, int], ...]:

@@ -101,17 +101,18 @@ class Connections:
         for connection in self.shared.values():
             if connection.idle_and_alive:
                 return connection
-        for broker_id in list(self._idle):
+        for broker_id, idle in self._idle.items():
             connected = self.shared.get(broker_id)
             if connected is not None and connected.in_flight:
+                # What was silent to us is not asked over another connection.
                 continue
-            lent = self.take_idle(broker_id)
-            if lent is not None:
-                # Kept where requests of the client's own look for it.
-                if connected is not None:
-                    connected.close()
-                self.shared[broker_id] = lent
-                return lent
+            for connection in list(idle):
+                if connection.idle_and_alive:
+                    # It stays among those that are lent: it is idle again when the call is over.
+                    return connection
+                if not connection.in_flight:
+                    connection.close()
+                    idle.remove(connection)
         return None
 
     def keep_unnamed(self, connection: Connection) -> None:

@@ -38,7 +38,6 @@ class _Dial(Generic[_Key]):
     host: str
     port: int
     deadline: Deadline
-    thread: threading.Thread | None = None
     sockets: list[socket.socket] = field(default_factory=list)
     given_up: bool = False
     outcome: Connection | BaseException | None = None
@@ -68,6 +67,7 @@ class Dials(Generic[_Key]):
         self._under_way: dict[_Key, _Dial[_Key]] = {}
         self._finished: deque[_Dial[_Key]] = deque()
         self._running = 0
+        self._threads: list[threading.Thread] = []
         self._wake: tuple[socket.socket, socket.socket] | None = None
         self._process_id = os.getpid()
 
@@ -92,7 +92,9 @@ class Dials(Generic[_Key]):
                 return
             self._running += 1
         # A daemon: the end of the process does not wait for a name resolver.
-        threading.Thread(target=self._run, name=f"connect to {host}:{port}", daemon=True).start()
+        thread = threading.Thread(target=self._run, name=f"connect to {host}:{port}", daemon=True)
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+        thread.start()
 
     def take(self) -> list[tuple[_Key, Connection | ConnectorError]]:
         """Give what is finished since the last call: the connection, which is the caller's now, or the failure."""
@@ -140,12 +142,14 @@ class Dials(Generic[_Key]):
 
     def close(self) -> None:
         """Give up all that is under way and wait for the threads to end. Can be used again after it."""
-        threads = [dial.thread for dial in self._under_way.values() if dial.thread is not None]
         for key in list(self._under_way):
             self.give_up(key)
         ends_at = time.monotonic() + _JOINED_WITHIN_S
-        for thread in threads:
-            thread.join(max(0.0, ends_at - time.monotonic()))
+        # All of them: one may not have begun yet, or be about to end.
+        threads, self._threads = self._threads, []
+        if os.getpid() == self._process_id:
+            for thread in threads:
+                thread.join(max(0.0, ends_at - time.monotonic()))
         with self._lock:
             wake, self._wake = self._wake, None
         if wake is not None:
@@ -169,7 +173,6 @@ class Dials(Generic[_Key]):
                     self._running -= 1
                     return
                 dial = self._waiting.popleft()
-                dial.thread = threading.current_thread()
             self._dial(dial)
 
     def _dial(self, dial: _Dial[_Key]) -> None:
