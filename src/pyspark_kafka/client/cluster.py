@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.any_broker import PATIENCE_S, call_any
@@ -41,8 +42,11 @@ _UNKNOWN_TOPIC_LOOKS = 4
 # A broker may take longer to describe more topics than that; it is not to be done twice where nothing is wrong.
 _FEW_TOPICS = 100
 _LONG_PATIENCE_S = 4.0
-# How many brokers are passed on to other clients.
+# How many brokers are passed on to other clients, and with each task of a read.
 _LEARNED_SERVERS = 5
+# Of a large cluster, so many brokers are tried in one search: with all of them, each would have little time before the
+# next one is connected to as well.
+_SEARCHED_SERVERS = 16
 # A search for a server that had no longer than that says little of the servers.
 _TELLING_MS = 1_000
 
@@ -284,17 +288,21 @@ class KafkaClient:
 
     def learned_servers(self) -> tuple[tuple[str, int], ...]:
         """Give some of the brokers that are known, for `ConnectionOptions.learned_servers` of others."""
-        return tuple(self._known_servers()[:_LEARNED_SERVERS]) or self.options.learned_servers
+        return tuple(self._known_servers(_LEARNED_SERVERS)) or self.options.learned_servers
+
+    def learn_servers(self, servers: tuple[tuple[str, int], ...]) -> None:
+        """Take over brokers that another client has learned of; they take the place of those taken over before."""
+        self.options = replace(self.options, learned_servers=servers)
 
     def _servers(self) -> list[tuple[str, int]]:
         """Give where the cluster may be reached: its brokers as last heard, then the servers of the options."""
-        return [*self._known_servers(), *self.options.bootstrap_servers, *self.options.learned_servers]
+        known = self._known_servers(_SEARCHED_SERVERS)
+        return [*known, *self.options.bootstrap_servers, *self.options.learned_servers]
 
-    def _known_servers(self) -> list[tuple[str, int]]:
-        known = [(node.host, node.port) for node in self._cache.brokers.values()]
-        # Not in the same order by every task, nor at every attempt.
-        random.shuffle(known)
-        return known
+    def _known_servers(self, most: int) -> list[tuple[str, int]]:
+        known = list(self._cache.brokers.values())
+        # Not the same ones, nor in the same order, by every task and at every attempt.
+        return [(node.host, node.port) for node in random.sample(known, min(most, len(known)))]
 
     def connection_to(self, broker_id: int, deadline: Deadline | None = None) -> Connection:
         """Give this client's own connection to a broker; opened if there is none, replaced if it is dead.

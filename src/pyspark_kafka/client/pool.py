@@ -24,6 +24,8 @@ _IDLE_SECONDS = 300.0
 _KEPT_PER_KEY = 4
 # Of so many clusters, the brokers that were learned are remembered.
 _LEARNED_KEPT = 64
+# So many of them are tried by a new client.
+_LEARNED_TRIED = 16
 
 
 class ClientPool:
@@ -67,11 +69,22 @@ class ClientPool:
         Connecting is left to the first request, so borrowing itself does not fail.
         """
         self._leave_parent()
-        client = self._take(options) or self._new(options)
+        client = self._take(options)
+        if client is None:
+            client = self._new(options)
+        elif options.learned_servers:
+            # What it knows itself may be older.
+            client.learn_servers(options.learned_servers)
         try:
             yield client
         finally:
             self._put(client)
+
+    def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
+        """Give some brokers of the cluster, as far as clients of this process have learned of them."""
+        self._leave_parent()
+        with self._lock:
+            return self._learned.get(options, options.learned_servers)
 
     def close(self) -> None:
         """Close all resting clients; the pool can be used again."""
@@ -89,7 +102,8 @@ class ClientPool:
         from pyspark_kafka.client.cluster import KafkaClient  # noqa: PLC0415
 
         # The bootstrap servers may be gone for good by now.
-        return KafkaClient(replace(options, learned_servers=(*learned, *options.learned_servers)))
+        servers = dict.fromkeys((*options.learned_servers, *learned))
+        return KafkaClient(replace(options, learned_servers=tuple(servers)[:_LEARNED_TRIED]))
 
     def _take(self, options: ConnectionOptions) -> KafkaClient | None:
         oldest = self._clock() - self._idle_seconds
@@ -129,6 +143,14 @@ def borrow_client(options: ConnectionOptions) -> Iterator[KafkaClient]:
     """Lend a client of this process's pool; see `ClientPool.borrow`."""
     with _POOL.borrow(options) as client:
         yield client
+
+
+def learned_servers(options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
+    """Give some brokers that this process has learned of: what travels to executors, as bootstrap servers may retire.
+
+    Runs on: driver; a look into memory. A few addresses, whatever the size of the cluster.
+    """
+    return _POOL.learned_servers(options)
 
 
 def close_clients() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.pool import borrow_client, learned_servers
 from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.identity_headers import task_origin
@@ -101,7 +101,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 publisher.check(marker, has_run=lambda: bool(self._checkpoint.list("commits")))
             _CHECKED.add(key)
         spool = _spool(self._settings, marker.query_id)
-        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, spool)
+        return KafkaOutboxWriterFactory(_with_learned_servers(self._options), self._settings, self._columns, spool)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish one micro-batch; does nothing where it is published already."""
@@ -176,7 +176,8 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
     def createBatchWriterFactory(self) -> DataWriterFactory:
         """Give the factory that executors write with."""
         spool = _spool(self._settings, self._job_id)
-        return KafkaOutboxWriterFactory(self._options, self._settings, self._columns, spool, self._job_id)
+        options = _with_learned_servers(self._options)
+        return KafkaOutboxWriterFactory(options, self._settings, self._columns, spool, self._job_id)
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish everything."""
@@ -214,6 +215,11 @@ def _publisher(
 ) -> Iterator[Publisher]:
     with borrow_client(options.connection) as client:
         yield Publisher(client, options, settings, sink_id, spool)
+
+
+def _with_learned_servers(options: WriteOptions) -> WriteOptions:
+    """Give the options of tasks: they find the cluster where the bootstrap servers are gone by now."""
+    return replace(options, connection=replace(options.connection, learned_servers=learned_servers(options.connection)))
 
 
 def _spool(settings: ExactlyOnceOptions, owner: str) -> SpoolFiles | None:

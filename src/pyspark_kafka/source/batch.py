@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.pool import learned_servers
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.planning.filtering import RecordFilter
@@ -91,12 +92,15 @@ class KafkaBatch(Batch):
         advise_sharing([part.offset_range for part in split], options)
         if self._shares_tasks:
             return tasks_of((part.offset_range for part in split), options, resolver.topic_ids)
-        return [self._task(part, resolver.topic_ids) for part in split]
+        servers = learned_servers(options.connection)
+        return [self._task(part, resolver.topic_ids, servers) for part in split]
 
-    def _task(self, part: PlannedRange, topic_ids: Mapping[str, str]) -> KafkaInputPartition:
+    def _task(
+        self, part: PlannedRange, topic_ids: Mapping[str, str], servers: tuple[tuple[str, int], ...]
+    ) -> KafkaInputPartition:
         # What is looked up again at both ends is as good in a topic that was made anew: it has nothing to be compared.
         ids = {} if part.late is not None and part.late.both_open else ids_of([part.offset_range], topic_ids)
-        return KafkaInputPartition(part.offset_range, late=part.late, topic_ids=ids)
+        return KafkaInputPartition(part.offset_range, late=part.late, topic_ids=ids, servers=servers)
 
     @property
     def _shares_tasks(self) -> bool:

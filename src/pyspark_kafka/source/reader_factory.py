@@ -5,7 +5,7 @@ The driver's processes import this and not the reader, which brings the client a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.streaming import InputPartition, PartitionReader, PartitionReaderFactory
@@ -31,6 +31,8 @@ class KafkaInputPartition(InputPartition):
             None: the range is read as it is.
         topic_ids: the ids of the topics that the ranges were planned on, by name, where brokers tell them. A task
             that finds another one has lost its records, whichever attempt and whatever its worker knew before.
+        servers: some brokers that the driver has learned of: a new worker finds the cluster by them where the bootstrap
+            servers are gone. Here and not in the factory, which Spark takes over once for all batches of a stream.
     """
 
     offset_range: OffsetRange
@@ -38,6 +40,7 @@ class KafkaInputPartition(InputPartition):
     late: LateBinding | None = None
     # What is read is said by the ranges: the same ranges are the same task.
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
+    servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.late is not None and self.further_ranges:
@@ -74,4 +77,9 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
 
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        return KafkaPartitionReader(self, *partition.offset_ranges, late=partition.late, topic_ids=partition.topic_ids)
+        factory = self
+        if partition.servers:
+            factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
+        return KafkaPartitionReader(
+            factory, *partition.offset_ranges, late=partition.late, topic_ids=partition.topic_ids
+        )

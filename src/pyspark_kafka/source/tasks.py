@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.pool import learned_servers
 from pyspark_kafka.planning import pack_ranges
 from pyspark_kafka.source.reader_factory import KafkaInputPartition
 
@@ -32,7 +33,7 @@ def tasks_of(
 ) -> list[KafkaInputPartition]:
     """Give the tasks that read ranges with fixed ends: one each, or fewer where `maxPartitionsPerTask` lets them share.
 
-    A function of the ranges and the options only, so a batch that is planned again has the same tasks.
+    What is read is a function of the ranges and the options only, so a batch that is planned again has the same tasks.
 
     Args:
         ranges: what to read.
@@ -44,8 +45,9 @@ def tasks_of(
         most_ranges=options.max_partitions_per_task,
         most_offsets=options.max_records_per_partition or _SHARED_TASK_OFFSETS,
     )
+    servers = learned_servers(options.connection)
     return [
-        KafkaInputPartition(first, tuple(further), topic_ids=ids_of((first, *further), topic_ids))
+        KafkaInputPartition(first, tuple(further), topic_ids=ids_of((first, *further), topic_ids), servers=servers)
         for first, *further in tasks
     ]
 
