@@ -93,6 +93,10 @@ class Outcome:
         """Return a query's longest time without a record though there was one to read."""
         return longest_gap(self.times[query], self.begin, self.end + _AFTERMATH_S)
 
+    def gaps(self, query: str) -> list[float]:
+        """Return a query's longest time without a record in each fault."""
+        return [longest_gap(self.times[query], strike.begin, strike.end + _AFTERMATH_S) for strike in self.strikes]
+
     def table_of_faults(self) -> str:
         """Return a line per kind of fault, in Markdown."""
         heads = ("fault", "times", "recovered in, p50", "max", "longest without a record", "queries ended")
