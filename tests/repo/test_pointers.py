@@ -12,9 +12,6 @@ PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
 # Where a path that a page names in backquotes may begin.
 ROOTS = (REPO, REPO / "src" / "pyspark_kafka", REPO / "tests")
 FOLDERS = ("src", "tests", "bench", "tools", "fuzz", "examples")
-# Pages that code names before they are there; empty when they are.
-WRITTEN_SOON = {"docs/decisions/driver-as-publisher.md"}
-
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/[\w.-]+\.(?:py|pyi|md|toml|cfg))`")
 _PAGE_IN_CODE = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.md")
@@ -52,11 +49,23 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert {path for path in paths if not any((root / path).exists() for root in (*ROOTS, page.parent))} == set()
 
 
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [REPO / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = {(page.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(page.read_text())}
+        waiting += sorted(target for target in targets if target.suffix == ".md" and target.is_file())
+    assert sorted(name(page) for page in set(PAGES) - reached) == []
+
+
 def test_pages_that_code_names_exist() -> None:
     files = [path for folder in FOLDERS for path in sorted((REPO / folder).rglob("*.py"))]
     named = {(name(path), page) for path in files for page in _PAGE_IN_CODE.findall(path.read_text())}
     assert named
-    there = WRITTEN_SOON | {name(page) for page in PAGES}
+    there = {name(page) for page in PAGES}
     assert {(path, page) for path, page in named if page not in there} == set()
 
 
