@@ -6,6 +6,7 @@ import errno
 import os
 import time
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -123,6 +124,28 @@ def test_a_batch_that_spooled_nothing_asks_the_file_system_for_nothing(monkeypat
     monkeypatch.setattr(SpoolFiles, "_open", asked)
     for batch_id in range(1, 100):
         _clean_up(SpoolFiles("mock:///x", "query"), batch_id, spooled=[])
+
+
+def test_files_of_a_batch_take_few_calls_where_each_goes_to_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, root = SpoolFiles(f"mock:///{uuid.uuid4().hex}", "query")._open()
+    calls: Counter[str] = Counter()
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            calls[name] += 1
+            return getattr(opened, name)
+
+    monkeypatch.setattr(SpoolFiles, "_open", lambda _: (Counting(), root))
+    spool = SpoolFiles("mock:///x", "query")
+    names = [spool.write(3, f"0-{task}", [b"abc"]) for task in range(20)]
+    assert all(spool.read(name, 3) == b"abc" for name in names)
+    assert calls["open_output_stream"] <= 21  # the first one finds no directory
+    assert calls["open_input_stream"] == 20
+    assert calls.total() <= 42
+    calls.clear()
+    _clean_up(spool, 3, spooled=names)
+    assert calls.total() <= 3
+    assert spool.read(names[0], 3) is None
 
 
 def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
