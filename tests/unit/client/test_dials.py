@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.buffers import FrameBuffers
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.dials import Dials
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 
 if TYPE_CHECKING:
     import pytest
