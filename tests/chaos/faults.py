@@ -63,6 +63,8 @@ class Scene:
     rng: random.Random
     longest: float = 1.0
     strikes: list[Strike] = field(default_factory=list)
+    # Of the faults themselves, which are the tests' own.
+    failures: list[str] = field(default_factory=list)
     # Held by who changes a topic, so that overlapping faults of one topic come one after the other.
     topics: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     lock: threading.Lock = field(default_factory=threading.Lock)

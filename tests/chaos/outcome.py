@@ -74,6 +74,7 @@ def collect(
             for query in queries
             if not any(each["event"] == "caught up" and each["query"] == query.name for each in events)
         ],
+        failed_faults=scene.failures,
         notes=[f"{scene.ledger.failed_writes} records of which the writer does not know whether brokers have them"],
         begin=span[0],
         end=span[1],

@@ -37,6 +37,7 @@ class Outcome:
         batch_lost: rows of batch writes that were done and are not there.
         vanished: records that the cluster acknowledged and does not have: its fault, and no query's.
         false_alarms: reports of data loss where nothing was lost that a query had not read.
+        failed_faults: why a fault could not be brought about or did not heal: a matter of the test.
         begin: when the faults began.
         end: when they ended.
     """
@@ -56,6 +57,7 @@ class Outcome:
     begin: float
     end: float
     seed: int
+    failed_faults: Sequence[str] = ()
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -86,6 +88,7 @@ class Outcome:
             "wrong batch reads": len(self.batch_wrong),
             "queries ended": len(self.ended),
             "queries that did not catch up": len(self.not_caught_up),
+            "faults that failed": len(self.failed_faults),
         }
         return {name: count for name, count in found.items() if count}
 
@@ -175,6 +178,7 @@ class Outcome:
     def details(self) -> str:
         """Return what people need to find out why."""
         lines = [f"{name}: {count}" for name, count in self.anomalies.items()]
+        lines += [f"a fault failed: {error}" for error in self.failed_faults]
         lines += [f"query {query} ended at {moment:.1f}: {error}" for moment, query, error in self.ended]
         failures = [(moment, job, error[:_ERROR_CHARACTERS]) for moment, job, error in self.batch_failures]
         lines += [f"{job} failed at {moment:.1f}: {error}" for moment, job, error in failures]

@@ -19,6 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kafka.errors import KafkaError
+
 from archive_classes import start_drivers_quickly
 from chaos.cluster import running_cluster
 from chaos.faults import FAULTS, OF_BROKERS, Scene
@@ -39,6 +41,7 @@ from chaos.world import (
     usual_queries,
 )
 from chaos.writer import SourceWriter
+from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,8 +151,12 @@ def run(
                 begin = time.time()
                 print(f"{time.strftime('%H:%M:%S')} all queries run", flush=True)
                 scene = Scene(cluster, driver, writer, ledger, positions, rng, longest)
-                strike(scene, todo(rng), calm_s)
-                cluster.await_settled()
+                try:
+                    strike(scene, todo(rng), calm_s)
+                    cluster.await_settled()
+                except (AssertionError, KafkaError, ConnectorError) as error:
+                    # What the queries have done until then is worth a look all the same.
+                    scene.failures.append(repr(error))
                 end = time.time()
                 writer.stop()
                 driver.finish()
