@@ -79,7 +79,7 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m chaos.run \
 		--minutes $(MINUTES) --seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
-bench:  ## Measure, 5 minutes (20 beside Spark's JVM connector: JVM_JARS=directory); CASES=read,write-exactly-once for some
+bench:  ## Measure, 5 minutes (15 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	$(if $(CASES),,.venv-bench/bin/python bench/kernel.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
