@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from pyspark_kafka.client.connection import Connection
 from pyspark_kafka.client.pool import borrow_client, close_clients
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options import parse_stream_read_options
+from pyspark_kafka.options import parse_stream_read_options, parse_write_options
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.data_writer import KafkaDataWriter
 from pyspark_kafka.source.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.offset import KafkaOffset
@@ -96,4 +99,46 @@ def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, m
         assert stream.planInputPartitions(start, end) == []
         took.append(time.monotonic() - began)
     assert min(took) < 1.0
+    close_clients()
+
+
+def test_each_process_of_a_first_batch_asks_once_for_what_it_needs(
+    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str]
+) -> None:
+    topic = make_topic(partitions=4)
+    produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(4)])
+    with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
+        # As above: the broker knows its partitions.
+        client.list_offsets({TopicPartition(topic, number): Latest() for number in range(4)})
+    close_clients()
+
+    requests.clear()
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
+    stream = KafkaMicroBatchStream.from_options(options)
+    start = stream.initialOffset()
+    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    planned = stream.planInputPartitions(start, stream.latestOffset(start, ReadAllAvailable()))
+    assert requests == ["MetadataRequest", "ListOffsetsRequest"] * 2
+    # What the processes of tasks have no part in.
+    close_clients()
+
+    requests.clear()
+    factory = stream.createReaderFactory()
+    for partition in planned:
+        reader = factory.createReader(partition)
+        assert [reader.get().num_rows for _ in iter(reader.next, False)] == [1]
+        reader.close()
+    assert (len(planned), requests) == (4, ["MetadataRequest", *["FetchRequest"] * 4])
+    close_clients()
+
+    # With a name of its own, there is no producer of other tests for it.
+    own = {"kafka.bootstrap.servers": bootstrap_servers, "topic": topic, "kafka.client.id": topic}
+    for expected in (["MetadataRequest", "InitProducerIdRequest"], []):
+        writer = KafkaDataWriter(parse_write_options(own, streaming=True), SinkColumns(value=0))
+        requests.clear()
+        writer.write(pa.record_batch([pa.array([b"v"])], names=["value"]))
+        writer.commit()
+        writer.close()
+        # A broker that has yet to load its producers is asked for an id again.
+        assert list(dict.fromkeys(requests)) == [*expected, "ProduceRequest"]
     close_clients()
