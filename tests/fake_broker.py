@@ -30,6 +30,7 @@ from kafka.protocol.metadata import (
     MetadataRequest,
     MetadataResponse,
 )
+from kafka.protocol.producer import InitProducerIdRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
@@ -47,6 +48,7 @@ REQUESTS = {
         FindCoordinatorRequest,
         ListTransactionsRequest,
         DescribeTransactionsRequest,
+        InitProducerIdRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
     )

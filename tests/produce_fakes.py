@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.transactions import OpenTransaction
 
 SEQUENCES = 1 << 31
 OUT_OF_ORDER = 45
@@ -343,12 +344,18 @@ def _values(data: bytes) -> list[bytes]:
 
 
 def make_producer(
-    cluster: FakeCluster, buffer_bytes: int = 32 << 20, *, bulk: bool = False, **options: Any
+    cluster: FakeCluster,
+    buffer_bytes: int = 32 << 20,
+    *,
+    bulk: bool = False,
+    transaction: OpenTransaction | None = None,
+    **options: Any,
 ) -> IdempotentProducer:
     """Give a producer of that cluster, in its time."""
     return IdempotentProducer(
         cluster.as_client(),
         ProducerOptions(**options),
+        transaction=transaction,
         buffer_bytes=buffer_bytes,
         bulk=bulk,
         clock=cluster.clock,

@@ -528,8 +528,13 @@ class IdempotentProducer:
             for waiting in lane.requests:
                 waiting.ends_at += pause_s
         if fatal is not None:
-            limit = self._options.max_request_size
-            raise produce_errors.refused(self._state, *fatal, lane.connection.address, max_request_size=limit)
+            raise produce_errors.refused(
+                self._state,
+                *fatal,
+                lane.connection.address,
+                max_request_size=self._options.max_request_size,
+                transactional_id=None if self._transaction is None else self._transaction.name,
+            )
 
     def _lose(self, lane: Lane, error: ConnectorError) -> None:
         """Close a lane; what was under way is sent again, on another connection."""

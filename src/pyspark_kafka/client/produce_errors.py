@@ -29,6 +29,12 @@ _STATE_HINT = (
     "producer (producer.id.expiration.ms). A retry of the task starts with a new producer; it may write again what is "
     "counted as delivered or unknown."
 )
+# Answers to a write of a transaction that is not, or no longer, open for this producer.
+_ENDED = frozenset({"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "PRODUCER_FENCED"})
+_ENDED_HINT = (
+    "where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
+    "same transactional id, and that nobody aborts its transactions."
+)
 _TOPIC_HINT = "create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."
 _HINTS = {
     ProduceCode.MESSAGE_TOO_LARGE: _SIZE_HINT,
@@ -66,7 +72,13 @@ def _facts(
 
 
 def refused(
-    state: ProducerState, batch: Batch, answer: PartitionAnswer, broker: str, *, max_request_size: int
+    state: ProducerState,
+    batch: Batch,
+    answer: PartitionAnswer,
+    broker: str,
+    *,
+    max_request_size: int,
+    transactional_id: str | None = None,
 ) -> ConnectorError:
     """Build the error for a batch that a broker will never take; call `state.refuse` first."""
     topic_partition = batch.topic_partition
@@ -86,9 +98,15 @@ def refused(
     )
     if isinstance(access, AccessError):
         return access
-    expected = ""
+    expected, hint = "", _HINTS.get(answer.code, "see the broker's log for the reason.")
     if answer.code in (ProduceCode.MESSAGE_TOO_LARGE, ProduceCode.RECORD_LIST_TOO_LARGE):
         expected = f" Option 'kafka.max.request.size' allows {max_request_size} bytes; the topic allows less."
+    elif transactional_id is not None and kind.name in _ENDED:
+        hint = _ENDED_HINT
+        expected = (
+            f" The transaction of '{transactional_id}' has been ended: after its timeout, by an operator, or by "
+            "another driver that has taken over the transactional id. Nothing of it becomes visible."
+        )
     elif answer.code == ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         expected = (
             f" Sequence {batch.base_sequence} does not follow what the broker holds of producer {state.producer_id} "
@@ -110,7 +128,7 @@ def refused(
         f"{what} with {kind.name} ({answer.code}).{expected}{said}{f' Refused: {named}.' if named else ''} "
         f"{consequence(state, topic_partition)}",
         condition=kind.name,
-        hint=_HINTS.get(answer.code, "see the broker's log for the reason."),
+        hint=hint,
         facts=facts,
     )
 

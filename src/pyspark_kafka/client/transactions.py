@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark_kafka.client.any_broker import call_any
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce_protocol import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
 from pyspark_kafka.client.protocol import (
@@ -274,7 +275,8 @@ class TransactionalId:
 
     def _connect(self, step: Deadline) -> Connection:
         if self._coordinator is None:
-            connection = self._client.any_connection(step)
+            request = FindCoordinatorRequest(key=self.name, key_type=_TRANSACTION_KEY)
+            answer, connection = call_any(self._client, request, step, max_version=_MAX_FIND_VERSION)
             if not connection.supports(InitProducerIdRequest):
                 raise ProtocolError(
                     f"{connection.address} knows no transactions. Nothing was written.",
@@ -282,8 +284,6 @@ class TransactionalId:
                     hint="exactly-once writes need Kafka 0.11 or newer.",
                     facts={"broker": connection.address},
                 )
-            request = FindCoordinatorRequest(key=self.name, key_type=_TRANSACTION_KEY)
-            answer = connection.call(request, step, max_version=_MAX_FIND_VERSION)
             self._check(answer.error_code, "Looking up the coordinator of", connection.address)
             self._coordinator = answer.node_id
         return self._client.connection_to(self._coordinator, step)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster import KafkaClient
     from pyspark_kafka.client.retry import Backoff
+    from pyspark_kafka.client.transaction_admin import TransactionDescription
     from pyspark_kafka.client.transactions import OpenTransaction
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.commit_marker import CommitMarker
@@ -35,6 +36,12 @@ logger = logging.getLogger(__name__)
 
 # Under which all batch writes leave their markers: they have no successor that would take the place of one.
 _JOBS_KEY = "batch-writes"
+# How often a publisher takes its id back from whoever has ended its transaction: two drivers must not go on for ever.
+_MOST_TAKEN_BACK = 2
+# So much more of an outage is needed for that: waiting for an abort to be complete is not an outage of brokers.
+_OUTAGE_S = 1.0
+# A driver that has fenced reads the marker and the first bytes before its transaction is open.
+_TIME_TO_BEGIN_S = 2.0
 # What brokers answer to writes of a transaction that they, or another driver, have ended.
 _ENDED = frozenset(
     {
@@ -189,14 +196,15 @@ class Publisher:
                     ours.batch_id, ours.sink_id, attempts.made + 1, error.condition,
                 )  # fmt: skip
                 attempts.pause()
-                renewed = self._renew(transaction)
+                renewed = self._renew(transaction, attempts)
                 if look() is Finding.COMMITTED:
                     return
                 # What was waited for brokers says nothing of how long the batch takes.
                 self._check_time(began + outage_s_here() - outage_s, error)
                 if renewed is None:
-                    if not self._is_idle():
+                    if not (attempts.may_take_back and self._is_idle()):
                         raise self._taken_over(ours, error) from error
+                    attempts.taken_back += 1
                     renewed = self._id.fence()
                     if look() is Finding.COMMITTED:
                         return
@@ -209,14 +217,18 @@ class Publisher:
             else:
                 return
 
-    def _renew(self, transaction: OpenTransaction) -> OpenTransaction | None:
+    def _renew(self, transaction: OpenTransaction, attempts: _Attempts) -> OpenTransaction | None:
         """Give up a transaction and begin another; None where someone else has ended it: they are left alone."""
         try:
             return self._id.renew(transaction)
         except TransactionLostError as lost:
-            if self._options.outage_timeout_ms and outage_s_here():
+            outage_s = outage_s_here()
+            weather = self._options.outage_timeout_ms and outage_s - attempts.outage_s >= _OUTAGE_S
+            if weather and attempts.may_take_back:
                 # Requests of our own that a broker takes late, when it goes on, look like another driver's; so does, in
                 # the first generation, the end of a transaction by its timeout. The marker tells what became of it.
+                attempts.outage_s = outage_s
+                attempts.taken_back += 1
                 return self._id.fence()
             logger.warning("%s", lost)
             return None
@@ -264,16 +276,23 @@ class Publisher:
         ) from cause
 
     def _is_idle(self) -> bool:
-        """Whether whoever has ended our transaction has begun none: as after an operator's abort.
+        """Whether whoever has ended our transaction begins none of their own: as after an operator's abort.
 
-        Then it may be taken over again: a driver that has not begun yet fences and reads the marker before it does.
+        A driver that has only fenced so far looks the same, so it is given some time to begin. Where it needs more, its
+        id is taken from it; it reads the marker before it does anything else, so nothing is written twice.
         """
+        first = self._look_at_id()
+        if first is None or first.state is not TransactionState.EMPTY:
+            return False
+        time.sleep(_TIME_TO_BEGIN_S)
+        return first.same_transaction(self._look_at_id())
+
+    def _look_at_id(self) -> TransactionDescription | None:
         try:
-            found = describe_transaction(self._client, self._id.name)
+            return describe_transaction(self._client, self._id.name)
         except ConnectorError as error:
             logger.warning("The state of transactional id '%s' cannot be seen: %s", self._id.name, error)
-            return False
-        return found is not None and found.state is TransactionState.EMPTY
+            return None
 
     def _taken_over(self, ours: CommitMarker, cause: ConnectorError) -> DeliveryError:
         return DeliveryError(
@@ -296,9 +315,14 @@ class Publisher:
         )
 
     def _give_up(self, transaction: OpenTransaction) -> None:
-        """Abort what is open, so that it does not hold readers back until its timeout."""
+        """Abort what is open, so that it does not hold readers back until its timeout.
+
+        Another driver's is left alone.
+        """
         try:
-            self._renew(transaction)
+            self._id.renew(transaction)
+        except TransactionLostError as lost:
+            logger.warning("%s", lost)
         except ConnectorError as error:
             logger.warning(
                 "The transaction of '%s' could not be aborted; the brokers do it after %d ms: %s",
@@ -312,12 +336,20 @@ class _Attempts:
     def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
         self.deadline = deadline
         self.made = 0
+        # How often the id was taken from someone else, and how much of an outage there was by then.
+        self.taken_back = 0
+        self.outage_s = 0.0
         self._backoff = backoff
 
     def pause(self) -> None:
         """Count an attempt that failed, and wait before anything else is asked."""
         self.made += 1
         time.sleep(self._backoff.next_s())
+
+    @property
+    def may_take_back(self) -> bool:
+        """Whether the id may be taken from someone else once more."""
+        return self.taken_back < _MOST_TAKEN_BACK
 
     def another(self) -> bool:
         """Whether there is time for one more attempt."""

@@ -19,6 +19,7 @@ from produce_fakes import (
     numbers,
     send_numbered,
 )
+from pyspark_kafka.client.transactions import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 
@@ -80,6 +81,21 @@ def test_invalid_records_are_named_in_the_broker_s_words() -> None:
     assert 'The broker said: "One or more records have been rejected".' in str(error)
     assert "Refused: record 0 of the batch: no key; record 1 of the batch: no key;" in str(error)
     assert "; and 2 more. " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(47, "INVALID_PRODUCER_EPOCH"), (48, "INVALID_TXN_STATE"), (90, "PRODUCER_FENCED")]
+)
+def test_a_transaction_that_others_have_ended_is_told_as_that(code: int, name: str) -> None:
+    cluster = FakeCluster()
+    cluster.faults.append(Fault(appends=False, code=code))
+    identity = TransactionIdentity(cluster.producer_id, 0, Generation.V2)
+    error = failure(cluster, transaction=OpenTransaction("the-sink", identity))
+    assert error.condition == name
+    assert "The transaction of 'the-sink' has been ended" in str(error)
+    assert "Nothing of it becomes visible." in str(error)
+    assert "lost" not in str(error)
+    assert "'kafka.transaction.timeout.ms'" in error.hint
 
 
 @pytest.mark.parametrize(("code", "name"), [(59, "UNKNOWN_PRODUCER_ID"), (47, "INVALID_PRODUCER_EPOCH")])

@@ -1,0 +1,177 @@
+"""Whom a publisher takes its transactional id back from, how often, and whom it leaves alone; without brokers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.transaction_admin import TransactionDescription, TransactionState
+from pyspark_kafka.client.transactions import (
+    Generation,
+    OpenTransaction,
+    TransactionIdentity,
+    TransactionLostError,
+)
+from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.sink import publisher as publisher_module
+from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.publisher import Publisher
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster import KafkaClient
+
+MARKER = CommitMarker("sink", "query", 4, "print")
+CONNECTION = ConnectionOptions((("broker-0", 9092),))
+
+
+class FakeClient:
+    options = CONNECTION
+
+    def backoff(self) -> Backoff:
+        return Backoff(1, 1)
+
+
+class FakeId:
+    """A transactional id with its coordinator: whoever fences last is the owner."""
+
+    name = "sink"
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.fences = 0
+        self.ended: list[int] = []
+
+    def fence(self) -> OpenTransaction:
+        self.fences += 1
+        return self.others_fence()
+
+    def others_fence(self) -> OpenTransaction:
+        self.epoch += 1
+        return OpenTransaction("sink", TransactionIdentity(7, self.epoch, Generation.V2))
+
+    def renew(self, transaction: OpenTransaction) -> OpenTransaction:
+        if transaction.identity.producer_epoch != self.epoch:
+            raise TransactionLostError("Another owner has taken over.", condition="TRANSACTION_LOST")
+        return self.others_fence()
+
+    def end(self, transaction: OpenTransaction, *, commit: bool) -> None:
+        assert commit
+        if transaction.identity.producer_epoch != self.epoch:
+            raise TransactionLostError("Another owner has taken over.", condition="TRANSACTION_LOST")
+        self.ended.append(self.epoch)
+
+
+class FakeMarkers:
+    found: CommitMarker | None = None
+
+    def ensure(self) -> None:
+        pass
+
+    def read(self, *_: str) -> CommitMarker | None:
+        return self.found
+
+
+class Scene:
+    """A publisher, its id, and what is done to it while it writes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, outage_timeout_ms: int = 0) -> None:
+        options = replace(WriteOptions(CONNECTION), outage_timeout_ms=outage_timeout_ms)
+        client = cast("KafkaClient", FakeClient())
+        self.publisher = Publisher(client, options, ExactlyOnceOptions(), "sink", None)
+        self.id = FakeId()
+        self.markers = FakeMarkers()
+        self.states: list[TransactionState] = []
+        self.outage_s = 0.0
+        self.writes = 0
+        # Writes that fail as someone else has ended the transaction meanwhile.
+        self.taken_over = 1
+        self.condition = "INVALID_PRODUCER_EPOCH"
+        monkeypatch.setattr(self.publisher, "_id", self.id)
+        monkeypatch.setattr(self.publisher, "_markers", self.markers)
+        monkeypatch.setattr(self.publisher, "_write", self.write)
+        monkeypatch.setattr(publisher_module, "describe_transaction", self.describe)
+        monkeypatch.setattr(publisher_module, "outage_s_here", lambda: self.outage_s)
+        monkeypatch.setattr("time.sleep", lambda _: None)
+
+    def write(self, *_: Any) -> Finding:
+        self.writes += 1
+        if self.writes <= self.taken_over:
+            self.id.others_fence()
+            raise DeliveryError("A write failed.", condition=self.condition)
+        return Finding.NOT_COMMITTED
+
+    def describe(self, *_: Any) -> TransactionDescription:
+        state = self.states.pop(0) if self.states else TransactionState.EMPTY
+        return TransactionDescription("sink", state, 7, self.id.epoch, 1, "broker-1:9092", 60_000)
+
+    def publish(self) -> Finding:
+        return self.publisher.publish(MARKER, [])
+
+
+def test_an_id_that_nobody_uses_is_taken_back_and_the_batch_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    assert scene.publish() is Finding.NOT_COMMITTED
+    assert (scene.writes, scene.id.fences, len(scene.id.ended)) == (2, 2, 1)
+
+
+def test_a_driver_that_begins_a_moment_after_its_fence_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.states = [TransactionState.EMPTY, TransactionState.ONGOING]
+    with pytest.raises(DeliveryError, match="SINK_TAKEN_OVER"):
+        scene.publish()
+    assert (scene.writes, scene.id.fences, scene.id.ended) == (1, 1, [])
+
+
+def test_two_drivers_do_not_take_the_id_from_each_other_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.taken_over = 1_000
+    with pytest.raises(DeliveryError, match="SINK_TAKEN_OVER"):
+        scene.publish()
+    assert scene.id.fences == 3
+    assert scene.id.ended == []
+
+
+def test_an_outage_that_is_over_is_no_reason_to_take_the_id_back_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(monkeypatch, outage_timeout_ms=60_000)
+    scene.taken_over, scene.outage_s = 1_000, 7.0
+    scene.states = [TransactionState.ONGOING] * 1_000
+    with pytest.raises(DeliveryError, match="SINK_TAKEN_OVER"):
+        scene.publish()
+    # The first one of the batch, and one after the outage.
+    assert scene.id.fences == 2
+
+
+def test_waiting_for_an_abort_to_be_complete_is_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, outage_timeout_ms=60_000)
+    scene.outage_s = 0.3
+    scene.states = [TransactionState.ONGOING]
+    with pytest.raises(DeliveryError, match="SINK_TAKEN_OVER"):
+        scene.publish()
+    assert scene.id.fences == 1
+
+
+def test_giving_a_batch_up_does_not_fence_the_driver_that_has_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, outage_timeout_ms=60_000)
+    scene.outage_s, scene.condition = 7.0, "MESSAGE_TOO_LARGE"
+    with pytest.raises(DeliveryError, match="MESSAGE_TOO_LARGE"):
+        scene.publish()
+    assert scene.id.fences == 1
+
+
+def test_a_batch_that_who_took_over_has_committed_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    write = scene.write
+
+    def committed_by_another(*arguments: Any) -> Finding:
+        scene.markers.found = MARKER
+        return write(*arguments)
+
+    monkeypatch.setattr(scene.publisher, "_write", committed_by_another)
+    scene.publish()
+    assert (scene.writes, scene.id.fences, scene.id.ended) == (1, 1, [])
