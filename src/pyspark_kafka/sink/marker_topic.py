@@ -74,9 +74,9 @@ class MarkerTopic:
             BrokerError: the brokers refused it.
             DeadlineError: it was made, and the brokers do not tell its partitions in time.
         """
-        if self._learn():
-            return
         try:
+            if self._learn():
+                return
             self._create()
         except AccessError as refused:
             raise AccessError(
@@ -117,12 +117,14 @@ class MarkerTopic:
             )  # fmt: skip
 
     def _learn(self) -> bool:
-        """Ask how many partitions there are; gives False where there is no such topic."""
+        """Ask how many partitions there are; gives False where there is no such topic, or not yet."""
         known = self._client.metadata([self.topic]).topics.get(self.topic)
-        if known is None or known.error is not None:
-            if known is not None and known.error is not None and known.error.condition != "UNKNOWN_TOPIC":
-                raise known.error
+        if known is None:
             return False
+        if known.error is not None:
+            if known.error.condition == "UNKNOWN_TOPIC" or known.error.retriable:
+                return False
+            raise known.error
         self._partition_count = len(known.partitions)
         return True
 

@@ -10,7 +10,7 @@ from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdRespons
 from fake_broker import FakeCluster, Silence
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.transactions import TransactionalId
-from pyspark_kafka.options.connection import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions
 from transaction_fakes import coordinator
 
 
