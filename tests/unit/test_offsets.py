@@ -13,9 +13,8 @@ from pyspark_kafka.offsets import (
     KafkaSourceOffset,
     Latest,
     SpecificOffsets,
-    parse_assignment,
-    parse_specific_offsets,
 )
+from pyspark_kafka.options.parse.offsets_json import parse_assignment, parse_specific_offsets
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -64,7 +64,7 @@ class MultiPartitionFetcher:
     found with `advance`: a difference is an error there, before anything is fetched from a wrong position.
 
     Memory: one answer at hand and one being received, whatever the number of brokers and partitions; each of at most
-    half of `buffer_bytes` by what is asked for, exceeded by one record batch that is larger.
+    half of `max_buffered_bytes` by what is asked for, exceeded by one record batch that is larger.
 
     Runs on: executor; `next` blocks. Not thread-safe; does not pickle.
 
@@ -117,7 +117,7 @@ class MultiPartitionFetcher:
             )
         # What is not done, in the order of the next request.
         self._active = [read for read in self._reads.values() if not read.done]
-        self._most_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.buffer_bytes // 2))
+        self._most_bytes = max(1, min(fetch.max_bytes_per_fetch, fetch.max_buffered_bytes // 2))
         self._lanes = Lanes(client, clock)
         # When to look whether those who lead what silent brokers were asked for are others by now.
         self._look_at = math.inf
@@ -383,7 +383,7 @@ class MultiPartitionFetcher:
         if connection is None:
             # The others are asked meanwhile.
             return
-        budget = max(1, self._fetch.buffer_bytes // 2)
+        budget = max(1, self._fetch.max_buffered_bytes // 2)
         share = None if len(reads) == 1 else max(_SMALLEST_SHARE, budget // len(reads))
         # A request has one rack: partitions that must be read from their leaders cannot be mixed with others.
         avoid_replicas = reads[0].avoids_replicas

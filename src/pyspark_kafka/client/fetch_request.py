@@ -134,7 +134,7 @@ class AskSize:
     little where nothing is known of the topic, and then follows what records take.
 
     Args:
-        options: the upper bounds; of `buffer_bytes`, half is for the answer at hand and half for the one on its way.
+        options: the upper bounds; half of `max_buffered_bytes` is for the answer at hand, half for the one on its way.
         topic: where the records are.
         known: what records of topics took, shared with other ranges.
     """
@@ -143,7 +143,7 @@ class AskSize:
 
     def __init__(self, options: FetchOptions, topic: str = "", known: RecordSizes | None = None) -> None:
         self._largest = max(
-            1, min(options.max_bytes_per_fetch, options.max_partition_fetch_bytes, options.buffer_bytes // 2)
+            1, min(options.max_bytes_per_fetch, options.max_partition_fetch_bytes, options.max_buffered_bytes // 2)
         )
         self._floor = min(self._largest, _SMALLEST_ASK)
         self._topic = topic

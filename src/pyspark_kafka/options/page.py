@@ -1,6 +1,6 @@
-"""Renders the option table as the page `docs/options.md`: `python -m pyspark_kafka.options.page > docs/options.md`.
+"""Render the catalogue as the page `docs/options.md`: `python -m pyspark_kafka.options.page > docs/options.md`.
 
-A test holds the page against the table. Layer: options.
+A test compares the page with the catalogue. Layer: options, above its rooms.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _INTRODUCTION = """# Options
 
 <!-- Generated from the option table by `python -m pyspark_kafka.options.page`. Do not edit. -->
 
-Options have the names of Spark's own Kafka connector and mean the same; the last column says where they differ from it,
-or from the Java clients that it hands properties on to. What differs beyond single options: [parity](parity.md).
-Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter, and Spark hands
-names over in lower case. An option that is not on this page is refused, with the nearest name that is, and so is a
-value that does not fit: all problems are reported together when the DataFrame is loaded or the query starts.
+Options have the names and the meaning of those of Spark's own Kafka connector. The last column names the differences
+from it, or from the Java clients that it hands properties on to. For differences beyond single options, see
+[parity](parity.md). Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter. An
+option that is not on this page is refused with the nearest name that is on it, and so is an invalid value: all problems
+are reported together when the DataFrame is loaded or the query starts.
 """
 
 
 def render_options() -> str:
-    """Give the whole page as Markdown."""
+    """Return the whole page as Markdown."""
     spark_options = [option for option in OPTIONS if not option.name.startswith("kafka.")]
     properties = [option for option in OPTIONS if option.name.startswith("kafka.")]
     return "\n".join(
@@ -38,12 +38,12 @@ def render_options() -> str:
             "\n## Kafka client properties\n",
             *_used_table(properties),
             "\n## Not supported yet\n",
-            "Refused, because ignoring them would read or write something else.\n",
+            "These are refused: without them a query would read or write something else.\n",
             *_answer_table(OPTIONS, Status.LATER, "Instead"),
             "\n## Refused\n",
             *_answer_table(OPTIONS, Status.REFUSED, "Why, and what instead"),
             "\n## Accepted without effect\n",
-            "Noted once in the log.\n",
+            "Each is reported once in the log.\n",
             *_answer_table(OPTIONS, Status.NO_EFFECT, "Why"),
             "",
         )
@@ -51,11 +51,11 @@ def render_options() -> str:
 
 
 def _used_table(options: Iterable[Option]) -> Iterable[str]:
-    yield "| option | where | values | default | meaning | beside Spark's connector |"
+    yield "| option | where | values | default | meaning | compared with Spark's connector |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for option in options:
         if option.status is Status.USED:
-            doc = f"{option.doc} Never shown in logs and errors." if option.secret else option.doc
+            doc = f"{option.doc} Never shown in logs or errors." if option.secret else option.doc
             cells = (f"`{option.name}`", _where(option), option.kind, _default(option), doc, option.parity)
             yield f"| {' | '.join(map(_escape, cells))} |"
 
@@ -88,7 +88,11 @@ def _default(option: Option) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    # Between backquotes Markdown shows `<` as it is.
+    parts = text.replace("|", "\\|").replace("\n", " ").split("`")
+    return "`".join(
+        part if position % 2 else part.replace("<", "&lt;").replace(">", "&gt;") for position, part in enumerate(parts)
+    )
 
 
 if __name__ == "__main__":

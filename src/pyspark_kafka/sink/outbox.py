@@ -199,7 +199,7 @@ class KafkaOutboxWriter(DataWriter):
             settings = ProducerSettings(
                 options.connection,
                 options.producer,
-                options.buffer_bytes,
+                options.max_unacknowledged_bytes,
                 topic_timeout_ms=options.max_block_ms,
                 outage_timeout_ms=options.outage_timeout_ms,
             )

@@ -242,7 +242,7 @@ class Publisher:
             self._client,
             self._options.producer,
             transaction=transaction,
-            buffer_bytes=self._options.buffer_bytes,
+            buffer_bytes=self._options.max_unacknowledged_bytes,
             topic_timeout_ms=self._options.max_block_ms,
             bulk=True,
         ) as producer:

@@ -67,7 +67,7 @@ def test_a_long_range_asks_for_as_much_as_allowed_once_its_records_are_known() -
 
 
 def test_half_of_the_buffer_is_the_most_that_is_asked_for() -> None:
-    assert seen(AskSize(FetchOptions(buffer_bytes=2 * MIB)), 100_000, 1_000, 10).next_bytes(10_000_000) == MIB
+    assert seen(AskSize(FetchOptions(max_buffered_bytes=2 * MIB)), 100_000, 1_000, 10).next_bytes(10_000_000) == MIB
 
 
 def test_the_share_of_a_range_among_many_is_the_most_that_is_asked_for() -> None:

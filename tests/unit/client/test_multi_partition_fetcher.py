@@ -172,7 +172,7 @@ def test_what_is_asked_for_at_once_stays_within_half_of_the_buffer(cluster: Fake
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, 0, 30)
     # Room for three of the smallest asks of 16 KiB.
-    assert read(cluster, ranges, buffer_bytes=96 * KIB, max_wait_ms=1_000) == whole(ranges)
+    assert read(cluster, ranges, max_buffered_bytes=96 * KIB, max_wait_ms=1_000) == whole(ranges)
     for seen in cluster.requests(FetchRequest):
         asked = [p.partition_max_bytes for topic in seen.request.topics for p in topic.partitions]
         assert sum(asked) <= 48 * KIB
@@ -188,7 +188,7 @@ def test_partitions_with_nothing_to_give_yet_do_not_hold_up_the_others(cluster: 
     ranges = ranges_of("t", 6, 0, 30)
     found: dict[int, int] = defaultdict(int)
     with client_of(cluster) as client:
-        fetcher = MultiPartitionFetcher(client, ranges, fetch_options(buffer_bytes=64 * KIB, max_wait_ms=1))
+        fetcher = MultiPartitionFetcher(client, ranges, fetch_options(max_buffered_bytes=64 * KIB, max_wait_ms=1))
         with fetcher:
             for topic_partition, fetched in fetcher:
                 found[topic_partition.partition] += fetched.scanned_offset - fetched.start_offset

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets, parse_specific_offsets
+from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
 from pyspark_kafka.options import (
     BatchReadOptions,
     ConnectionOptions,
@@ -23,6 +23,7 @@ from pyspark_kafka.options import (
     parse_stream_read_options,
     parse_write_options,
 )
+from pyspark_kafka.options.parse.offsets_json import parse_specific_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +157,7 @@ def test_client_properties_reach_their_fields() -> None:
         isolation_level=IsolationLevel.READ_COMMITTED,
         check_crcs=False,
         max_decompressed_bytes=1024,
-        buffer_bytes=1 << 20,
+        max_buffered_bytes=1 << 20,
         poll_timeout_ms=13,
     )
     assert (options.fetch_offset_attempts, options.fetch_offset_retry_interval_ms, options.group_id) == (14, 15, "g")
@@ -194,14 +195,14 @@ def test_producer_properties_reach_their_fields() -> None:
         request_timeout_ms=200,
         max_in_flight=1,
     )
-    assert (options.buffer_bytes, options.max_block_ms, options.identity_headers) == (1 << 20, 7, True)
+    assert (options.max_unacknowledged_bytes, options.max_block_ms, options.identity_headers) == (1 << 20, 7, True)
     assert options.notes == ()
 
 
 @pytest.mark.parametrize("given", ["0", "32768", str((1 << 20) - 1)])
 def test_a_buffer_that_is_too_small_for_batches_is_taken_and_said(given: str) -> None:
     options = parse_write_options({**SERVERS, "topic": "t", "kafka.buffer.memory": given}, streaming=False)
-    assert options.buffer_bytes == 1 << 20
+    assert options.max_unacknowledged_bytes == 1 << 20
     assert options.notes == (f"Option 'kafka.buffer.memory' is {given} bytes: 1048576 are used, which batches need.",)
 
 
@@ -231,14 +232,14 @@ def test_malformed_bootstrap_servers_are_refused(text: str) -> None:
 def test_missing_servers_name_the_option_and_how_to_set_it() -> None:
     assert str(refused(parse_batch_read_options, {"subscribe": "t"})) == (
         "[OPTION_MISSING] Option 'kafka.bootstrap.servers' must be set: it says where the Kafka brokers are. Hint: "
-        '.option("kafka.bootstrap.servers", "host1:9092,host2:9092")'
+        'Set it: .option("kafka.bootstrap.servers", "host1:9092,host2:9092").'
     )
 
 
 def test_missing_strategy_names_the_three() -> None:
     assert str(refused(parse_stream_read_options, SERVERS)) == (
         "[OPTION_MISSING] One of the options 'subscribe', 'subscribePattern', 'assign' must be set: it says what to "
-        'read. Hint: .option("subscribe", "my-topic")'
+        'read. Hint: Set one: .option("subscribe", "my-topic").'
     )
 
 
@@ -269,7 +270,7 @@ def test_all_problems_are_reported_together_in_canonical_spelling() -> None:
         "[OPTION_MISSING] Option 'kafka.bootstrap.servers'",
     ):
         assert part in text
-    assert text.endswith(" Hint: correct all that are listed.")
+    assert text.endswith(" Hint: Correct all of them.")
     assert error.facts["options"] == (
         "startingofsets, failOnDataLoss, minPartitions, kafka.auto.offset.reset, subscribe, kafka.bootstrap.servers"
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# Keys that Spark hands to a Python data source beside the user's options: `load(path)` and `save(path)` give path and
-# paths, `CREATE TABLE` gives the table's properties (and each option once more as `option.<name>`). The others are
-# options of the stream writer which some hosts leave among the options.
+# Keys that Spark passes to a Python data source in addition to the user's options: `load(path)` and `save(path)` add
+# path and paths, `CREATE TABLE` adds the table's properties (and each option a second time as `option.<name>`). The
+# others are options of the stream writer that some hosts leave among the options.
 HOST_KEYS = frozenset(
     key.lower()
     for key in (

@@ -1,28 +1,33 @@
 """The `kafka.` options that have no effect here, or are refused: each with the reason and what to do instead.
 
-Data only. The test suite holds the list of all properties of Java's clients against this table and that of
-`client_properties`: none may be unknown. Layer: options.
+Data only. A test compares the list of all properties of Java's clients with this table and that of `kafka_used`: none
+may be unknown. Layer: options.catalogue.
 """
 
 from __future__ import annotations
 
 from pyspark_kafka.options.catalogue.kafka_used import SASL_MECHANISMS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Option, Status
+from pyspark_kafka.options.catalogue.parity import HANDED_ON, IGNORED, REFUSED_THERE
 from pyspark_kafka.options.parse import scalars
 
 PREFIX = "kafka."
 
 
 def _no_effect(reason: str, *names: str) -> tuple[Option, ...]:
-    return tuple(Option(PREFIX + name, reason, no_effect_in=EVERYWHERE, status=Status.NO_EFFECT) for name in names)
+    return tuple(
+        Option(PREFIX + name, reason, HANDED_ON, no_effect_in=EVERYWHERE, status=Status.NO_EFFECT) for name in names
+    )
 
 
-def _refused(reason: str, *names: str, secret: bool = False, status: Status = Status.REFUSED) -> tuple[Option, ...]:
-    return tuple(Option(PREFIX + name, reason, secret=secret, status=status) for name in names)
+def _refused(
+    reason: str, *names: str, parity: str = HANDED_ON, secret: bool = False, status: Status = Status.REFUSED
+) -> tuple[Option, ...]:
+    return tuple(Option(PREFIX + name, reason, parity, secret=secret, status=status) for name in names)
 
 
-_NO_GROUP = "no consumer group is joined, as Spark decides which task reads what"
-_NO_JAVA_TLS = "TLS is OpenSSL's here, not Java's"
+_NO_GROUP = "this connector does not use consumer groups; Spark decides which task reads what"
+_NO_JAVA_TLS = "TLS is that of OpenSSL, not of Java"
 
 NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
     *_no_effect(
@@ -49,9 +54,9 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
         "metrics.recording.level",
         "metrics.sample.window.ms",
     ),
-    *_no_effect("every address of a host is tried", "client.dns.lookup"),
+    *_no_effect("all addresses of a host are tried", "client.dns.lookup"),
     *_no_effect(
-        "connections are opened where they are needed, with the pauses of kafka.retry.backoff.ms",
+        "connections are opened when they are needed, with the delays of kafka.retry.backoff.ms",
         "connections.max.idle.ms",
         "reconnect.backoff.ms",
         "reconnect.backoff.max.ms",
@@ -78,15 +83,16 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
         "sasl.login.retry.backoff.max.ms",
         "sasl.login.retry.backoff.ms",
     ),
-    *_no_effect("a task's rows are all there: no record batch waits for more", "linger.ms"),
+    *_no_effect("all rows of a task are available: no record batch waits for more", "linger.ms"),
     *_no_effect(
-        "records without a key go to one partition a batch, in turn",
+        "records without a key go to one partition for each batch, in turn",
         "partitioner.adaptive.partitioning.enable",
         "partitioner.availability.timeout.ms",
     ),
     Option(
         "kafka.retries",
-        "a failed request is sent again until kafka.delivery.timeout.ms is over",
+        "a failed request is retried until kafka.delivery.timeout.ms has passed",
+        HANDED_ON,
         parse=scalars.whole_number(1, scalars.INT32_MAX, "retries"),
         no_effect_in=EVERYWHERE,
         status=Status.NO_EFFECT,
@@ -98,19 +104,25 @@ _BYTES_IN = (
     "Keys and values are read as bytes. Remove it, and decode the columns key and value with DataFrame functions."
 )
 _BYTES_OUT = (
-    "Keys and values are written as they are. Remove it, and give strings or binary in the columns key and value."
+    "Keys and values are written as they are. Remove it, and use strings or binary in the columns key and value."
 )
 
 REFUSED_PROPERTIES: tuple[Option, ...] = (
     *_refused(
-        "The stream's own checkpoint says where to go on. Set startingOffsets to earliest or latest to say where a new "
-        "query starts.",
+        "The stream's own checkpoint says where to continue. Set startingOffsets to earliest or latest to say where a "
+        "new query starts.",
         "auto.offset.reset",
+        parity=REFUSED_THERE,
     ),
-    *_refused("Spark's checkpoint holds the offsets, never a consumer group. Remove it.", "enable.auto.commit"),
-    *_refused(_BYTES_IN, "key.deserializer", "value.deserializer"),
-    *_refused(_BYTES_OUT, "key.serializer", "value.serializer"),
-    *_refused(f"{_JAVA_CODE} Remove it.", "interceptor.classes", "security.providers", "ssl.engine.factory.class"),
+    *_refused(
+        "Spark's checkpoint holds the offsets, never a consumer group. Remove it.",
+        "enable.auto.commit",
+        parity=REFUSED_THERE,
+    ),
+    *_refused(_BYTES_IN, "key.deserializer", "value.deserializer", parity=REFUSED_THERE),
+    *_refused(_BYTES_OUT, "key.serializer", "value.serializer", parity=REFUSED_THERE),
+    *_refused(f"{_JAVA_CODE} Remove it.", "interceptor.classes", parity=REFUSED_THERE),
+    *_refused(f"{_JAVA_CODE} Remove it.", "security.providers", "ssl.engine.factory.class"),
     *_refused(
         f"{_JAVA_CODE} Remove it; PLAIN and SCRAM logins need none.",
         "sasl.client.callback.handler.class",
@@ -118,16 +130,16 @@ REFUSED_PROPERTIES: tuple[Option, ...] = (
         "sasl.login.class",
     ),
     *_refused(
-        f"{_JAVA_CODE} Give the partition of a row in the column partition; otherwise keys are spread as by Java's "
+        f"{_JAVA_CODE} Set the partition of a row in the column partition; otherwise keys are distributed as by Java's "
         "default partitioner.",
         "partitioner.class",
     ),
     *_refused(
-        "Java resolves references in values with it; here they would be taken literally. Give the values themselves.",
+        "Java resolves references in values with it; here they would be taken literally. Set the values themselves.",
         "config.providers",
     ),
     *_refused(
-        "The connector decides about transactions. Remove it.",
+        "The connector controls transactions. Remove it.",
         "transaction.two.phase.commit.enable",
     ),
     *_refused("PEM files have no store password. Remove it.", "ssl.truststore.password", secret=True),
@@ -157,7 +169,7 @@ LATER_PROPERTIES: tuple[Option, ...] = (
         "ssl.cipher.suites",
         status=Status.LATER,
     ),
-    *_refused("Give the partition of a row in the column partition.", "partitioner.ignore.keys", status=Status.LATER),
+    *_refused("Set the partition of a row in the column partition.", "partitioner.ignore.keys", status=Status.LATER),
     *_refused(
         f"Kerberos comes later; use one of {', '.join(SASL_MECHANISMS)}.",
         "sasl.kerberos.service.name",
@@ -206,18 +218,23 @@ LATER_PROPERTIES: tuple[Option, ...] = (
     ),
 )
 
+
+def _renamed(reason: str, *names: str, secret: bool = False) -> tuple[Option, ...]:
+    return _refused(reason, *names, parity=IGNORED, secret=secret)
+
+
 _JAAS_HINT = (
     "Java's name is kafka.sasl.jaas.config: org.apache.kafka.common.security.scram.ScramLoginModule required "
     'username="<user>" password="<password>"; (or plain.PlainLoginModule for PLAIN).'
 )
 
-# Names of librdkafka (confluent-kafka), which users bring along.
+# Names of librdkafka (confluent-kafka), which users bring from there.
 REPLACED_PROPERTIES: tuple[Option, ...] = (
-    *_refused(_JAAS_HINT, "sasl.username", "sasl.password", secret=True),
-    *_refused("Java's name is kafka.sasl.mechanism.", "sasl.mechanisms"),
-    *_refused("Java's names are kafka.ssl.truststore.location and kafka.ssl.truststore.type=PEM.", "ssl.ca.location"),
-    *_refused("The certificates go into a file: kafka.ssl.truststore.location.", "ssl.ca.pem", secret=True),
-    *_refused(
+    *_renamed(_JAAS_HINT, "sasl.username", "sasl.password", secret=True),
+    *_renamed("Java's name is kafka.sasl.mechanism.", "sasl.mechanisms"),
+    *_renamed("Java's names are kafka.ssl.truststore.location and kafka.ssl.truststore.type=PEM.", "ssl.ca.location"),
+    *_renamed("The certificates go into a file: kafka.ssl.truststore.location.", "ssl.ca.pem", secret=True),
+    *_renamed(
         "Java's names are kafka.ssl.keystore.location (one PEM file with certificate chain and key) and "
         "kafka.ssl.keystore.type=PEM.",
         "ssl.certificate.location",
@@ -226,22 +243,22 @@ REPLACED_PROPERTIES: tuple[Option, ...] = (
         "ssl.key.pem",
         secret=True,
     ),
-    *_refused(
+    *_renamed(
         "An empty kafka.ssl.endpoint.identification.algorithm accepts any host name; certificates are always verified.",
         "enable.ssl.certificate.verification",
     ),
-    *_refused("Java's name is kafka.bootstrap.servers.", "metadata.broker.list"),
-    *_refused("Java's name is kafka.acks.", "request.required.acks"),
-    *_refused("Java's name is kafka.compression.type.", "compression.codec"),
-    *_refused("Java's name is kafka.max.request.size.", "message.max.bytes"),
-    *_refused("Java's name is kafka.delivery.timeout.ms.", "message.timeout.ms"),
-    *_refused("Java's name is kafka.max.in.flight.requests.per.connection.", "max.in.flight"),
-    *_refused("Java's name is kafka.fetch.max.wait.ms.", "fetch.wait.max.ms"),
-    *_refused("Java's name is kafka.max.partition.fetch.bytes.", "fetch.message.max.bytes"),
-    *_refused("Java's name is kafka.socket.connection.setup.timeout.ms.", "socket.timeout.ms"),
+    *_renamed("Java's name is kafka.bootstrap.servers.", "metadata.broker.list"),
+    *_renamed("Java's name is kafka.acks.", "request.required.acks"),
+    *_renamed("Java's name is kafka.compression.type.", "compression.codec"),
+    *_renamed("Java's name is kafka.max.request.size.", "message.max.bytes"),
+    *_renamed("Java's name is kafka.delivery.timeout.ms.", "message.timeout.ms"),
+    *_renamed("Java's name is kafka.max.in.flight.requests.per.connection.", "max.in.flight"),
+    *_renamed("Java's name is kafka.fetch.max.wait.ms.", "fetch.wait.max.ms"),
+    *_renamed("Java's name is kafka.max.partition.fetch.bytes.", "fetch.message.max.bytes"),
+    *_renamed("Java's name is kafka.socket.connection.setup.timeout.ms.", "socket.timeout.ms"),
 )
 
-OTHER_PROPERTIES: tuple[Option, ...] = (
+ANSWERED_PROPERTIES: tuple[Option, ...] = (
     *NO_EFFECT_PROPERTIES,
     *REFUSED_PROPERTIES,
     *LATER_PROPERTIES,

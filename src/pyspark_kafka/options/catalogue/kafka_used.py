@@ -1,16 +1,16 @@
 """The `kafka.` options that have an effect: Java's client properties, each with what it does here.
 
-Data only. The other properties of Java's clients are answered in `other_properties`. Layer: options.
+Data only. The other properties of Java's clients are in `kafka_answered`. Layer: options.catalogue.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option
+from pyspark_kafka.options.catalogue.parity import NO_TRANSACTION, PEM_ONLY, SAME
 from pyspark_kafka.options.parse import scalars
-from pyspark_kafka.options.values.connection import ConnectionOptions
-from pyspark_kafka.options.values.fetch import FetchOptions
-from pyspark_kafka.options.values.producer import ProducerOptions
 
 _MS = scalars.whole_number(0, scalars.INT32_MAX, "milliseconds")
 _POSITIVE_MS = scalars.whole_number(1, scalars.INT32_MAX, "milliseconds")
@@ -21,9 +21,11 @@ _BUFFER_BYTES = scalars.whole_number(-1, scalars.INT32_MAX, "bytes")
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _NUMBER = "whole number"
-_CONNECTION = ConnectionOptions(())
-_FETCH = FetchOptions()
-_PRODUCER = ProducerOptions()
+_FLAG = "true, false"
+
+_shared = partial(Option, scopes=EVERYWHERE)
+_consumer = partial(Option, scopes=READS, no_effect_in=WRITES)
+_producer = partial(Option, scopes=WRITES, no_effect_in=READS)
 
 
 def _mechanism(raw: str) -> object:
@@ -53,377 +55,379 @@ def _store_type(raw: str) -> str:
 
 
 CONNECTION_PROPERTIES: tuple[Option, ...] = (
-    Option(
+    _shared(
         "kafka.bootstrap.servers",
-        "Brokers to begin with, `host:port` with commas between them; the others are learned from them.",
+        "The first brokers to connect to, `host:port` separated by commas; the other brokers are learned from them.",
+        parity="same; a sink without it is refused when it starts, not by its first task",
+        field="connection.bootstrap_servers",
         parse=scalars.bootstrap_servers,
         kind="host:port list",
         default_doc="must be given",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.client.id",
         "The name that brokers see in requests, logs and quotas.",
+        parity="Java makes a name for each client if none is given",
+        field="connection.client_id",
         parse=scalars.text,
-        default=_CONNECTION.client_id,
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _consumer(
         "kafka.client.rack",
-        "Where the reader is, by the brokers' `broker.rack`, so that it may read from a replica near it.",
+        "The location of the reader, as in the brokers' `broker.rack`; it can then read from a replica near it.",
+        parity=SAME,
+        field="connection.client_rack",
         parse=scalars.optional_text,
-        scopes=READS,
-        no_effect_in=WRITES,
     ),
-    Option(
+    _shared(
         "kafka.security.protocol",
         "Whether connections are encrypted (SSL) and authenticated (SASL).",
+        parity=SAME,
+        field="connection.security_protocol",
         parse=scalars.words(*SECURITY_PROTOCOLS),
         kind=", ".join(SECURITY_PROTOCOLS),
-        default=_CONNECTION.security_protocol,
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.sasl.mechanism",
         "How to log in, with a SASL security protocol.",
+        parity="Java has further mechanisms, with `GSSAPI` as its default",
+        field="connection.sasl_mechanism",
         parse=_mechanism,
         kind=", ".join(SASL_MECHANISMS),
         default_doc="must be given with SASL",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.sasl.jaas.config",
-        "User name and password, as Java clients take them: `org.apache.kafka.common.security.plain.PlainLoginModule "
+        "User name and password in the form of Java clients: `org.apache.kafka.common.security.plain.PlainLoginModule "
         'required username="…" password="…";`, or `…security.scram.ScramLoginModule…`.',
-        # The value stays a Secret here; options.security reads it together with the mechanism.
+        parity="same for the login modules named here",
+        # The value stays a Secret; the resolver reads it together with the mechanism.
+        resolved_by="security",
         parse=scalars.secret,
         kind="JAAS configuration",
         default_doc="must be given with SASL",
-        scopes=EVERYWHERE,
         secret=True,
     ),
-    Option(
+    _shared(
         "kafka.ssl.truststore.location",
         "PEM file of the certificates to trust, on every machine that runs the driver or an executor.",
+        parity=PEM_ONLY,
+        field="connection.ssl_ca_location",
         parse=scalars.text,
         kind="file",
         default_doc="the system's certificates",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.ssl.truststore.type",
         "The type of `kafka.ssl.truststore.location`.",
+        parity=PEM_ONLY,
+        resolved_by="security",
         parse=_store_type,
         kind="PEM",
         default_doc="must be given with the location",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.ssl.keystore.location",
         "PEM file with the client's certificate chain and its private key, on every machine.",
+        parity=PEM_ONLY,
+        field="connection.ssl_certificate_location",
+        also=("connection.ssl_key_location",),
         parse=scalars.text,
         kind="file",
         default_doc="no client certificate",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.ssl.keystore.type",
         "The type of `kafka.ssl.keystore.location`.",
+        parity=PEM_ONLY,
+        resolved_by="security",
         parse=_store_type,
         kind="PEM",
         default_doc="must be given with the location",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.ssl.key.password",
         "The password of the private key in `kafka.ssl.keystore.location`.",
+        parity=SAME,
+        field="connection.ssl_key_password",
         parse=scalars.secret,
         default_doc="the key is not encrypted",
-        scopes=EVERYWHERE,
         secret=True,
     ),
-    Option(
+    _shared(
         "kafka.ssl.endpoint.identification.algorithm",
         "`https` checks that a broker's certificate is for its host name; empty accepts any name.",
+        parity=SAME,
+        field="connection.ssl_check_hostname",
         parse=_host_check,
         kind="`https` or empty",
-        default=True,
         default_doc="`https`",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.request.timeout.ms",
-        "The longest wait for the answer to one request.",
+        "The longest wait for the response to one request.",
+        parity=SAME,
+        field="connection.request_timeout_ms",
+        also=("producer.request_timeout_ms",),
         parse=_POSITIVE_MS,
         kind=_NUMBER,
-        default=_CONNECTION.request_timeout_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.default.api.timeout.ms",
-        "The deadline of a whole step (metadata, an offset look-up), retries included. One broker's answer is waited "
-        "for half as long at most, so that another one can be asked.",
+        "The deadline of a whole step (metadata, an offset look-up), retries included. The wait for one broker's "
+        "response is at most half of it, so that another broker can be asked.",
+        parity="60000 by default there",
+        field="connection.api_timeout_ms",
         parse=_POSITIVE_MS,
         kind=_NUMBER,
-        default=_CONNECTION.api_timeout_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.socket.connection.setup.timeout.ms",
         "The longest wait for a connection, TLS and SASL included.",
+        parity="there, the time of one attempt without TLS and SASL",
+        field="connection.connect_timeout_ms",
         parse=_POSITIVE_MS,
         kind=_NUMBER,
-        default=_CONNECTION.connect_timeout_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.retry.backoff.ms",
-        "The first pause before a failed request is sent again; it doubles…",
+        "Initial delay before a failed request is retried; doubles after each failure, up to "
+        "`kafka.retry.backoff.max.ms`.",
+        parity=SAME,
+        field="connection.retry_backoff_ms",
         parse=_MS,
         kind=_NUMBER,
-        default=_CONNECTION.retry_backoff_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.retry.backoff.max.ms",
-        "…up to this.",
+        "Upper bound of the delay before a failed request is retried; at least `kafka.retry.backoff.ms`.",
+        parity=SAME,
+        field="connection.retry_backoff_max_ms",
         parse=_MS,
         kind=_NUMBER,
-        default=_CONNECTION.retry_backoff_max_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.metadata.max.age.ms",
-        "How long the knowledge of brokers and partitions is used before it is asked for again.",
+        "How long information about brokers and partitions is used before it is requested again.",
+        parity=SAME,
+        field="connection.metadata_max_age_ms",
         parse=_MS,
         kind=_NUMBER,
-        default=_CONNECTION.metadata_max_age_ms,
         unit="ms",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.receive.buffer.bytes",
-        "The socket's receive buffer; -1 leaves the operating system's.",
+        "The size of the socket's receive buffer; -1 keeps the default of the operating system.",
+        parity="65536 by default in reads there",
+        field="connection.receive_buffer_bytes",
         parse=_BUFFER_BYTES,
         kind=_NUMBER,
-        default=_CONNECTION.receive_buffer_bytes,
         unit="bytes",
-        scopes=EVERYWHERE,
     ),
-    Option(
+    _shared(
         "kafka.send.buffer.bytes",
-        "The socket's send buffer; -1 leaves the operating system's.",
+        "The size of the socket's send buffer; -1 keeps the default of the operating system.",
+        parity=SAME,
+        field="connection.send_buffer_bytes",
         parse=_BUFFER_BYTES,
         kind=_NUMBER,
-        default=_CONNECTION.send_buffer_bytes,
         unit="bytes",
-        scopes=EVERYWHERE,
     ),
 )
 
 CONSUMER_PROPERTIES: tuple[Option, ...] = (
-    Option(
+    _consumer(
         "kafka.isolation.level",
         "`read_committed` hides records of open and aborted transactions; `latest` is then the last stable offset.",
+        parity=SAME,
+        field="fetch.isolation_level",
         parse=scalars.choice({level.value: level for level in IsolationLevel}),
         kind="read_uncommitted, read_committed",
-        default=_FETCH.isolation_level,
         default_doc="`read_uncommitted`",
-        scopes=READS,
-        no_effect_in=WRITES,
     ),
-    Option(
+    _consumer(
         "kafka.group.id",
-        "Accepted for a query's sake that has it: no consumer group is joined, nothing is committed to it.",
+        "Accepted for compatibility: this connector does not use consumer groups and commits no offsets to one.",
+        parity="there, the group of all consumers, with a warning",
+        field="read.group_id",
         parse=scalars.text,
-        scopes=READS,
-        no_effect_in=WRITES,
     ),
-    *(
-        Option(name, doc, parse=parse, kind=kind, default=default, unit=unit, scopes=READS, no_effect_in=WRITES)
-        for name, doc, parse, kind, default, unit in (
-            (
-                "kafka.fetch.max.bytes",
-                "The most bytes of one fetch. A first record batch that is larger comes whole.",
-                _BYTES,
-                _NUMBER,
-                _FETCH.max_bytes_per_fetch,
-                "bytes",
-            ),
-            (
-                "kafka.max.partition.fetch.bytes",
-                "The most bytes of one partition in a fetch. A first record batch that is larger comes whole.",
-                _BYTES,
-                _NUMBER,
-                _FETCH.max_partition_fetch_bytes,
-                "bytes",
-            ),
-            (
-                "kafka.fetch.min.bytes",
-                "A broker answers a fetch when it has so many bytes…",
-                _BYTES,
-                _NUMBER,
-                _FETCH.min_bytes,
-                "bytes",
-            ),
-            ("kafka.fetch.max.wait.ms", "…or after this time.", _MS, _NUMBER, _FETCH.max_wait_ms, "ms"),
-            (
-                "kafka.check.crcs",
-                "Whether the checksums of record batches are verified.",
-                scalars.boolean,
-                "true, false",
-                _FETCH.check_crcs,
-                "",
-            ),
-        )
+    _consumer(
+        "kafka.fetch.max.bytes",
+        "The maximum size of a fetch response. If the first record batch is larger, it still arrives whole.",
+        parity="52428800 by default there",
+        field="fetch.max_bytes_per_fetch",
+        parse=_BYTES,
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _consumer(
+        "kafka.max.partition.fetch.bytes",
+        "The maximum size of one partition's part of a fetch response. If the first record batch is larger, it still "
+        "arrives whole.",
+        parity="1048576 by default there",
+        field="fetch.max_partition_fetch_bytes",
+        parse=_BYTES,
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _consumer(
+        "kafka.fetch.min.bytes",
+        "A broker responds to a fetch when it has this many bytes, or after `kafka.fetch.max.wait.ms`.",
+        parity=SAME,
+        field="fetch.min_bytes",
+        parse=_BYTES,
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _consumer(
+        "kafka.fetch.max.wait.ms",
+        "The longest time a broker waits for `kafka.fetch.min.bytes` before it responds to a fetch.",
+        parity=SAME,
+        field="fetch.max_wait_ms",
+        parse=_MS,
+        kind=_NUMBER,
+        unit="ms",
+    ),
+    _consumer(
+        "kafka.check.crcs",
+        "Whether the checksums of record batches are verified.",
+        parity=SAME,
+        field="fetch.check_crcs",
+        parse=scalars.boolean,
+        kind=_FLAG,
     ),
 )
 
-PRODUCER_PROPERTIES: tuple[Option, ...] = tuple(
-    Option(
-        name,
-        doc,
-        parse=parse,
-        kind=kind,
-        default=default,
-        default_doc=default_doc,
-        unit=unit,
-        scopes=WRITES,
-        no_effect_in=READS,
-    )
-    for name, doc, parse, kind, default, default_doc, unit in (
-        (
-            "kafka.acks",
-            "Who must have a record before it counts as written: `all` in-sync replicas, `1` the leader, `0` nobody.",
-            scalars.choice({"all": -1, "-1": -1, "1": 1, "0": 0}),
-            "all, 1, 0",
-            _PRODUCER.acks,
-            "`all`",
-            "",
-        ),
-        (
-            "kafka.enable.idempotence",
-            "Whether brokers drop the duplicates that retried requests would make.",
-            scalars.boolean,
-            "true, false",
-            _PRODUCER.idempotence,
-            "",
-            "",
-        ),
-        (
-            "kafka.compression.type",
-            "How record batches are compressed.",
-            scalars.words("none", "gzip", "snappy", "lz4", "zstd"),
-            "none, gzip, snappy, lz4, zstd",
-            _PRODUCER.compression,
-            "",
-            "",
-        ),
-        (
-            "kafka.compression.gzip.level",
-            "1 to 9, or -1 for the codec's own, with `kafka.compression.type=gzip`.",
-            scalars.whole_number(-1, 9),
-            _NUMBER,
-            None,
-            "the codec's",
-            "",
-        ),
-        (
-            "kafka.compression.lz4.level",
-            "1 to 17, with `kafka.compression.type=lz4`.",
-            scalars.whole_number(1, 17),
-            _NUMBER,
-            None,
-            "the codec's",
-            "",
-        ),
-        (
-            "kafka.compression.zstd.level",
-            "-131072 to 22, with `kafka.compression.type=zstd`.",
-            scalars.whole_number(-131_072, 22),
-            _NUMBER,
-            None,
-            "the codec's",
-            "",
-        ),
-        (
-            "kafka.batch.size",
-            "How large record batches are made, before compression, where a task has that many rows for a partition.",
-            _BYTES,
-            _NUMBER,
-            _PRODUCER.batch_size,
-            "",
-            "bytes",
-        ),
-        (
-            "kafka.max.request.size",
-            "The most bytes of one record batch; a topic's `max.message.bytes` must allow it.",
-            scalars.whole_number(128, scalars.INT32_MAX, "bytes"),
-            _NUMBER,
-            _PRODUCER.max_request_size,
-            "",
-            "bytes",
-        ),
-        (
-            "kafka.delivery.timeout.ms",
-            "The deadline for a record batch, retries included; then the task fails. A stream takes `outageTimeout`.",
-            _POSITIVE_MS,
-            _NUMBER,
-            _PRODUCER.delivery_timeout_ms,
-            "",
-            "ms",
-        ),
-        (
-            "kafka.max.in.flight.requests.per.connection",
-            "How many requests to one broker may wait for their answers.",
-            scalars.whole_number(1, 5, "requests"),
-            _NUMBER,
-            _PRODUCER.max_in_flight,
-            "",
-            "requests",
-        ),
-        (
-            "kafka.buffer.memory",
-            "The most bytes that a task has encoded and not yet seen acknowledged; below 1 MiB, 1 MiB are used.",
-            scalars.whole_number(0, scalars.INT64_MAX, "bytes"),
-            _NUMBER,
-            32 << 20,
-            "",
-            "bytes",
-        ),
-        (
-            "kafka.max.block.ms",
-            "How long a topic that is written to and does not exist is waited for.",
-            _LONG_MS,
-            _NUMBER,
-            15_000,
-            "",
-            "ms",
-        ),
-        (
-            "kafka.transactional.id",
-            "The name of an exactly-once sink, by which brokers shut out a former driver. Each query has its own.",
-            scalars.text,
-            "text",
-            None,
-            "`pyspark-kafka-` and the query's id; in a batch write a new one each time",
-            "",
-        ),
-        (
-            "kafka.transaction.timeout.ms",
-            "The longest time in which an exactly-once write hands its prepared records to the brokers.",
-            _POSITIVE_MS,
-            _NUMBER,
-            60_000,
-            "",
-            "ms",
-        ),
-    )
+PRODUCER_PROPERTIES: tuple[Option, ...] = (
+    _producer(
+        "kafka.acks",
+        "Which replicas must have a record before it counts as written: `all` in-sync replicas, `1` the leader, `0` "
+        "none.",
+        parity="same; any value except `all` needs `kafka.enable.idempotence=false`, which Java sets automatically",
+        field="producer.acks",
+        parse=scalars.choice({"all": -1, "-1": -1, "1": 1, "0": 0}),
+        kind="all, 1, 0",
+        default_doc="`all`",
+    ),
+    _producer(
+        "kafka.enable.idempotence",
+        "Whether brokers drop the duplicates that retried requests would make.",
+        parity=SAME,
+        field="producer.idempotence",
+        parse=scalars.boolean,
+        kind=_FLAG,
+    ),
+    _producer(
+        "kafka.compression.type",
+        "How record batches are compressed.",
+        parity=SAME,
+        field="producer.compression",
+        parse=scalars.words("none", "gzip", "snappy", "lz4", "zstd"),
+        kind="none, gzip, snappy, lz4, zstd",
+    ),
+    _producer(
+        "kafka.compression.gzip.level",
+        "1 to 9, or -1 for the codec's default, with `kafka.compression.type=gzip`.",
+        parity=SAME,
+        resolved_by="write",
+        parse=scalars.whole_number(-1, 9),
+        kind=_NUMBER,
+        default_doc="the codec's default",
+    ),
+    _producer(
+        "kafka.compression.lz4.level",
+        "1 to 17, with `kafka.compression.type=lz4`.",
+        parity=SAME,
+        resolved_by="write",
+        parse=scalars.whole_number(1, 17),
+        kind=_NUMBER,
+        default_doc="the codec's default",
+    ),
+    _producer(
+        "kafka.compression.zstd.level",
+        "-131072 to 22, with `kafka.compression.type=zstd`.",
+        parity=SAME,
+        resolved_by="write",
+        parse=scalars.whole_number(-131_072, 22),
+        kind=_NUMBER,
+        default_doc="the codec's default",
+    ),
+    _producer(
+        "kafka.batch.size",
+        "The target size of record batches before compression, if a task has that many rows for a partition.",
+        parity="16384 by default there",
+        field="producer.batch_size",
+        parse=_BYTES,
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _producer(
+        "kafka.max.request.size",
+        "The maximum size of one record batch; the topic's `max.message.bytes` must allow it.",
+        parity="there, of a whole request and of one record",
+        field="producer.max_request_size",
+        parse=scalars.whole_number(128, scalars.INT32_MAX, "bytes"),
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _producer(
+        "kafka.delivery.timeout.ms",
+        "The deadline for a record batch, retries included; then the task fails. A stream uses `outageTimeout`.",
+        parity="same; in a stream that has run, `outageTimeout` if it is not given",
+        field="producer.delivery_timeout_ms",
+        parse=_POSITIVE_MS,
+        kind=_NUMBER,
+        unit="ms",
+    ),
+    _producer(
+        "kafka.max.in.flight.requests.per.connection",
+        "The maximum number of requests to one broker that are in flight.",
+        parity="same; Java allows more than 5 without idempotence",
+        field="producer.max_in_flight",
+        parse=scalars.whole_number(1, 5, "requests"),
+        kind=_NUMBER,
+        unit="requests",
+    ),
+    _producer(
+        "kafka.buffer.memory",
+        "The maximum of encoded and unacknowledged bytes in a task; at least 1 MiB is used.",
+        parity="there, of all tasks of an executor together",
+        field="write.max_unacknowledged_bytes",
+        parse=scalars.whole_number(0, scalars.INT64_MAX, "bytes"),
+        kind=_NUMBER,
+        unit="bytes",
+    ),
+    _producer(
+        "kafka.max.block.ms",
+        "How long a write waits for a topic that does not exist.",
+        parity="60000 by default there",
+        field="write.max_block_ms",
+        parse=_LONG_MS,
+        kind=_NUMBER,
+        unit="ms",
+    ),
+    _producer(
+        "kafka.transactional.id",
+        "The name of an exactly-once sink, by which brokers fence a former driver. Each query needs its own.",
+        parity=NO_TRANSACTION,
+        field="exactly_once.transactional_id",
+        parse=scalars.text,
+        default_doc="`pyspark-kafka-` and the query's id; in a batch write a new one each time",
+    ),
+    _producer(
+        "kafka.transaction.timeout.ms",
+        "The longest time in which an exactly-once write sends its prepared records to the brokers.",
+        parity=NO_TRANSACTION,
+        field="exactly_once.transaction_timeout_ms",
+        parse=_POSITIVE_MS,
+        kind=_NUMBER,
+        unit="ms",
+    ),
 )
 
 USED_PROPERTIES: tuple[Option, ...] = (*CONNECTION_PROPERTIES, *CONSUMER_PROPERTIES, *PRODUCER_PROPERTIES)

@@ -1,8 +1,4 @@
-"""What an option is, and how options are looked up by name.
-
-The entries stand in `spark_options`, `client_properties` and `other_properties`; `catalogue` puts them into the one
-table that parsing, the did-you-mean list, the documentation page and tests come from. Layer: options.
-"""
+"""What an option is, and how options are looked up by name. Layer: options.catalogue."""
 
 from __future__ import annotations
 
@@ -11,12 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.options.values import default_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 
 class Scope(str, Enum):
-    """What a query does, as far as its options are concerned."""
+    """The kind of query that options are read for."""
 
     BATCH_READ = "batch read"
     STREAM_READ = "streaming read"
@@ -27,13 +25,17 @@ class Scope(str, Enum):
         return self.value
 
 
-READS = frozenset({Scope.BATCH_READ, Scope.STREAM_READ})
+STREAM_READ = frozenset({Scope.STREAM_READ})
+BATCH_READ = frozenset({Scope.BATCH_READ})
+READS = STREAM_READ | BATCH_READ
 WRITES = frozenset({Scope.BATCH_WRITE, Scope.STREAM_WRITE})
+STREAMS = frozenset({Scope.STREAM_READ, Scope.STREAM_WRITE})
+BATCHES = frozenset({Scope.BATCH_READ, Scope.BATCH_WRITE})
 EVERYWHERE = READS | WRITES
 
 
 class Status(str, Enum):
-    """How an option is answered."""
+    """What the connector does with an option."""
 
     USED = "used"
     NO_EFFECT = "accepted, no effect"
@@ -45,23 +47,37 @@ class Status(str, Enum):
 class Option:
     """One option.
 
+    An option that is used either names the `field` that takes its value as it is, or the module that resolves it
+    together with others.
+
     Attributes:
-        name: the canonical spelling, with the `kafka.` prefix where it has one.
-        doc: what it does (USED), why it does nothing (NO_EFFECT), or why not and what instead (REFUSED, LATER).
-        parse: text to value; raises ValueError with a sentence that begins with a verb and does not name the option.
+        name: the canonical spelling, including the `kafka.` prefix if it has one.
+        doc: what it does (USED), why it does nothing (NO_EFFECT), or why not and what to do instead (REFUSED, LATER).
+        parity: how it compares with Spark's connector; `catalogue.parity` has the phrases that recur.
+        field: the field of a value class that takes the value, such as `fetch.max_wait_ms`; see
+            `values.VALUE_CLASSES`.
+        also: further fields that take the value, or the default if the option is not given.
+        resolved_by: for a value that no field takes as it is: the module of `resolve` that makes something of it.
+        parse: text to value; raises ValueError with a sentence that starts with a verb and does not name the option.
         kind: what a value looks like, for the documentation.
-        default: the value where the option is not given.
-        default_doc: the default in words, where `default` does not tell it.
+        default: the value if the option is not given. The field's default, if there is a field.
+        default_doc: the default in words, if `default` does not say it.
         unit: ms, bytes, offsets, …
         scopes: where the option has an effect.
-        no_effect_in: where it is accepted and noted, and does nothing. In any other scope it is refused.
+        no_effect_in: where it is accepted, noted in the log, and does nothing. In any other scope it is refused.
         secret: whether its value may never be shown.
         conflicts: options that cannot be given together with it.
-        parity: how it stands to Spark's connector; said in `options.parity`.
+
+    Raises:
+        ValueError: a field that no value class has, or a second default beside that of the field.
     """
 
     name: str
     doc: str
+    parity: str = ""
+    field: str = ""
+    also: tuple[str, ...] = ()
+    resolved_by: str = ""
     parse: Callable[[str], Any] | None = None
     kind: str = "text"
     default: Any = None
@@ -72,14 +88,25 @@ class Option:
     secret: bool = False
     conflicts: tuple[str, ...] = ()
     status: Status = Status.USED
-    parity: str = ""
+
+    def __post_init__(self) -> None:
+        for further in self.also:
+            default_of(further)
+        if self.field:
+            if self.default is not None:
+                raise ValueError(f"option '{self.name}' has a default beside that of its field '{self.field}'")
+            object.__setattr__(self, "default", default_of(self.field))
 
 
 class OptionTable:
-    """Options by name, whatever the case of its letters."""
+    """Options by name, in any case of letters."""
 
     def __init__(self, options: Iterable[Option]) -> None:
-        """Index the options; two of one name are a mistake in the table."""
+        """Index the options.
+
+        Raises:
+            ValueError: two options have the same name.
+        """
         self._by_key: dict[str, Option] = {}
         for option in options:
             if option.name.lower() in self._by_key:
@@ -93,14 +120,14 @@ class OptionTable:
         return self._by_key[name.lower()]
 
     def get(self, name: str) -> Option | None:
-        """Find an option; None when there is none of the name."""
+        """Return the option of a name; None if there is none."""
         return self._by_key.get(name.lower())
 
     def nearest(self, name: str, scopes: frozenset[Scope]) -> str | None:
-        """Give the name that the user most probably meant, of those that can be given in any of `scopes`."""
+        """Return the name that the user most probably meant, out of those that have an effect in any of `scopes`."""
         key = name.lower()
         usable = {known: option.name for known, option in self._by_key.items() if scopes & option.scopes}
-        # A client property without its prefix is the commonest slip.
+        # A client property without its prefix is the most common mistake.
         if f"kafka.{key}" in usable:
             return usable[f"kafka.{key}"]
         by_letters = {_letters(known): canonical for known, canonical in usable.items()}

@@ -1,7 +1,7 @@
-"""Reads raw options against the table, and collects every problem instead of stopping at the first.
+"""Read raw options against the catalogue, and collect every problem instead of stopping at the first.
 
-`Collector` knows names, scopes, types and secrets; what options mean together is checked by `parsing` and `security`,
-which report to the same collector. Layer: options.
+`Collector` knows names, scopes, types and secrets; what options mean together is checked by `read`, `write`,
+`connection`, `security` and `range_edges`, which report to the same collector. Layer: options.resolve.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Problem:
 class Collector:
     """The given options of one query in one scope: typed values, notes and problems.
 
-    Runs on: driver, once per query. Not kept: the frozen results are.
+    Runs on: driver, once per query. It is not kept; the frozen results are.
     """
 
     def __init__(self, raw: Mapping[str, Any], scope: Scope, among: frozenset[Scope] | None = None) -> None:
-        """Read every given option by itself.
+        """Read every given option, each on its own.
 
         Args:
-            raw: the options as they are given.
+            raw: the options as the user gave them.
             scope: what they are read as.
-            among: what the query may be, where it is not known yet; None: `scope` alone.
+            among: the kinds of query that are possible, if the kind is not known yet; None: `scope` only.
         """
         self.scope = scope
         self._among = among or frozenset({scope})
@@ -56,27 +56,48 @@ class Collector:
         self._check_conflicts()
 
     def __getitem__(self, name: str) -> Any:
-        """Give an option's value, or its default where it is not given or is wrong."""
+        """Return an option's value, or its default if it is not given or is invalid."""
         option = OPTIONS[name]
         return self._values.get(option.name, option.default)
 
     def given(self, name: str) -> bool:
-        """Whether the user gave the option and its value could be read."""
+        """Whether the user gave the option and its value is valid."""
         return name in self._values
 
     def attempted(self, name: str) -> bool:
-        """Whether the user gave the option at all; its value may have been refused."""
+        """Whether the user gave the option at all; its value may be invalid."""
         return name in self._values or name in self._failed
+
+    def fields(self, *sections: str) -> dict[str, Any]:
+        """Return the fields of value classes that the options of this scope set.
+
+        An option that is not given leaves its field out, so that the default of the class applies.
+
+        Args:
+            sections: the value classes by their names in `values.VALUE_CLASSES`.
+
+        Returns:
+            Values by field name, for the constructor of the class.
+        """
+        values: dict[str, Any] = {}
+        for option in OPTIONS:
+            if self.scope not in option.scopes:
+                continue
+            targets = (option.field, *option.also) if self.given(option.name) else option.also
+            for section, _, name in (target.partition(".") for target in targets):
+                if section in sections:
+                    values[name] = self[option.name]
+        return values
 
     def report(self, condition: str, message: str, hint: str = "", option: str = "") -> None:
         """Add a problem."""
         self.problems.append(Problem(condition, message, hint, option))
 
     def raise_problems(self) -> None:
-        """Fail when there is any problem.
+        """Fail if there is any problem.
 
         Raises:
-            OptionError: with all problems; its condition is the problem's own where there is one only.
+            OptionError: with all problems; if there is only one, with its condition.
         """
         if not self.problems:
             return
@@ -88,7 +109,7 @@ class Collector:
         raise OptionError(
             f"{len(self.problems)} problems with the options of this {self._called}; nothing was done. {listed}",
             condition="OPTIONS_INVALID",
-            hint="correct all that are listed.",
+            hint="Correct all of them.",
             facts=facts,
         )
 
@@ -101,7 +122,7 @@ class Collector:
     def _read(self, name: str, value: Any) -> None:
         option = OPTIONS.get(name)
         if option is None or self.scope not in option.scopes | option.no_effect_in:
-            # Before options of other scopes: some keys are the host's there, and ours elsewhere.
+            # Before options of other scopes: some keys belong to the host in one scope and to us in another.
             if _is_host_key(name):
                 return
             if option is None:
@@ -142,7 +163,7 @@ class Collector:
             try:
                 value = option.parse(raw)
             except ValueError as error:
-                # A parser of a secret never repeats it; see the tests.
+                # A parser of a secret never repeats it.
                 self.report("OPTION_INVALID", f"Option '{option.name}' {error}.", option=option.name)
                 return
             if self.scope in option.scopes:
@@ -153,7 +174,7 @@ class Collector:
             self.notes.append(f"Option '{option.name}' has no effect: {reason}.")
 
     def _report_unknown(self, name: str) -> None:
-        # The value is not repeated: a misspelt name may be that of a password.
+        # The value is not repeated: a misspelled name may be that of a password.
         nearest = OPTIONS.nearest(name, self._among)
         self.report(
             "OPTION_UNKNOWN",
@@ -194,7 +215,7 @@ def _join(names: tuple[str, ...] | list[str]) -> str:
 
 
 def _merge_cases(raw: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
-    """Give each option once, as it was written: Spark's maps do not tell `Topic` from `topic`."""
+    """Return each option once, in the user's spelling: Spark's maps do not distinguish `Topic` from `topic`."""
     merged: dict[str, tuple[str, Any]] = {}
     for given, value in raw.items():
         name = given.strip()
@@ -217,5 +238,5 @@ def _is_host_key(name: str) -> bool:
 def _to_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    # Callers from Python may give True or 5, as they may to DataFrameReader.option.
+    # Python callers may pass True or 5, as to DataFrameReader.option.
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError
@@ -19,15 +18,19 @@ from pyspark_kafka.options.values.read import BatchReadOptions, StreamReadOption
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark_kafka.options.values.read import SubscriptionKind
+
+_SUBSCRIPTIONS: tuple[SubscriptionKind, ...] = ("subscribe", "assign", "subscribePattern")
+
 
 def parse_batch_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions:
     """Resolve the options of `spark.read`.
 
-    Runs on: driver; pure but for the clock.
+    Runs on: driver; pure except for the clock.
 
     Args:
-        raw: options as Spark hands them over, in any case of letters.
-        now_ms: what relative times are counted back from, milliseconds since 1970-01-01 UTC; None reads the clock.
+        raw: options as Spark passes them, in any case of letters.
+        now_ms: what relative times refer to, milliseconds since 1970-01-01 UTC; None reads the clock.
 
     Raises:
         OptionError: with all problems at once.
@@ -41,15 +44,15 @@ def parse_stream_read_options(raw: Mapping[str, Any], *, now_ms: int | None = No
 
 
 def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> BatchReadOptions | StreamReadOptions:
-    """Resolve the options of a read of which it is not known yet whether it is a stream: at `load()`.
+    """Resolve the options of a read before it is known whether it is a stream: at `load()`.
 
     Args:
         raw: as in `parse_batch_read_options`.
         now_ms: as in `parse_batch_read_options`.
 
     Raises:
-        OptionError: what is wrong in both kinds of read. It speaks of a read; where an option is given that only a
-            batch read has, the problems are those of a batch read, otherwise those of a stream.
+        OptionError: the options are invalid for both kinds of read. The problems are those of a batch read if an option
+            is given that only a batch read has, otherwise those of a stream.
     """
     now = _now_ms() if now_ms is None else now_ms
     try:
@@ -63,7 +66,7 @@ def parse_read_options(raw: Mapping[str, Any], *, now_ms: int | None = None) -> 
 
 def _is_of_batch_only(name: str) -> bool:
     option = OPTIONS.get(name.strip())
-    # A misspelt `endingOffset` tells it as well.
+    # A misspelled `endingOffset` tells it as well.
     return name.strip().lower().startswith("ending") if option is None else option.scopes == {Scope.BATCH_READ}
 
 
@@ -71,23 +74,20 @@ def _batch_read(options: Collector, now: int) -> BatchReadOptions:
     starting = resolve_edge(options, "starting", Earliest(), now)
     ending = resolve_edge(options, "ending", Latest(), now)
     check_batch(options, starting, ending)
-    parts = _resolve_read(options, (starting, ending))
+    parts = _resolve_parts(options, (starting, ending))
     options.raise_problems()
     return BatchReadOptions(
         starting=starting.limit,
         ending=ending.limit,
-        push_down_predicate=options["pushDownPredicate"],
-        group_id_prefix=options["groupIdPrefix"] or "spark-kafka-relation",
         notes=tuple(options.notes),
         **parts,
+        **options.fields("read", "batch_read"),
     )
 
 
 def _stream_read(options: Collector, now: int) -> StreamReadOptions:
     starting = resolve_edge(options, "starting", Latest(), now)
-    parts = _resolve_read(options, (starting,))
-    outage_timeout_ms = options["outageTimeout"]
-    parts["fetch"] = replace(parts["fetch"], outage_timeout_ms=outage_timeout_ms)
+    parts = _resolve_parts(options, (starting,))
     minimum, maximum = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
     if minimum is not None and maximum is not None and minimum > maximum:
         options.report(
@@ -103,16 +103,9 @@ def _stream_read(options: Collector, now: int) -> StreamReadOptions:
     options.raise_problems()
     return StreamReadOptions(
         starting=starting.limit,
-        max_offsets_per_trigger=maximum,
-        min_offsets_per_trigger=minimum,
-        max_trigger_delay_ms=options["maxTriggerDelay"],
-        max_bytes_per_trigger=options["maxBytesPerTrigger"],
-        checkpoint_location=options["checkpointLocation"],
-        source_index=options["sourceIndex"],
-        outage_timeout_ms=outage_timeout_ms,
-        group_id_prefix=options["groupIdPrefix"] or "spark-kafka-source",
         notes=tuple(options.notes),
         **parts,
+        **options.fields("read", "stream_read"),
     )
 
 
@@ -120,8 +113,8 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _resolve_read(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]:
-    """Give the fields that both kinds of read have."""
+def _resolve_parts(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]:
+    """Return the parts of a read that are values of their own."""
     subscription = _resolve_subscription(options)
     if subscription is not None:
         for edge in edges:
@@ -146,43 +139,21 @@ def _resolve_read(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]
         )
     return {
         "connection": resolve_connection(options),
-        # Without one the caller reports a problem and never uses the value.
+        # Without one there is a problem, and the value is never used.
         "subscription": subscription or Subscription("subscribe"),
-        "start_at_latest_without_match": options["startingOffsetsByTimestampStrategy"] == "latest",
-        "min_partitions": options["minPartitions"],
-        "max_records_per_partition": options["maxRecordsPerPartition"],
-        "max_partitions_per_task": options["maxPartitionsPerTask"],
-        "fail_on_data_loss": options["failOnDataLoss"],
-        "include_headers": options["includeHeaders"],
-        "fetch": FetchOptions(
-            max_bytes_per_fetch=options["kafka.fetch.max.bytes"],
-            max_partition_fetch_bytes=options["kafka.max.partition.fetch.bytes"],
-            min_bytes=options["kafka.fetch.min.bytes"],
-            max_wait_ms=options["kafka.fetch.max.wait.ms"],
-            isolation_level=options["kafka.isolation.level"],
-            check_crcs=options["kafka.check.crcs"],
-            max_decompressed_bytes=options["maxDecompressedBatchBytes"],
-            buffer_bytes=options["maxBufferedBytesPerTask"],
-            poll_timeout_ms=options["kafkaConsumer.pollTimeoutMs"],
-        ),
-        "fetch_offset_attempts": options["fetchOffset.numRetries"],
-        "fetch_offset_retry_interval_ms": options["fetchOffset.retryIntervalMs"],
-        "group_id": options["kafka.group.id"],
+        "fetch": FetchOptions(**options.fields("fetch")),
     }
 
 
 def _resolve_subscription(options: Collector) -> Subscription | None:
-    if options.given("subscribe"):
-        return Subscription("subscribe", topics=options["subscribe"])
-    if options.given("assign"):
-        return Subscription("assign", topic_partitions=options["assign"])
-    if options.given("subscribePattern"):
-        return Subscription("subscribePattern", pattern=options["subscribePattern"])
-    if not any(map(options.attempted, ("subscribe", "assign", "subscribePattern"))):
+    for kind in _SUBSCRIPTIONS:
+        if options.given(kind):
+            return Subscription(kind, **options.fields("subscription"))
+    if not any(map(options.attempted, _SUBSCRIPTIONS)):
         options.report(
             "OPTION_MISSING",
             "One of the options 'subscribe', 'subscribePattern', 'assign' must be set: it says what to read.",
-            '.option("subscribe", "my-topic")',
+            'Set one: .option("subscribe", "my-topic").',
             "subscribe",
         )
     return None

@@ -1,6 +1,6 @@
-"""What the options of TLS and SASL mean together: the login, the certificate files, and what would silently be unsafe.
+"""What the options of TLS and SASL mean together: the login, the certificate files, and what would be unsafe.
 
-Layer: options.
+Layer: options.resolve.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ _JAAS = "kafka.sasl.jaas.config"
 _TRUSTSTORE = "kafka.ssl.truststore.location"
 _KEYSTORE = "kafka.ssl.keystore.location"
 _KEY_PASSWORD = "kafka.ssl.key.password"  # noqa: S105 - the name of an option
-
-
-def resolve_security(options: Collector) -> dict[str, Any]:
-    """Give the security fields of `ConnectionOptions`; problems go to the collector."""
-    protocol: str = options[_PROTOCOL]
-    # With a refused protocol the rest cannot be judged.
-    judge = options.given(_PROTOCOL) or not options.attempted(_PROTOCOL)
-    fields: dict[str, Any] = {"security_protocol": protocol, "ssl_check_hostname": options[_HOST_CHECK]}
-    if protocol.startswith("SASL_"):
-        fields.update(_resolve_sasl(options, protocol))
-    elif judge:
-        _refuse_unused(options, (_MECHANISM, _JAAS), f"SASL_{'SSL' if protocol == 'SSL' else 'PLAINTEXT'}", "log in")
-    if protocol.endswith("SSL"):
-        fields.update(_resolve_tls(options))
-    elif judge:
-        wanted = "SASL_SSL" if protocol == "SASL_PLAINTEXT" else "SSL"
-        _refuse_unused(options, (_TRUSTSTORE, _KEYSTORE, _KEY_PASSWORD), wanted, "be encrypted")
-    return fields
-
-
 _HOST_CHECK = "kafka.ssl.endpoint.identification.algorithm"
 
 
+def resolve_login(options: Collector) -> dict[str, Any]:
+    """Check the options of TLS and SASL; problems go to the collector.
+
+    Returns:
+        User name and password as fields of `ConnectionOptions`; empty without a login.
+    """
+    protocol: str = options[_PROTOCOL]
+    # If the protocol is invalid, the others cannot be judged.
+    judge = options.given(_PROTOCOL) or not options.attempted(_PROTOCOL)
+    login: dict[str, Any] = {}
+    if protocol.startswith("SASL_"):
+        login = _resolve_sasl(options, protocol)
+    elif judge:
+        _refuse_unused(options, (_MECHANISM, _JAAS), f"SASL_{'SSL' if protocol == 'SSL' else 'PLAINTEXT'}", "log in")
+    if protocol.endswith("SSL"):
+        _check_tls(options)
+    elif judge:
+        wanted = "SASL_SSL" if protocol == "SASL_PLAINTEXT" else "SSL"
+        _refuse_unused(options, (_TRUSTSTORE, _KEYSTORE, _KEY_PASSWORD), wanted, "be encrypted")
+    return login
+
+
 def _refuse_unused(options: Collector, names: tuple[str, ...], wanted: str, what: str) -> None:
-    """Refuse security options that the protocol does not use: connections would be less safe than they look."""
+    """Refuse security options that the protocol does not use: connections would be less secure than they look."""
     for name in names:
         if options.attempted(name):
             options.report(
@@ -83,7 +85,7 @@ def _resolve_sasl(options: Collector, protocol: str) -> dict[str, Any]:
         options.notes.append(
             f"With {_PROTOCOL} 'SASL_PLAINTEXT' and {_MECHANISM} 'PLAIN' the password crosses the network unencrypted."
         )
-    return {"sasl_mechanism": mechanism, "sasl_username": login.username, "sasl_password": login.password}
+    return {"sasl_username": login.username, "sasl_password": login.password}
 
 
 def _read_login(options: Collector) -> Login | None:
@@ -96,11 +98,11 @@ def _read_login(options: Collector) -> Login | None:
         return None
 
 
-def _resolve_tls(options: Collector) -> dict[str, Any]:
+def _check_tls(options: Collector) -> None:
     for store in ("truststore", "keystore"):
         location, kind = f"kafka.ssl.{store}.location", f"kafka.ssl.{store}.type"
         if options.given(location) and not options.attempted(kind):
-            # Without a type Java reads a JKS store; a PEM file that is taken for one is the same slip the other way.
+            # Without a type Java reads a JKS store, so a missing type means a store that cannot be read here.
             options.report(
                 "OPTION_MISSING",
                 f"Option '{kind}' must be set to PEM where '{location}' is given; Java's default, JKS, cannot be read.",
@@ -117,9 +119,3 @@ def _resolve_tls(options: Collector) -> dict[str, Any]:
         )
     if not options[_HOST_CHECK]:
         options.notes.append(f"Option '{_HOST_CHECK}' is empty: brokers' certificates are not checked for their names.")
-    return {
-        "ssl_ca_location": options[_TRUSTSTORE],
-        "ssl_certificate_location": options[_KEYSTORE],
-        "ssl_key_location": options[_KEYSTORE],
-        "ssl_key_password": options[_KEY_PASSWORD],
-    }

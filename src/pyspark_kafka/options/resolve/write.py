@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.options.catalogue.option import Scope
@@ -13,40 +14,49 @@ from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MIB = 1 << 20
+_LEAST_BUFFER = 1 << 20
 
 
 def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOptions:
-    """Resolve the options of `df.write` or `df.writeStream`. See `parse_batch_read_options`."""
+    """Resolve the options of `df.write` or `df.writeStream`.
+
+    Runs on: driver.
+
+    Args:
+        raw: options as Spark passes them, in any case of letters.
+        streaming: whether it is `df.writeStream`.
+
+    Raises:
+        OptionError: with all problems at once.
+    """
     options = Collector(raw, Scope.STREAM_WRITE if streaming else Scope.BATCH_WRITE)
     connection = resolve_connection(options)
     producer = _resolve_producer(options)
     exactly_once = _resolve_exactly_once(options, streaming=streaming)
     options.raise_problems()
-    buffer_bytes = _resolve_buffer(options)
-    outage_timeout_ms = options["outageTimeout"] if streaming else 0
-    delivery_timeout_ms = producer.delivery_timeout_ms
-    return WriteOptions(
+    fields = options.fields("write")
+    patience_ms = producer.delivery_timeout_ms
+    if streaming and not options.given("kafka.delivery.timeout.ms"):
+        patience_ms = max(patience_ms, fields["outage_timeout_ms"])
+    resolved = WriteOptions(
         connection=connection,
-        topic=options["topic"],
         producer=producer,
-        max_block_ms=options["kafka.max.block.ms"],
-        buffer_bytes=buffer_bytes,
-        identity_headers=options["identityHeaders"],
         exactly_once=exactly_once,
-        outage_timeout_ms=outage_timeout_ms,
-        patient_delivery_timeout_ms=delivery_timeout_ms
-        if options.given("kafka.delivery.timeout.ms")
-        else max(delivery_timeout_ms, outage_timeout_ms),
-        notes=tuple(options.notes),
+        patient_delivery_timeout_ms=patience_ms,
+        **fields,
     )
+    resolved = _with_room_for_batches(options, resolved)
+    return replace(resolved, notes=tuple(options.notes))
 
 
-def _resolve_buffer(options: Collector) -> int:
-    given: int = options["kafka.buffer.memory"]
-    if given < MIB:
-        options.notes.append(f"Option 'kafka.buffer.memory' is {given} bytes: {MIB} are used, which batches need.")
-    return max(given, MIB)
+def _with_room_for_batches(options: Collector, resolved: WriteOptions) -> WriteOptions:
+    given = resolved.max_unacknowledged_bytes
+    if given >= _LEAST_BUFFER:
+        return resolved
+    options.notes.append(
+        f"Option 'kafka.buffer.memory' is {given} bytes: {_LEAST_BUFFER} are used, which batches need."
+    )
+    return replace(resolved, max_unacknowledged_bytes=_LEAST_BUFFER)
 
 
 def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnceOptions | None:
@@ -60,8 +70,8 @@ def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnce
         options.report(
             "OPTION_MISSING",
             "Option 'checkpointLocation' of the writer must be set with 'deliveryGuarantee' exactly_once: the sink "
-            "knows query and batches by it. A setting (spark.sql.streaming.checkpointLocation) does not reach it.",
-            '.option("checkpointLocation", "/checkpoints/my-query") on writeStream',
+            "identifies query and batches by it. A setting (spark.sql.streaming.checkpointLocation) does not reach it.",
+            'Set it on writeStream: .option("checkpointLocation", "/checkpoints/my-query").',
             "checkpointLocation",
         )
     for name, needed in (("kafka.acks", -1), ("kafka.enable.idempotence", True)):
@@ -73,18 +83,11 @@ def _resolve_exactly_once(options: Collector, *, streaming: bool) -> ExactlyOnce
                 f"Remove '{name}'.",
                 name,
             )
-    checkpoint = options["checkpointLocation"] if streaming else None
-    spool = options["spoolLocation"]
-    if spool is None and checkpoint is not None:
-        spool = f"{checkpoint.rstrip('/')}/spool"
-    return ExactlyOnceOptions(
-        transactional_id=options["kafka.transactional.id"],
-        transaction_timeout_ms=options["kafka.transaction.timeout.ms"],
-        commit_topic=options["commitTopic"],
-        checkpoint_location=checkpoint,
-        spool_location=spool,
-        spool_threshold_bytes=options["spoolThresholdBytes"],
-    )
+    resolved = ExactlyOnceOptions(**options.fields("exactly_once"))
+    checkpoint = resolved.checkpoint_location
+    if resolved.spool_location is None and checkpoint is not None:
+        resolved = replace(resolved, spool_location=f"{checkpoint.rstrip('/')}/spool")
+    return resolved
 
 
 def _resolve_producer(options: Collector) -> ProducerOptions:
@@ -122,13 +125,5 @@ def _resolve_producer(options: Collector) -> ProducerOptions:
             option="kafka.compression.gzip.level",
         )
     return ProducerOptions(
-        acks=acks,
-        idempotence=idempotence,
-        compression=compression,
-        compression_level=None if compression == "gzip" and level == -1 else level,
-        batch_size=options["kafka.batch.size"],
-        max_request_size=options["kafka.max.request.size"],
-        delivery_timeout_ms=options["kafka.delivery.timeout.ms"],
-        request_timeout_ms=options["kafka.request.timeout.ms"],
-        max_in_flight=options["kafka.max.in.flight.requests.per.connection"],
+        compression_level=None if compression == "gzip" and level == -1 else level, **options.fields("producer")
     )

@@ -1,5 +1,44 @@
 """The options of a query once resolved: what the layers above work with.
 
-Entry points: `read.BatchReadOptions`, `read.StreamReadOptions`, `write.WriteOptions`. A default stands here and nowhere
-else. Frozen plain data that is pickled to executors; no parsing, no I/O. Layer: options.values, the lowest of options.
+Entry points: `BatchReadOptions`, `StreamReadOptions` and `WriteOptions`, which hold the others. A default is declared
+here and nowhere else: `default_of` gives it to the catalogue, whose entries name their fields as in
+`fetch.max_wait_ms`. Frozen plain data that is pickled to executors; no parsing, no I/O. Layer: options.values, the
+lowest of options.
 """
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+from pyspark_kafka.options.values.connection import ConnectionOptions
+from pyspark_kafka.options.values.fetch import FetchOptions
+from pyspark_kafka.options.values.producer import ProducerOptions
+from pyspark_kafka.options.values.read import BatchReadOptions, ReadOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
+
+# The first part of a field's name, and the class that has the field. `read` is both kinds of read.
+VALUE_CLASSES: dict[str, type] = {
+    "connection": ConnectionOptions,
+    "subscription": Subscription,
+    "fetch": FetchOptions,
+    "read": ReadOptions,
+    "batch_read": BatchReadOptions,
+    "stream_read": StreamReadOptions,
+    "producer": ProducerOptions,
+    "write": WriteOptions,
+    "exactly_once": ExactlyOnceOptions,
+}
+
+
+def default_of(field: str) -> Any:
+    """Return the default of a field such as `fetch.max_wait_ms`; None if it has none.
+
+    Raises:
+        ValueError: there is no such field.
+    """
+    section, _, name = field.partition(".")
+    for declared in fields(VALUE_CLASSES[section]) if section in VALUE_CLASSES else ():
+        if declared.name == name:
+            return None if declared.default is MISSING else declared.default
+    raise ValueError(f"no value class has a field '{field}'")

@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How to reach a cluster and prove who we are. Hashable: pools of clients are keyed by it.
+    """How to reach a cluster and authenticate. Hashable: pools of clients are keyed by it.
 
     Units: `_ms` milliseconds, `_bytes` bytes. A buffer size of -1 leaves the operating system's default.
 
@@ -25,11 +25,13 @@ class ConnectionOptions:
         ssl_ca_location: PEM file of trusted certificates; None trusts the system's.
         ssl_certificate_location: PEM file with the client's certificate chain; None without client authentication.
         ssl_key_location: PEM file with the client's private key; may be the same file.
-        request_timeout_ms: longest wait for one answer.
+        request_timeout_ms: longest wait for a response.
         connect_timeout_ms: longest wait for one connection attempt, TLS and SASL included.
-        api_timeout_ms: deadline of a whole step on the driver, retries included.
-        learned_servers: addresses of brokers that were learned elsewhere, tried behind the bootstrap servers. They make
-            no other cluster of it: options that differ in them only are equal.
+        api_timeout_ms: deadline of a whole step, such as an offset look-up, retries included.
+        retry_backoff_ms: initial delay before a failed request is retried; doubles after each failure.
+        retry_backoff_max_ms: upper bound of that delay; at least `retry_backoff_ms`.
+        learned_servers: addresses of brokers that were learned elsewhere, tried after the bootstrap servers. Options
+            that differ only in them are equal: it is the same cluster.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -58,9 +60,9 @@ class ConnectionOptions:
 
     @property
     def answer_timeout_ms(self) -> float:
-        """The longest wait for one answer within a step: half of it at most, so that another broker can be asked.
+        """The longest wait for a response within a step: at most half of it, so that another broker can be asked.
 
-        A machine that is gone says nothing: connections to it stay open, while its partitions have other leaders.
+        A machine that is gone sends nothing: connections to it stay open, while its partitions have other leaders.
         """
         return min(self.request_timeout_ms, self.api_timeout_ms / 2)
 

@@ -11,18 +11,18 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How records are fetched and how much a task may hold.
+    """How records are fetched, and how many bytes a task may hold.
 
     Attributes:
-        max_bytes_per_fetch: the most bytes of one fetch response (`kafka.fetch.max.bytes`).
-        max_partition_fetch_bytes: the most bytes of one partition in a response (`kafka.max.partition.fetch.bytes`).
-        min_bytes: the broker waits until it has so many (`kafka.fetch.min.bytes`)…
-        max_wait_ms: …or so long (`kafka.fetch.max.wait.ms`).
+        max_bytes_per_fetch: the maximum size of a fetch response (`kafka.fetch.max.bytes`).
+        max_partition_fetch_bytes: the maximum size of one partition's part of it (`kafka.max.partition.fetch.bytes`).
+        min_bytes: the broker responds when it has this many bytes (`kafka.fetch.min.bytes`).
+        max_wait_ms: the broker responds after this time with what it has (`kafka.fetch.max.wait.ms`).
         check_crcs: whether checksums of record batches are verified.
-        max_decompressed_bytes: the most bytes one record batch may decompress to.
-        buffer_bytes: the most fetched bytes a task holds at a time.
-        poll_timeout_ms: the longest wait without any progress before the task fails…
-        outage_timeout_ms: …and where brokers are away all the while, if it is longer; 0 in batch reads.
+        max_decompressed_bytes: the maximum size of a record batch once decompressed.
+        max_buffered_bytes: the maximum of fetched bytes that a task holds at a time (`maxBufferedBytesPerTask`).
+        poll_timeout_ms: the longest wait without any progress; then the task fails.
+        outage_timeout_ms: replaces `poll_timeout_ms` during an outage of brokers, if it is longer; 0 in batch reads.
     """
 
     max_bytes_per_fetch: int = 8 * _MIB
@@ -32,6 +32,6 @@ class FetchOptions:
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     check_crcs: bool = True
     max_decompressed_bytes: int = 256 * _MIB
-    buffer_bytes: int = 64 * _MIB
+    max_buffered_bytes: int = 64 * _MIB
     poll_timeout_ms: int = 120_000
     outage_timeout_ms: int = 0

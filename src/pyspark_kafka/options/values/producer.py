@@ -15,11 +15,12 @@ class ProducerOptions:
         acks: -1 all in-sync replicas, 1 the leader alone, 0 none.
         idempotence: whether brokers drop duplicates of retried requests; needs acks -1.
         compression: none, gzip, snappy, lz4 or zstd.
-        compression_level: None takes the codec's default.
-        batch_size: aim for uncompressed bytes of a record batch; a batch never exceeds `max_request_size`.
-        max_request_size: the most bytes of one record batch on the wire.
-        delivery_timeout_ms: deadline for a batch, retries included.
-        max_in_flight: requests under way on one connection, at most 5.
+        compression_level: None for the codec's default.
+        batch_size: target size of a record batch before compression; a batch never exceeds `max_request_size`.
+        max_request_size: the maximum size of a record batch on the wire.
+        delivery_timeout_ms: deadline for a record batch, retries included.
+        request_timeout_ms: longest wait for a response.
+        max_in_flight: maximum number of requests in flight on one connection, at most 5.
     """
 
     acks: int = -1

@@ -17,7 +17,7 @@ SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What to read. One of the three fields is filled, as `kind` says.
+    """What to read. `kind` says which one of the three other fields is set.
 
     Attributes:
         kind: the option that the user gave.
@@ -32,7 +32,7 @@ class Subscription:
     pattern: str | None = None
 
     def describe(self) -> str:
-        """Give the text of progress reports: `Subscribe[a, b]`, `Assign[t-0, t-2]`, `SubscribePattern[re]`.
+        """Return the text for progress reports: `Subscribe[a, b]`, `Assign[t-0, t-2]`, `SubscribePattern[re]`.
 
         Source: Spark `org.apache.spark.sql.kafka010.ConsumerStrategy.toString`.
         """
@@ -44,59 +44,23 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReadOptions:
-    """A batch read.
+class ReadOptions:
+    """What both kinds of read have.
 
     Attributes:
-        starting: where each partition starts; never `Latest`.
-        ending: where each partition ends, exclusive; never `Earliest`.
-        start_at_latest_without_match: whether a partition without a record at or after its starting timestamp is
-            started at its end; otherwise that is an error (`startingOffsetsByTimestampStrategy`).
-        min_partitions: about how many tasks a read has at least, where there is enough to read; None: one for each
+        starting: where each partition starts.
+        start_at_latest_without_match: whether a partition without a record at or after its starting timestamp starts
+            at its end; if False, that is an error (`startingOffsetsByTimestampStrategy`).
+        min_partitions: about how many tasks a read has at least, if there is enough to read; None: one for each
             topic-partition.
-        max_records_per_partition: how many offsets a task takes at most; None: no limit.
-        max_partitions_per_task: how many topic-partitions with few offsets may share a task.
-        push_down_predicate: whether Spark's filters decide what is read.
-        group_id_prefix: begins the name under which the reader is known to brokers, where no group id is given.
-        group_id: `kafka.group.id`, if given.
-        fetch_offset_attempts: how often an offset look-up is tried in all (`fetchOffset.numRetries`).
-        outage_timeout_ms: always 0, nothing is waited out: who started a batch read waits for it.
-        notes: sentences for the user's log, once a query: what was accepted and has no effect.
-    """
-
-    connection: ConnectionOptions
-    subscription: Subscription
-    starting: OffsetRangeLimit = field(default_factory=Earliest)
-    ending: OffsetRangeLimit = field(default_factory=Latest)
-    start_at_latest_without_match: bool = False
-    min_partitions: int | None = None
-    max_records_per_partition: int | None = None
-    max_partitions_per_task: int = 1
-    push_down_predicate: bool = False
-    fail_on_data_loss: bool = True
-    include_headers: bool = False
-    fetch: FetchOptions = field(default_factory=FetchOptions)
-    fetch_offset_attempts: int = 3
-    fetch_offset_retry_interval_ms: int = 1_000
-    outage_timeout_ms: int = 0
-    group_id_prefix: str = "spark-kafka-relation"
-    group_id: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StreamReadOptions:
-    """A streaming read. The fields of the same name mean what they mean in `BatchReadOptions`.
-
-    Attributes:
-        starting: where each partition of a *new* query starts; a checkpoint goes before it.
-        max_offsets_per_trigger: about how many offsets a micro-batch takes at most, over all partitions; None: all.
-        min_offsets_per_trigger: how many offsets must be waiting before there is a micro-batch; None: any.
-        max_trigger_delay_ms: how long they are waited for.
-        max_bytes_per_trigger: about how many bytes a micro-batch takes at most, as brokers store them; None: all.
-        checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
-        source_index: which of the query's sources this is, counted from 0.
+        max_records_per_partition: the maximum number of offsets in one task; None: no limit.
+        max_partitions_per_task: the maximum number of topic-partitions with few offsets that share a task.
+        fetch_offset_attempts: the number of attempts of an offset look-up, the first included
+            (`fetchOffset.numRetries`).
         outage_timeout_ms: how long an outage of brokers is waited out, once the cluster has been reached.
+        group_id_prefix: `groupIdPrefix`, which has no effect: there are no consumer groups.
+        group_id: `kafka.group.id`, if given.
+        notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
     connection: ConnectionOptions
@@ -108,16 +72,50 @@ class StreamReadOptions:
     max_partitions_per_task: int = 1
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    fetch: FetchOptions = field(default_factory=FetchOptions)
+    fetch_offset_attempts: int = 3
+    fetch_offset_retry_interval_ms: int = 1_000
+    outage_timeout_ms: int = 0
+    group_id_prefix: str = "spark-kafka-source"
+    group_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReadOptions(ReadOptions):
+    """A batch read.
+
+    Attributes:
+        starting: as in `ReadOptions`; never `Latest`.
+        outage_timeout_ms: always 0: a batch read does not wait for an outage to end.
+        ending: where each partition ends, exclusive; never `Earliest`.
+        push_down_predicate: whether Spark's filters decide what is read.
+    """
+
+    starting: OffsetRangeLimit = field(default_factory=Earliest)
+    group_id_prefix: str = "spark-kafka-relation"
+    ending: OffsetRangeLimit = field(default_factory=Latest)
+    push_down_predicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions(ReadOptions):
+    """A streaming read.
+
+    Attributes:
+        starting: where each partition of a *new* query starts; a checkpoint takes precedence over it.
+        max_offsets_per_trigger: about how many offsets a micro-batch has at most, over all partitions; None: no limit.
+        min_offsets_per_trigger: how many offsets must be available for a micro-batch to start; None: any number.
+        max_trigger_delay_ms: the longest wait for `min_offsets_per_trigger`.
+        max_bytes_per_trigger: about how many bytes a micro-batch has at most, as brokers store them; None: no limit.
+        checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
+        source_index: which of the query's sources this is, counted from 0.
+    """
+
+    outage_timeout_ms: int = 600_000
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
     max_bytes_per_trigger: int | None = None
     checkpoint_location: str | None = None
     source_index: int = 0
-    outage_timeout_ms: int = 600_000
-    fetch: FetchOptions = field(default_factory=FetchOptions)
-    fetch_offset_attempts: int = 3
-    fetch_offset_retry_interval_ms: int = 1_000
-    group_id_prefix: str = "spark-kafka-source"
-    group_id: str | None = None
-    notes: tuple[str, ...] = ()

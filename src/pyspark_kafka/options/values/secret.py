@@ -1,4 +1,4 @@
-"""A text that must not show. Layer: options.values."""
+"""A text that is never shown. Layer: options.values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import hmac
 class Secret:
     """A text that no repr, log line or error message shows.
 
-    Not a `str`: formatting, joining or serializing it by accident gives stars or fails. Pickling keeps the value, as
-    executors need it.
+    Not a `str`: formatting it by accident gives stars; joining or serializing it fails. Pickling keeps the value, which
+    executors need.
 
     Example:
         >>> print(Secret("hunter2"), repr(Secret("hunter2")))
@@ -23,7 +23,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Give the value, to hand it to a security mechanism."""
+        """Return the value, to hand it to a security mechanism."""
         return self._value
 
     def __repr__(self) -> str:

@@ -10,20 +10,21 @@ from pyspark_kafka.options.values.producer import ProducerOptions
 if TYPE_CHECKING:
     from pyspark_kafka.options.values.connection import ConnectionOptions
 
+_KIB = 1 << 10
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ExactlyOnceOptions:
-    """How a write is made visible once and whole.
+    """How a write becomes visible once and whole.
 
     Attributes:
         transactional_id: the sink's name; None: made from the query's id.
         transaction_timeout_ms: how long a transaction may be open.
-        commit_topic: where commit markers are.
+        commit_topic: the topic of the commit markers.
         checkpoint_location: the query's checkpoint; None in a batch write.
-        spool_location: where tasks put what is too much to return; None: nowhere.
-        spool_threshold_bytes: how many encoded bytes a task returns.
+        spool_location: where tasks put encoded records beyond `spool_threshold_bytes`; None: nowhere.
+        spool_threshold_bytes: how many encoded bytes a task returns to the driver.
     """
 
     transactional_id: str | None = None
@@ -31,7 +32,7 @@ class ExactlyOnceOptions:
     commit_topic: str = "pyspark_kafka_commits"
     checkpoint_location: str | None = None
     spool_location: str | None = None
-    spool_threshold_bytes: int = 256 << 10
+    spool_threshold_bytes: int = 256 * _KIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,21 @@ class WriteOptions:
     """A batch or streaming write.
 
     Attributes:
-        topic: the topic of every row, before any `topic` column; None: each row names its own.
+        topic: the topic of every row, which takes precedence over a `topic` column; None: each row names its own.
         max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
-        buffer_bytes: the most encoded and unacknowledged bytes a task holds (`kafka.buffer.memory`).
-        identity_headers: whether each record says where it comes from.
-        exactly_once: how the write is made visible once and whole; None: it is written at least once.
+        max_unacknowledged_bytes: the maximum of encoded and unacknowledged bytes in a task (`kafka.buffer.memory`).
+        identity_headers: whether each record has headers that say where it comes from.
+        exactly_once: how the write becomes visible once and whole; None: at-least-once delivery.
         outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.
         patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
-        notes: sentences for the user's log, once a query: what was accepted and has no effect.
+        notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
     connection: ConnectionOptions
     topic: str | None = None
     producer: ProducerOptions = field(default_factory=ProducerOptions)
     max_block_ms: int = 15_000
-    buffer_bytes: int = 32 * _MIB
+    max_unacknowledged_bytes: int = 32 * _MIB
     identity_headers: bool = False
     exactly_once: ExactlyOnceOptions | None = None
     outage_timeout_ms: int = 0

@@ -1,0 +1,34 @@
+"""Offsets of a Kafka source as values.
+
+`KafkaSourceOffset` is the position that a checkpoint holds; the range limits (`Earliest`, `Latest`, `SpecificOffsets`,
+`AtTimestamp`, `SpecificTimestamps`) say where a read starts and ends. Only `partition_json` knows the nested JSON of
+both. Pure: no I/O, no option names. Layer: above model and errors.
+"""
+
+from pyspark_kafka.offsets.range_limits import (
+    AtTimestamp,
+    Earliest,
+    Latest,
+    OffsetLimit,
+    OffsetRangeLimit,
+    PartitionLimit,
+    SpecificOffsets,
+    SpecificTimestamps,
+    TimestampLimit,
+    timestamp_text,
+)
+from pyspark_kafka.offsets.source_offset import KafkaSourceOffset
+
+__all__ = [
+    "AtTimestamp",
+    "Earliest",
+    "KafkaSourceOffset",
+    "Latest",
+    "OffsetLimit",
+    "OffsetRangeLimit",
+    "PartitionLimit",
+    "SpecificOffsets",
+    "SpecificTimestamps",
+    "TimestampLimit",
+    "timestamp_text",
+]
