@@ -154,7 +154,8 @@ class KafkaSource:
         """Give the records of `[start, end)`.
 
         It is planned as a micro-batch is: partitions that are only in `end` are read from their earliest offset,
-        deleted ones and those that went back are data loss. Records are read when the DataFrame is used.
+        deleted ones and those that went back are data loss. Records are read when the DataFrame is used: a topic that
+        is deleted and created again before that is not told from the former one.
 
         Args:
             start: inclusive; None: where the first batch begins, by `end` itself if it carries that, else the
