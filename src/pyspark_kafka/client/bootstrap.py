@@ -160,6 +160,10 @@ class _Search:
         if last is not None and not last.retriable and final == len(self._servers) and (final == 1 or refused):
             # One reason that will not change: that reason says it all.
             raise last
+        refusals = [error for error in self._failures.values() if isinstance(error, AccessError)]
+        if refusals and all(error.retriable for error in self._failures.values() if error not in refusals):
+            # The others have not answered. Waiting for them would be no help, and would hide the reason.
+            raise refusals[-1]
         raise self._unreachable(retriable=final < len(self._servers)) from last
 
     def _is_final(self, server: Server) -> bool:

@@ -551,6 +551,7 @@ class MultiPartitionFetcher:
     def _recover(self, failures: Sequence[tuple[PartitionRead, ConnectorError]], progress: Deadline) -> None:
         """Prepare the next turn, or raise what cannot be helped."""
         refreshed: list[PartitionRead] = []
+        looked_at: list[PartitionRead] = []
         for read, error in failures:
             # A step that was cut short by the end of the time says less than what went wrong before it.
             if self._last_error is None or not (progress.expired and isinstance(error, DeadlineError)):
@@ -565,8 +566,11 @@ class MultiPartitionFetcher:
             if action is Action.ASK_LEADER:
                 read.stop_following()
             elif action is Action.CHECK_LOG and isinstance(error, BrokerError):
-                self._check_log(read, error, progress)
+                # Looks are so far apart, also where a leader refuses at once.
+                if not self._clock() < read.end_check_at < math.inf:
+                    self._check_log(read, error, progress)
                 refreshed.append(read)
+                looked_at.append(read)
             else:
                 # Leader moved, epoch fenced, replica gone, storage failed, connection lost, topic id not known yet.
                 read.leave_replica()
@@ -574,6 +578,9 @@ class MultiPartitionFetcher:
         for topic in {read.topic_partition.topic for read in refreshed}:
             self._client.forget(topic)
         self._postpone(refreshed)
+        for read in looked_at:
+            if read.end_check_at < math.inf:
+                read.due_at = read.end_check_at
 
     def _check_log(self, read: PartitionRead, error: BrokerError, progress: Deadline) -> None:
         try:

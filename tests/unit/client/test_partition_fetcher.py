@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -290,8 +291,17 @@ def test_a_log_that_ends_at_the_position_is_looked_at_several_times_before_that_
     cluster.ends["t", 0] = (0, 10)
     empty = FetchScript(error_code=1 if refused else 0, high_watermark=10, last_stable_offset=10)
     cluster.script(FetchRequest, LogScript(batches_of(1)), empty)
+    looked_at: list[float] = []
+
+    def look(request: Any) -> Any:
+        looked_at.append(time.monotonic())
+        return cluster.list_offsets(request)
+
+    cluster.script(ListOffsetsRequest, look)
     with pytest.raises(OffsetOutOfRangeError) as caught:
-        Reading(cluster, poll_timeout_ms=1_200, max_wait_ms=1).values(0, 30)
+        Reading(cluster, poll_timeout_ms=6_000, max_wait_ms=1).values(0, 30)
+    # A twelfth of the time apart, so that a leader that lags has time to catch up.
+    assert min(later - first for first, later in zip(looked_at[1::2], looked_at[2::2], strict=False)) >= 0.3
     error = caught.value
     assert (error.requested_offset, error.log_start_offset, error.log_end_offset) == (10, 0, 10)
     # First and last offset, five times.

@@ -7,16 +7,17 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.protocol.sasl import SaslHandshakeResponse
 
 from black_hole import BlackHole
 from fake_broker import Close, FakeCluster, Silence
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.protocol import ApiVersionsRequest, MetadataRequest
-from pyspark_kafka.errors import DeadlineError, TransportError
+from pyspark_kafka.client.protocol import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
+from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.options import ConnectionOptions, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,6 +102,21 @@ def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> Non
             assert client.metadata(()).cluster_id == "fake"
             # A third of the whole deadline, or the connect timeout, would be more than 6 s.
             assert time.monotonic() - began_at < 5
+
+
+def test_refused_credentials_are_said_although_another_server_does_not_answer() -> None:
+    with BlackHole() as hole, FakeCluster() as cluster:
+        cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN"]))
+        options = ConnectionOptions(
+            (hole.address, *cluster.bootstrap_servers),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-256",
+            sasl_username="alice",
+            sasl_password=Secret("hunter2"),
+            api_timeout_ms=1_500,
+        )
+        with KafkaClient(options) as client, pytest.raises(AccessError, match="UNSUPPORTED_SASL_MECHANISM"):
+            client.metadata(())
 
 
 def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
