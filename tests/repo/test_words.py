@@ -1,0 +1,100 @@
+"""Words and phrases that the house style does not use, in the files that are held to it so far: docs/house-style.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+
+# The files that are held to the list. It grows: the pages of docs/ that are missing, then the docstrings of the code.
+HELD = [
+    "README.md",
+    "docs/batch-reads.md",
+    "docs/checkpoints.md",
+    "docs/decisions/codec.md",
+    "docs/decisions/exactly-once.md",
+    "docs/decisions/format-name.md",
+    "docs/decisions/schema-projection.md",
+    "docs/decisions/unknown-options.md",
+    "docs/errors.md",
+    "docs/fuzzing.md",
+    "docs/internals/fetch-rules.md",
+    "docs/internals/transaction-rules.md",
+    "docs/monitoring.md",
+    "docs/outages.md",
+    "docs/parity.md",
+    "docs/performance.md",
+    "docs/records.md",
+    "docs/transactions.md",
+    "docs/troubleshooting.md",
+    "docs/writes.md",
+]
+
+# Each with what to write instead.
+NOT_USED = {
+    r"\bgives?\b(?! up)": "return, print, hold, yield; of an option: set",
+    r"\bmade (?:again|anew)\b|\bcreated anew\b|\bdeleted and created again\b": "recreated",
+    r"\banew\b": "again",
+    r"\bby itself\b": "automatically",
+    r"\bgoes before\b": "takes precedence over",
+    r"\bwhat is said\b|\bis said of\b": "name the subject",
+    r"\bwithout a word\b": "silently",
+    r"\bof use\b": "useful",
+    r"\bhow[- ]manieth\b": "which",
+    r"\bso (?:many|long|few|much)\b(?! (?:as|that))": "the number, or at most N",
+    r"\bat the most\b": "at most",
+    r"\bunder way\b|\bon (?:its|their) way\b": "in flight, or not yet finished",
+    r"\b(?:is|are|be) told\b": "is warned, is named, is shown",
+    r"\bfor (?:\w+'s|a \w+'s) sake\b": "for compatibility",
+    r"\b[Ii]s (?:it|there) [^?.|]*, there is\b": "if it is",
+    r"\bbeside Spark's\b": "compared with Spark's",
+    r"\bas long as one\b": "for as long as you",
+    r"\bgoes? on\b": "continues",
+    r"\bis (?:known|tried) by\b": "name the actor",
+}
+
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def find(text: str) -> list[str]:
+    """Return what a text has of the list, each with its line and what to write instead; code is left out."""
+    prose = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return [
+        f"line {prose.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: write {instead}"
+        for pattern, instead in NOT_USED.items()
+        for match in re.finditer(pattern.replace(" ", r"\s+"), prose)
+    ]
+
+
+@pytest.mark.parametrize("path", HELD)
+def test_a_page_uses_no_word_of_the_list(path: str) -> None:
+    assert find((REPO / path).read_text()) == []
+
+
+def test_the_list_names_files_once_and_in_order() -> None:
+    assert sorted(set(HELD)) == HELD
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Give numbers there.",
+        "It gives a DataFrame.",
+        "a topic that was made\nagain",
+        "The option goes before the column.",
+        "leave out without a word",
+        "Is it this batch, there is nothing left to do.",
+        "only those that are open for so long",
+        "The query goes on by itself.",
+    ],
+)
+def test_the_list_finds_what_it_names(sentence: str) -> None:
+    assert find(sentence.lower()) or find(sentence)
+
+
+@pytest.mark.parametrize("sentence", ["The broker gives up.", "`give` in code", "```\ngive\n```", "so that"])
+def test_the_list_leaves_the_rest_alone(sentence: str) -> None:
+    assert find(sentence) == []
