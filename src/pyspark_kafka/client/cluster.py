@@ -70,6 +70,9 @@ class KafkaClient:
         self.record_sizes = RecordSizes()
         self._cache = MetadataCache(options.metadata_max_age_ms)
         self._connections = Connections()
+        # Where the last metadata came from, and where it is not to come from next.
+        self._told_by: tuple[str, int] | None = None
+        self._doubted: tuple[str, int] | None = None
 
     def __enter__(self: _Client) -> _Client:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self
@@ -134,6 +137,7 @@ class KafkaClient:
                     retriable=True,
                     facts={"broker": connection.address},
                 )
+            self._told_by = (connection.host, connection.port)
             return parse_metadata(response, connection.api_version(MetadataRequest))
 
         found = self.retrying("Asking the cluster for metadata", deadline or self.deadline(), attempt)
@@ -141,6 +145,16 @@ class KafkaClient:
             self._connections.drop(broker_id)
         self._connections.name(found.brokers.values())
         return found
+
+    def doubt(self) -> None:
+        """Have the next question for metadata asked of another broker than the last one, if another one answers.
+
+        For answers that contradict what is known: a broker may lag behind the cluster.
+        """
+        self._doubted = self._told_by
+        for connection in self._connections.all():
+            if (connection.host, connection.port) == self._doubted and not connection.in_flight:
+                connection.close()
 
     def forget(self, topic: str) -> None:
         """Drop what is known of a topic, so that the next question about it goes to the cluster."""
@@ -297,7 +311,8 @@ class KafkaClient:
     def _servers(self) -> list[tuple[str, int]]:
         """Give where the cluster may be reached: its brokers as last heard, then the servers of the options."""
         known = self._known_servers(_SEARCHED_SERVERS)
-        return [*known, *self.options.bootstrap_servers, *self.options.learned_servers]
+        servers = [*known, *self.options.bootstrap_servers, *self.options.learned_servers]
+        return sorted(servers, key=lambda server: server == self._doubted)
 
     def _known_servers(self, most: int) -> list[tuple[str, int]]:
         known = list(self._cache.brokers.values())

@@ -271,6 +271,8 @@ class MultiPartitionFetcher:
             del leaders[read.topic_partition]
         for topic in {read.topic_partition.topic for read in doubtful}:
             self._client.forget(topic)
+        if any(read.doubted_again for read in doubtful):
+            self._client.doubt()
         # The first time at once: what this process knew may simply be old.
         self._postpone([read for read in doubtful if read.doubted_again])
         # Raised from here, not recovered from: the caller may go on in the topic that there is now.

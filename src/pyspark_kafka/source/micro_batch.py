@@ -45,7 +45,7 @@ from pyspark_kafka.streaming import (
 from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+# So many brokers, one after the other, have to name another id than the one of the topic that the query has read.
+_OTHER_ID_LOOKS = 3
 
 
 class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
@@ -344,8 +347,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         """Take the topics out of a position that are others now; they are to be read as new ones."""
         if self._assignment is None:
             return position
-        topic_ids = self._assignment.topic_ids
-        recreated = self._topics.recreated(topic_ids, _topics(position))
+        recreated, topic_ids = self._recreated(self._assignment.topic_ids, _topics(position))
         if recreated:
             self._report_recreated(recreated, topic_ids)
         return _without(position, recreated)
@@ -355,14 +357,28 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         known = self._assignment if end == self._given_end else None
         topics = _topics(position) | _topics(end.partitions)
         found = known or self._without_deleted(end.partitions, lambda: self._offset_reader.assignment(topics))
-        topic_ids = found.topic_ids
         # Those of a batch that another run has planned are new to this one, and travel with its ranges from now on.
-        self._topics.meet(topic_ids, topics)
-        recreated = self._topics.recreated(topic_ids, _topics(position))
+        self._topics.meet(found.topic_ids, topics)
+        recreated, topic_ids = self._recreated(found.topic_ids, _topics(position))
         if recreated:
             self._report_recreated(recreated, topic_ids)
             self._topics.restart(recreated, topic_ids, end.json())
         return _without(position, self._topics.restarting(end.json()))
+
+    def _recreated(
+        self, topic_ids: Mapping[str, str], topics: Collection[str]
+    ) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """Give the topics that are others now, and the ids of all; a broker that says so may lag, so others are asked.
+
+        Where they contradict each other, it is left to the next trigger.
+        """
+        recreated = self._topics.recreated(topic_ids, topics)
+        for _ in range(_OTHER_ID_LOOKS - 1):
+            if not recreated or {topic: topic_ids[topic] for topic in recreated} == self._told_recreated:
+                break
+            topic_ids = {**topic_ids, **self._offset_reader.topic_ids_elsewhere(recreated)}
+            recreated = self._topics.recreated(topic_ids, recreated)
+        return recreated, topic_ids
 
     def _report_recreated(self, recreated: tuple[str, ...], topic_ids: Mapping[str, str]) -> None:
         told = {topic: topic_ids[topic] for topic in recreated}

@@ -115,6 +115,20 @@ class KafkaOffsetReader:
         """
         return self._retrying("listing partitions", self._assign, read_topics)
 
+    def topic_ids_elsewhere(self, topics: Collection[str]) -> dict[str, str]:
+        """Give the ids of topics as another broker tells them than the one that was asked last; unknown ones have none.
+
+        For ids that contradict what the query has read: a broker may lag behind the creation of a topic.
+        """
+
+        def look_up(client: KafkaClient) -> dict[str, str]:
+            client.doubt()
+            found = client.metadata(topics).topics
+            return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id is not None}
+
+        time.sleep(self._connection.retry_backoff_ms / 1000)
+        return self._retrying("looking up topic ids", look_up)
+
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         """Give the partitions that the subscription means now, sorted; see `assignment`."""
         return self.assignment().partitions

@@ -38,6 +38,9 @@ class ScriptedOffsets:
         topics = {topic_partition.topic for topic_partition in self.logs}
         return Assignment(tuple(sorted(self.logs)), {topic: self.topic_ids.get(topic, topic) for topic in topics})
 
+    def topic_ids_elsewhere(self, topics: Collection[str]) -> dict[str, str]:
+        return {topic: topic_id for topic, topic_id in self.assignment().topic_ids.items() if topic in topics}
+
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         return self.assignment().partitions
 
