@@ -166,7 +166,7 @@ def test_jaas_configurations(text: str, username: str, password: str) -> None:
         (f"{PLAIN} required username=u;", "must set username and password"),
         (f'{PLAIN} required username="" password="{PLANTED}";', "must set username and password"),
         (f'{PLAIN} required username "u" password="{PLANTED}";', "must have settings of the form"),
-        (f'{PLAIN} required username="u" password={PLANTED}" x;', "quotation mark without its partner"),
+        (f'{PLAIN} required username="u" password={PLANTED}" x;', "quotation mark without a closing one"),
         (f'{PLAIN} required username="u" username="v" password="{PLANTED}";', "sets the same name twice"),
         (f'{PLAIN} required username="u" password="{PLANTED}"; {PLAIN} required a=b;', "one login module only"),
     ],

@@ -47,7 +47,7 @@ def test_a_time_for_all_goes_before_times_by_partition_and_these_before_offsets(
     batch = parse_batch_read_options({**READ, **raw})
     assert batch.starting == batch.ending == GIVEN[given[0]][1]
     ignored = [
-        f"Option '{side}{name}' has no effect: '{side}{given[0]}' is given, which goes before it."
+        f"Option '{side}{name}' has no effect: '{side}{given[0]}' is given, which takes precedence."
         for side in ("starting", "ending")
         for name in given[1:]
     ]
@@ -109,7 +109,7 @@ def test_a_stream_has_no_end(name: str) -> None:
         ("5", "the outermost JSON value must be an object"),
         ('{"t":5}', "topic 't' must have an object of partition numbers and times"),
         ('{"t":{"x":5}}', "topic 't' has 'x' as a partition number"),
-        ('{"t":{"0":-1}}', "t-0 must be a time: epoch milliseconds, ISO 8601 (UTC where it names no zone) or "),
+        ('{"t":{"0":-1}}', "t-0 must be a time: epoch milliseconds, ISO 8601 (UTC if it names no zone) or "),
         ('{"t":{"0":"soon"}}', "t-0 must be a time: "),
         ("{}", "it names no partition"),
         ('{"t":{"0":1,"0":2}}', "'0' stands in it twice"),
@@ -128,7 +128,7 @@ def test_malformed_times_by_partition_are_refused(text: str, reason: str) -> Non
 
 def test_a_time_before_1970_names_its_partition() -> None:
     error = refused(parse_batch_read_options, startingOffsetsByTimestamp='{"t":{"1":"100000 days ago"}}')
-    assert str(error) == "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must not lie before 1970 for t-1."
+    assert str(error) == "[OPTION_INVALID] Option 'startingOffsetsByTimestamp' must not be before 1970 for t-1."
 
 
 def test_a_start_that_may_be_in_seconds_is_noted() -> None:
@@ -146,7 +146,7 @@ def test_times_must_cover_what_is_subscribed_to() -> None:
     error = refused(parse_stream_read_options, startingOffsetsByTimestamp='{"u":{"0":1}}')
     assert str(error) == (
         "[OPTION_CONFLICT] Option 'startingOffsetsByTimestamp' names u, not read here and says nothing about t; it "
-        "must cover what 'subscribe' selects. Hint: One time for all partitions is 'startingTimestamp'."
+        "must cover what 'subscribe' selects. Hint: Use 'startingTimestamp' for one time for all partitions."
     )
     assigned = {"kafka.bootstrap.servers": "b:9092", "assign": '{"t":[0,1]}'}
     with pytest.raises(OptionError, match=r"'endingOffsetsByTimestamp' names t-2, .* 'endingTimestamp'"):

@@ -94,7 +94,7 @@ def test_a_distance_stays_one_until_it_is_told_the_time() -> None:
     parsed = moment("2 hours ago")
     assert parsed == Moment(2 * HOUR, ago=True)
     assert (parsed.at(NOW), parsed.at(NOW + 1)) == (NOW - 2 * HOUR, NOW + 1 - 2 * HOUR)
-    with pytest.raises(ValueError, match="must not lie before 1970"):
+    with pytest.raises(ValueError, match="must not be before 1970"):
         parsed.at(HOUR)
 
 

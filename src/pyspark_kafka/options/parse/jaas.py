@@ -1,7 +1,7 @@
-"""Reads user name and password out of `kafka.sasl.jaas.config`, the one place where Java clients keep them.
+"""Read user name and password from `kafka.sasl.jaas.config`, the only place where Java clients have them.
 
-Only the login modules whose mechanism needs nothing of Java: PLAIN and SCRAM. No text of the configuration ever
-enters an error, as any part of it may be the password. Layer: options.
+Supports the login modules of PLAIN and SCRAM, which need no Java code. No error repeats any text of the configuration,
+because any part of it may be the password. Layer: options.parse.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXAMPLE = 'org.apache.kafka.common.security.scram.ScramLoginModule required user
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a JAAS configuration says: who logs in, and with which mechanisms that can be."""
+    """A user of a JAAS configuration, and the SASL mechanisms that its login module supports."""
 
     username: str
     password: Secret
@@ -43,7 +43,7 @@ def parse_jaas_config(raw: str) -> Login:
     """Parse `<login module class> required username="…" password="…";`.
 
     Raises:
-        ValueError: with a sentence free of the configuration's text.
+        ValueError: with a sentence that repeats nothing of the configuration.
     """
     tokens = _tokens(raw)
     if len(tokens) < 3 or tokens[-1] != ("sign", ";"):
@@ -86,7 +86,7 @@ def _tokens(raw: str) -> list[tuple[str, str]]:
     while position < end:
         match = _TOKEN.match(raw, position)
         if match is None:
-            raise ValueError("has a quotation mark without its partner")
+            raise ValueError("has an opening quotation mark without a closing one")
         kind = str(match.lastgroup)
         value = match[kind]
         if kind in ("double", "single"):

@@ -1,7 +1,6 @@
-"""Parsers of single option values: text in, typed value out, `ValueError` with a sentence where it does not fit.
+"""Parsers of numbers, words, names and secrets.
 
-A sentence says what the option must be and what it got; it does not name the option, which its caller knows. Parsers
-of secrets never repeat the text. Layer: options.
+The sentence of a `ValueError` says what the option must be and what it got. Layer: options.parse.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ _SHOWN = 200
 
 
 def shorten(text: str) -> str:
-    """Quote a text for an error, cut where it is long."""
+    """Quote a text for an error, cut if it is long."""
     return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}…' ({len(text)} characters)"
 
 
 def text(raw: str) -> str:
-    """Take any text that is not blank."""
+    """Accept any text that is not blank."""
     if not raw.strip():
         raise ValueError("must not be empty")
     return raw.strip()
 
 
 def optional_text(raw: str) -> str | None:
-    """Take any text; blank means that nothing is set."""
+    """Accept any text; None if it is blank."""
     return raw.strip() or None
 
 
 def secret(raw: str) -> Secret:
-    """Take a secret as it is, blanks included."""
+    """Accept a secret as it is, including blanks."""
     return Secret(raw)
 
 
@@ -67,7 +66,7 @@ def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str
 
 
 def choice(allowed: Mapping[str, object], *, ignore_case: bool = True) -> Callable[[str], object]:
-    """Build the parser of one word out of a list; the mapping gives each word's value."""
+    """Build the parser of one of several words; the mapping has the value of each."""
     words = {(word.lower() if ignore_case else word): value for word, value in allowed.items()}
 
     def parse(raw: str) -> object:
@@ -81,18 +80,18 @@ def choice(allowed: Mapping[str, object], *, ignore_case: bool = True) -> Callab
 
 
 def words(*allowed: str) -> Callable[[str], object]:
-    """Build the parser of one word out of a list, in the list's spelling."""
+    """Build the parser of one of several words; the value is the word as spelled here."""
     return choice({word: word for word in allowed})
 
 
 def bootstrap_servers(raw: str) -> tuple[tuple[str, int], ...]:
-    """Read `host:port` pairs; IPv6 addresses stand in brackets."""
+    """Read `host:port` pairs; IPv6 addresses are in brackets."""
     servers: list[tuple[str, int]] = []
     for entry in filter(None, (part.strip() for part in raw.split(","))):
-        # Java takes and drops a listener name before the address.
+        # Java accepts and drops a listener name before the address.
         match = _HOST_PORT.fullmatch(re.sub(r"^[A-Za-z_]+://", "", entry))
         if match is None or not 0 < int(match["port"]) <= 65535:
-            # Credentials are sometimes put before an @; such an entry is not repeated.
+            # Users sometimes put credentials before an @; such an entry is not repeated.
             shown = "an entry with '@' in it" if "@" in entry else shorten(entry)
             raise ValueError(
                 f"must be a list of host:port pairs, e.g. 'kafka-1:9092,[2001:db8::1]:9092', each with a port from 1 "
@@ -117,7 +116,7 @@ def topic_name(raw: str) -> str:
 
 
 def topic_names(raw: str) -> tuple[str, ...]:
-    """Read topic names with commas between them, sorted, each once."""
+    """Read topic names separated by commas, sorted, without duplicates."""
     names = {topic_name(part) for part in raw.split(",") if part.strip()}
     if not names:
         raise ValueError(f"must name at least one topic; got {shorten(raw)}")

@@ -1,7 +1,7 @@
 """Times and durations as users write them: epoch milliseconds, ISO 8601, "2 hours ago"; "15m", "90 s".
 
-Pure: no clock is read here. A time that is relative stays so until `Moment.at` is told what time it is, so all times
-of one query are counted from one moment. Layer: options.
+Pure: no clock. A relative time stays relative until `Moment.at` resolves it, so all times of one query refer to the
+same moment. Layer: options.parse.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark_kafka.offsets import timestamp_text
 from pyspark_kafka.options.parse.scalars import INT64_MAX, shorten
 
-TIME_FORMS = "epoch milliseconds, ISO 8601 (UTC where it names no zone) or e.g. '2 hours ago'"
+TIME_FORMS = "epoch milliseconds, ISO 8601 (UTC if it names no zone) or e.g. '2 hours ago'"
 
 _UNITS_MS = {
     unit: factor
@@ -52,21 +52,21 @@ class Moment:
     ago: bool = False
 
     def at(self, now_ms: int) -> int:
-        """Give milliseconds since 1970-01-01 UTC.
+        """Return milliseconds since 1970-01-01 UTC.
 
         Raises:
-            ValueError: it lies before 1970, where no record is.
+            ValueError: the time is before 1970, and no record is that old.
         """
         ms = now_ms - self.ms if self.ago else self.ms
         if ms < 0:
-            raise ValueError("must not lie before 1970")
+            raise ValueError("must not be before 1970")
         return ms
 
 
 def moment(raw: str) -> Moment:
     """Read a time.
 
-    A fraction finer than a millisecond is rounded up: the first record at or after it is the same one.
+    A fraction of a millisecond is rounded up, which does not change the first record at or after it.
 
     Raises:
         ValueError: with a sentence that does not name the option.
@@ -85,13 +85,13 @@ def moment(raw: str) -> Moment:
         iso = _ISO.fullmatch(text)
         if iso is not None:
             return Moment(_iso_ms(iso))
-        raise ValueError("it is none of them")  # noqa: TRY301
+        raise ValueError("it has none of these forms")  # noqa: TRY301
     except ValueError as error:
         raise ValueError(f"must be a time: {TIME_FORMS}; got {shorten(raw)}: {error}") from error
 
 
 def moment_of_json(value: object) -> Moment:
-    """Read a time that stands in JSON: a number of epoch milliseconds, or a text that `moment` reads."""
+    """Read a time in JSON: a number of epoch milliseconds, or a text that `moment` reads."""
     if isinstance(value, str):
         return moment(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= INT64_MAX:
@@ -118,7 +118,7 @@ def duration_ms(raw: str) -> int:
 
 
 def looks_like_seconds(ms: int) -> str | None:
-    """Tell that a time is so early that seconds were probably meant; None where it is not."""
+    """Return a note if a time is so early that seconds were probably meant; None otherwise."""
     # 10^11 ms is in March 1973; the same number of seconds is in the year 5138.
     if not 10**8 <= ms < 10**11:
         return None
@@ -129,7 +129,7 @@ def _amount_ms(number: str, unit: str) -> int:
     try:
         return int(number) * _UNITS_MS[unit]
     except KeyError:
-        raise ValueError(f"'{unit}' is no unit of time") from None
+        raise ValueError(f"'{unit}' is not a unit of time") from None
 
 
 def _iso_ms(found: re.Match[str]) -> int:
@@ -142,7 +142,7 @@ def _iso_ms(found: re.Match[str]) -> int:
     offset = _zone(found["zone"])
     ms = (at - _EPOCH - offset) // timedelta(milliseconds=1) - (-nanoseconds // 1_000_000)
     if ms < 0:
-        raise ValueError("it lies before 1970")
+        raise ValueError("it is before 1970")
     return ms
 
 
@@ -151,6 +151,6 @@ def _zone(text: str | None) -> timedelta:
         return timedelta(0)
     hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
     if hours > 18 or minutes > 59:
-        raise ValueError(f"'{text}' is no zone")
+        raise ValueError(f"'{text}' is not a time zone")
     offset = timedelta(hours=hours, minutes=minutes)
     return -offset if text[0] == "-" else offset

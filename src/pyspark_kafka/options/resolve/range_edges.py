@@ -1,6 +1,6 @@
-"""Where a read starts and ends: three options for each side, of which one counts, and what the two say together.
+"""Where a read starts and ends: three options for each edge, of which one takes precedence, and both edges together.
 
-Checked here is what can be known without asking a broker; the rest is `planning.resolve`'s. Layer: options.
+This module checks what needs no broker; `planning.resolve` checks the rest. Layer: options.resolve.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One side of a read.
+    """The start or the end of a read.
 
     Attributes:
-        option: the option that says it, for errors.
-        limit: what it says.
+        option: the option that sets it, for errors.
+        limit: its value.
     """
 
     option: str
@@ -42,7 +42,7 @@ class Edge:
 
 
 def resolve_edge(options: Collector, side: str, default: OffsetRangeLimit, now_ms: int) -> Edge:
-    """Give the start (`side` "starting") or the end ("ending"), by the option that goes first.
+    """Return the start (`side` "starting") or the end ("ending"), from the option that takes precedence.
 
     Source: Spark `KafkaSourceProvider.getKafkaOffsetRangeLimit`.
     """
@@ -50,7 +50,7 @@ def resolve_edge(options: Collector, side: str, default: OffsetRangeLimit, now_m
     used = next((name for name in names if options.attempted(name)), names[-1])
     for name in names[names.index(used) + 1 :]:
         if options.given(name):
-            options.notes.append(f"Option '{name}' has no effect: '{used}' is given, which goes before it.")
+            options.notes.append(f"Option '{name}' has no effect: '{used}' is given, which takes precedence.")
     value = options[used]
     if value is None:
         return Edge(used, default)
@@ -81,7 +81,7 @@ def _timestamp(options: Collector, name: str, moment: Moment, now_ms: int, where
 
 
 def check_names(options: Collector, edge: Edge, subscription: Subscription) -> None:
-    """Refuse limits of what is not read, as far as it can be known without asking a broker."""
+    """Refuse limits of topics and partitions that are not read, as far as this is known without asking a broker."""
     if not isinstance(edge.limit, (SpecificOffsets, SpecificTimestamps)):
         return
     partitions = set(edge.limit.partitions)
@@ -92,7 +92,7 @@ def check_names(options: Collector, edge: Edge, subscription: Subscription) -> N
         listed = subscription.topic_partitions
         extra, _ = _differences(partitions, listed)
         more, _ = _differences(topics, {where.topic for where in listed})
-        # Partitions that are listed need not exist, and those that do not must not be named: brokers must be asked.
+        # Listed partitions may not exist, and those must not be named; only brokers know which.
         extra, missing = ", ".join(filter(None, (extra, more))), ""
     else:
         return
@@ -105,13 +105,13 @@ def check_names(options: Collector, edge: Edge, subscription: Subscription) -> N
             "selects.",
             'Use -1 for latest, -2 for earliest, or {"<topic>":"earliest"} for a whole topic.'
             if isinstance(edge.limit, SpecificOffsets)
-            else f"One time for all partitions is '{side}Timestamp'.",
+            else f"Use '{side}Timestamp' for one time for all partitions.",
             edge.option,
         )
 
 
 def check_batch(options: Collector, starting: Edge, ending: Edge) -> None:
-    """The rules of batch reads: nothing to read by construction is a mistake, as is an end before the start."""
+    """Refuse a batch read that can only be empty, and one that ends before it starts."""
     for edge, wrong, word in ((starting, Latest(), "latest"), (ending, Earliest(), "earliest")):
         limit, name = edge.limit, edge.option
         if limit == wrong:
@@ -135,7 +135,7 @@ def check_batch(options: Collector, starting: Edge, ending: Edge) -> None:
                     options,
                     starting,
                     f"{start} for {where}, greater than its '{ending.option}', {end}",
-                    "Both are positions of records to come: an end of 10 reads up to offset 9.",
+                    "Both are the next offset to read: an end of 10 reads up to offset 9.",
                 )
     if isinstance(starting.limit, SpecificTimestamps) and isinstance(ending.limit, SpecificTimestamps):
         _compare_names(options, starting, ending, whole_topics=False)
@@ -143,7 +143,7 @@ def check_batch(options: Collector, starting: Edge, ending: Edge) -> None:
 
 
 def _check_times(options: Collector, starting: Edge, ending: Edge) -> None:
-    """Refuse a start that is later than its end: where both are before the first record, nothing else would tell."""
+    """Refuse a start that is later than its end: if both are before the first record, no later check detects it."""
     first, last = starting.limit, ending.limit
     if isinstance(first, AtTimestamp) and isinstance(last, AtTimestamp):
         pairs = {"": (first.timestamp_ms, last.timestamp_ms)}
@@ -175,7 +175,7 @@ def _compare_names(options: Collector, starting: Edge, ending: Edge, *, whole_to
         "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
         f"Options '{starting.option}' and '{ending.option}' must name the same partitions; "
         f"'{starting.option}' names {_list(named)}, '{ending.option}' names {_list(ended)}.",
-        "Use -2 for earliest in the first and -1 for latest in the second where you do not mind."
+        "Use -2 for earliest in the first and -1 for latest in the second if the offset does not matter."
         if isinstance(starting.limit, SpecificOffsets)
         else "",
         starting.option,

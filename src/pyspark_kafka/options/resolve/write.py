@@ -106,7 +106,7 @@ def _resolve_producer(options: Collector) -> ProducerOptions:
         options.report(
             "OPTION_CONFLICT",
             f"Option 'kafka.delivery.timeout.ms' is {options['kafka.delivery.timeout.ms']}, less than the "
-            f"{options['kafka.request.timeout.ms']} of 'kafka.request.timeout.ms': no request could be sent again.",
+            f"{options['kafka.request.timeout.ms']} of 'kafka.request.timeout.ms': no request could be retried.",
             "Raise the first or lower the second.",
             "kafka.delivery.timeout.ms",
         )
@@ -121,7 +121,7 @@ def _resolve_producer(options: Collector) -> ProducerOptions:
     if compression == "gzip" and level == 0:
         options.report(
             "OPTION_INVALID",
-            "Option 'kafka.compression.gzip.level' must be from 1 to 9, or -1 for the codec's own; got '0'.",
+            "Option 'kafka.compression.gzip.level' must be from 1 to 9, or -1 for the codec's default; got '0'.",
             option="kafka.compression.gzip.level",
         )
     return ProducerOptions(
