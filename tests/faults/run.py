@@ -1,7 +1,7 @@
 """The fault tests of exactly-once writes, long: kills at all crash points, and a table of what came of them.
 
-`python -m faults.run --kills 20 --task-kills 20 --seed 1`; the table is the one in docs/exactly-once.md, which
-`--docs FILE` puts there. Exits with 1 where anything was lost, duplicated, torn or otherwise not as it was sent.
+`python -m faults.run --kills 20 --task-kills 20 --seed 1`; `--docs FILE` puts the table into a page, as in
+docs/internals/fault-tests.md. Exits with 1 where anything was lost, duplicated, torn or otherwise not as it was sent.
 """
 # ruff: noqa: T201 - a program
 

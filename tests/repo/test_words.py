@@ -23,6 +23,7 @@ HELD = [
     "docs/decisions/unknown-options.md",
     "docs/errors.md",
     "docs/fuzzing.md",
+    "docs/internals/fault-tests.md",
     "docs/internals/fetch-rules.md",
     "docs/internals/transaction-rules.md",
     "docs/monitoring.md",
