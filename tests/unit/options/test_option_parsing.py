@@ -296,7 +296,7 @@ def test_an_option_that_only_a_batch_read_has_tells_that_it_is_one(name: str) ->
     assert text == "[OPTION_INVALID] Option 'failOnDataLoss' must be true or false; got 'perhaps'."
 
 
-def test_what_may_be_right_in_one_kind_of_read_is_no_problem_yet() -> None:
+def test_an_option_that_is_valid_in_one_kind_of_read_is_accepted_before_the_kind_is_known() -> None:
     assert isinstance(parse_read_options({**READ, "startingOffsets": "latest"}), StreamReadOptions)
     assert isinstance(parse_read_options({**READ, "maxOffsetsPerTrigger": "1", "sourceIndex": "1"}), StreamReadOptions)
 
@@ -361,7 +361,7 @@ def test_a_batch_read_takes_no_limit_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", ["kafka.request.timeout.ms", "kafka.fetch.max.bytes", "kafka.receive.buffer.bytes"])
-def test_what_does_not_fit_into_32_bits_is_refused(name: str) -> None:
+def test_a_number_beyond_32_bits_is_refused(name: str) -> None:
     assert "2147483647; got '2147483648'" in str(refused(parse_batch_read_options, {**READ, name: "2147483648"}))
 
 

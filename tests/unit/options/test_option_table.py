@@ -114,7 +114,7 @@ def test_another_default_than_there_is_said(name: str) -> None:
         assert f"{there} by default" in option.parity
 
 
-def test_what_spark_refuses_is_refused() -> None:
+def test_options_that_sparks_connector_refuses_are_refused() -> None:
     # The forbidden parameters of KafkaSourceProvider, for reads and for writes.
     refused = {option.name for option in OPTIONS if option.parity == REFUSED_THERE}
     assert refused == {
@@ -150,7 +150,7 @@ def test_what_spark_refuses_is_refused() -> None:
     ],
     ids=lambda given: getattr(given, "__name__", str(given)),
 )
-def test_what_is_said_to_be_refused_at_once_is(parse: Any, changes: dict[str, str | None]) -> None:
+def test_a_value_that_the_page_calls_refused_is_refused(parse: Any, changes: dict[str, str | None]) -> None:
     given = {"kafka.bootstrap.servers": "b:9092"}
     given |= {"topic": "t"} if parse is _parse_write else {"subscribe": "t"}
     parse(given)
@@ -160,12 +160,12 @@ def test_what_is_said_to_be_refused_at_once_is(parse: Any, changes: dict[str, st
         parse(raw)
 
 
-def test_what_is_refused_or_without_effect_here_is_never_called_the_same() -> None:
+def test_an_option_that_is_refused_or_has_no_effect_is_never_called_the_same() -> None:
     assert [one.name for one in OPTIONS if one.status is not Status.USED and one.parity.startswith(SAME)] == []
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
-def test_what_holds_a_secret_is_marked(name: str) -> None:
+def test_an_option_that_holds_a_secret_is_marked(name: str) -> None:
     assert OPTIONS[name].secret
 
 
@@ -207,3 +207,13 @@ def test_the_documentation_page_is_the_rendered_table() -> None:
 def test_the_documentation_names_every_option() -> None:
     page = render_options()
     assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
+
+
+def test_the_documentation_shows_code_as_it_is_typed() -> None:
+    page = render_options()
+    assert "`sources/<sourceIndex>`" in page
+    assert "&lt;" not in "".join(code for line in page.splitlines() for code in line.split("`")[1::2])
+
+
+def test_a_row_of_the_documentation_says_once_that_an_option_is_ours() -> None:
+    assert [line for line in render_options().splitlines() if line.lower().count("not an option of spark") > 1] == []

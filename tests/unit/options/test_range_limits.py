@@ -82,7 +82,7 @@ def test_the_clock_is_read_where_no_time_is_given() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "expected"), [(None, False), ("Latest", True), ("error", False)])
-def test_what_is_done_without_a_record_of_the_time(strategy: str | None, expected: bool) -> None:
+def test_the_strategy_for_a_partition_without_a_record_of_the_time(strategy: str | None, expected: bool) -> None:
     given = {"startingTimestamp": "1"} | ({"startingOffsetsByTimestampStrategy": strategy} if strategy else {})
     for parse in (parse_batch_read_options, parse_stream_read_options):
         assert parse({**READ, **given}).start_at_latest_without_match is expected
@@ -213,7 +213,7 @@ def test_a_start_later_than_its_end_is_refused_however_they_are_written(
         {"startingOffsetsByTimestamp": '{"t":{"0":5}}', "endingOffsets": '{"t":{"0":4,"1":4}}'},
     ],
 )
-def test_what_cannot_be_compared_yet_is_left_to_the_brokers(raw: dict[str, str]) -> None:
+def test_edges_that_need_a_broker_to_compare_are_accepted(raw: dict[str, str]) -> None:
     assert parse_batch_read_options({**READ, **raw}).notes == ()
 
 

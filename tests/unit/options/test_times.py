@@ -51,7 +51,7 @@ def test_a_time_in_each_of_its_forms(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(("fraction", "ms"), [("0001", 1), ("000000001", 1), ("0010000", 1), ("0010001", 2)])
-def test_what_is_finer_than_a_millisecond_is_rounded_up(fraction: str, ms: int) -> None:
+def test_a_fraction_of_a_millisecond_is_rounded_up(fraction: str, ms: int) -> None:
     # A record of that very millisecond is before it.
     assert moment(f"2026-01-01T00:00:00.{fraction}Z").at(NOW) == NEW_YEAR + ms
 
@@ -85,7 +85,7 @@ def test_what_is_finer_than_a_millisecond_is_rounded_up(fraction: str, ms: int) 
         "1234567890123 days ago",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_text_that_is_not_a_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a time: epoch milliseconds, ISO 8601"):
         moment(text)
 
@@ -147,7 +147,7 @@ def test_a_time_span_is_a_number_with_a_unit(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "1.5m", "-1s", "5 fortnights", "1m30s", "9223372036854775808", "1 h ago"])
-def test_what_is_no_time_span_is_refused(text: str) -> None:
+def test_text_that_is_not_a_time_span_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a time span"):
         duration_ms(text)
 
