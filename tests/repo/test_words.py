@@ -22,6 +22,7 @@ HELD = [
     "docs/decisions/schema-projection.md",
     "docs/decisions/unknown-options.md",
     "docs/errors.md",
+    "docs/exactly-once.md",
     "docs/fuzzing.md",
     "docs/internals/fault-tests.md",
     "docs/internals/fetch-rules.md",
