@@ -49,6 +49,8 @@ _LOOK_S = 2.0
 _SILENT_S = 1.5
 # An answer of which nothing more arrives for so long holds up those of other brokers no longer.
 _STALL_S = 0.5
+# So long others wait while the ends of a log are looked up: a leader that has just taken over gives none for a while.
+_LOG_ENDS_BESIDE_MS = 2_000.0
 
 
 class MultiPartitionFetcher:
@@ -590,8 +592,9 @@ class MultiPartitionFetcher:
         except ConnectorError as failure:
             if decide(failure).action is Action.FAIL and not self._patience.outlasts(failure):
                 raise
-            # Asked again when the leader has refused the position again.
-            self._note_failure([read], failure)
+            # Asked again when the leader has refused the position again; what only ran out of time says less than that.
+            if not (progress.expired and isinstance(failure, DeadlineError)):
+                self._note_failure([read], failure)
             return
         read.check_log(start, end, error)
 
@@ -604,6 +607,8 @@ class MultiPartitionFetcher:
         try:
             ends = self._log_ends(due, progress)
         except ConnectorError as error:
+            for read in due:
+                read.look_later()
             self._recover([(read, error) for read in due], progress)
             return
         for read in due:
@@ -616,7 +621,9 @@ class MultiPartitionFetcher:
         for lane in self._lanes:
             if lane.asked is None:
                 lane.give_back(self._client)
-        budget = progress.within(self._client.options.api_timeout_ms)
+        others = len(self._active) > len(reads)
+        longest_ms = _LOG_ENDS_BESIDE_MS if others else math.inf
+        budget = progress.within(min(longest_ms, self._client.options.api_timeout_ms))
         partitions = [read.topic_partition for read in reads]
         starts = self._client.list_offsets(dict.fromkeys(partitions, Earliest()), deadline=budget)
         ends = self._client.list_offsets(dict.fromkeys(partitions, Latest()), deadline=budget)

@@ -448,6 +448,10 @@ class PartitionRead:
     def _looks_apart_s(self) -> float:
         return min(_LOG_END_LOOKS_APART_S, self._fetch.poll_timeout_ms / 1000 / (2 * _LOG_END_LOOKS + 2))
 
+    def look_later(self) -> None:
+        """Put the next look at the end of the log off."""
+        self.end_check_at = self._clock() + self._looks_apart_s
+
     def _forget_log_end(self) -> None:
         self._end_looks = 0
         self.end_check_at = math.inf

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.fetch import LogTruncatedError, OffsetOutOfRangeError, PartitionFetcher, TopicRecreatedError
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.source.columns import BatchAssembler
 from pyspark_kafka.source.limit_resolution import close_range
-from pyspark_kafka.source.range_decoding import decode_range, position_after_loss
+from pyspark_kafka.source.range_decoding import decode_range, leave_deleted, position_after_loss
 from pyspark_kafka.streaming import PartitionReader
 
 if TYPE_CHECKING:
@@ -83,8 +84,14 @@ class KafkaPartitionReader(PartitionReader):
     def _read_late(self, planned: OffsetRange, late: LateBinding) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
         while True:
-            with borrow_client(self._factory.connection) as client:
-                offset_range = close_range(client, planned, late, self._factory.fetch.isolation_level)
+            try:
+                with borrow_client(self._factory.connection) as client:
+                    offset_range = close_range(client, planned, late, self._factory.fetch.isolation_level)
+            except BrokerError as error:
+                if error.condition != "UNKNOWN_TOPIC":
+                    raise
+                leave_deleted(error, planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
+                return
             try:
                 yield from self._read_one(offset_range, open_start=late.start_from is not None)
             except TopicRecreatedError:

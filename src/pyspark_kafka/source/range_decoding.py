@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark_kafka.client.fetch import FetchedRecords
-    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.errors import BrokerError
+    from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import FetchOptions
     from pyspark_kafka.records import Decoded
 
@@ -130,6 +131,27 @@ def position_after_loss(
         ) from error
     logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
     return resume
+
+
+def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
+    """Take it for data loss that a partition is gone before a task has looked up its ends; tolerated, it is logged.
+
+    Raises:
+        DataLossError: it is not tolerated.
+    """
+    message = (
+        f"{topic_partition} was deleted after the read was planned, or this user may not describe it now: the brokers "
+        "answer UNKNOWN_TOPIC_OR_PARTITION (3). Nothing of it was read."
+    )
+    condition = "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
+    if fail_on_data_loss:
+        raise DataLossError(
+            message,
+            condition=condition,
+            hint="plan the read anew, by another load(); set failOnDataLoss=false to read what is there.",
+            facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
+        ) from error
+    logger.warning("[%s] %s The read goes on without it, because 'failOnDataLoss' is false.", condition, message)
 
 
 def _told(error: ConnectorError) -> tuple[str, str]:

@@ -10,11 +10,12 @@ import pytest
 
 from fake_broker import BrokerLog, Close, FakeCluster, FetchScript, Silence, batches_of, record_batch
 from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
 from pyspark_kafka.client.fetch_request import RecordSize, RecordSizes
 from pyspark_kafka.client.fetch_state import PartitionRead, order_next
-from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest, MetadataRequest
+from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
@@ -417,3 +418,39 @@ def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: Fa
     with client_of(cluster) as client, MultiPartitionFetcher(client, [offset_range], fetch_options()) as fetcher:
         drain(fetcher, [offset_range])
         assert client.record_sizes.get("t") == RecordSize(len(batch) / 10, len(batch))
+
+
+def test_a_leader_that_gives_no_end_of_its_log_holds_up_other_ranges_for_a_moment_only() -> None:
+    with FakeCluster(2) as cluster:
+        for number, topic in enumerate(("t", "u")):
+            cluster.add_topic(topic, leader=number)
+            cluster.ends[topic, 0] = (0, 30)
+
+        def not_caught_up(request: Any) -> Any:
+            return cluster.list_offsets(request, errors={0: 78})
+
+        cluster.script(ListOffsetsRequest, not_caught_up, broker_id=1)
+        log = BrokerLog({("t", 0): batches_of(3), ("u", 0): batches_of(3)}, cluster.topic_ids, visible={("u", 0): 10})
+        cluster.script(FetchRequest, log)
+        ranges = [OffsetRange(TopicPartition(topic, 0), 0, 30) for topic in ("t", "u")]
+        # A look of this length would be the whole time.
+        with (
+            client_of(cluster, api_timeout_ms=30_000) as client,
+            MultiPartitionFetcher(client, ranges, fetch_options()) as fetcher,
+        ):
+            deadlines: list[float] = []
+            real = client.list_offsets
+
+            def noting(*args: Any, **kwargs: Any) -> Any:
+                deadlines.append(kwargs["deadline"].timeout_ms)
+                return real(*args, **kwargs)
+
+            client.list_offsets = noting  # type: ignore[method-assign]
+            read = fetcher._reads[ranges[1].topic_partition]
+            began_at = read.end_check_at = 0.0
+            with pytest.raises(DeadlineError):
+                fetcher._log_ends([read], Deadline(60_000))
+            fetcher._check_ends([read], Deadline(60_000))
+            assert max(deadlines) <= 2_000
+            # Not looked at again at once, which would leave the others no time.
+            assert read.end_check_at > began_at

@@ -14,6 +14,7 @@ from fake_broker import BrokerLog, FakeCluster, batches_of
 from pyspark_kafka.client.fetch import TopicRecreatedError
 from pyspark_kafka.client.pool import close_clients
 from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
+from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
@@ -210,3 +211,32 @@ def test_a_batch_plans_with_the_ids_of_topics_that_it_has_offsets_of(offsets: Sc
     assert tasks(Earliest(), Latest(), max_partitions_per_task=2) == [("t-0 [0, 5),t-1 [0, 4)", ids)]
     split = tasks(Earliest(), Latest(), max_records_per_partition=3)
     assert [task_ids for _, task_ids in split] == [ids] * 4
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_topic_that_is_gone_before_a_task_looks_up_its_open_ends_is_data_loss(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    connection = ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
+    subscribed = Subscription("subscribe", topics=("t", "u"))
+    read = KafkaBatch(
+        BatchReadOptions(
+            connection, subscribed, starting=Earliest(), ending=Latest(), fail_on_data_loss=fail_on_data_loss
+        ),
+        SCHEMA,
+    )
+    gone, there = read.planInputPartitions()
+    del cluster.topic_ids["t"], cluster.leaders["t", 0]
+    close_clients()
+    factory = read.createReaderFactory()
+    reader = factory.createReader(gone)
+    if fail_on_data_loss:
+        with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED\] t-0 was deleted after the read was planned"):
+            reader.next()
+    else:
+        assert not reader.next()
+        assert "t-0 was deleted after the read was planned" in caplog.text
+    reader.close()
+    reader = factory.createReader(there)
+    assert reader.next()
+    reader.close()
