@@ -193,6 +193,47 @@ class FakeConnection:
         )
 
 
+class FakeDials:
+    """Connections under way to brokers of a `FakeCluster`."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self._under_way: dict[int, float] = {}
+
+    def __contains__(self, broker_id: int) -> bool:
+        return broker_id in self._under_way
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def start(self, broker_id: int, host: str, port: int, deadline: Deadline) -> None:
+        assert (host, port) == (f"broker-{broker_id}", 9092)
+        assert not deadline.expired
+        self._under_way[broker_id] = self.cluster.connecting_until.get(broker_id, 0.0)
+
+    def take(self) -> list[tuple[int, FakeConnection | ConnectorError]]:
+        taken: list[tuple[int, FakeConnection | ConnectorError]] = []
+        for broker_id, until in list(self._under_way.items()):
+            if until > self.cluster.clock.now:
+                continue
+            del self._under_way[broker_id]
+            if self.cluster.borrow_errors:
+                taken.append((broker_id, self.cluster.borrow_errors.popleft()))
+            else:
+                self.cluster.connections.append(FakeConnection(self.cluster, broker_id))
+                taken.append((broker_id, self.cluster.connections[-1]))
+        return taken
+
+    def wait(self, timeout_s: float) -> None:
+        """Let the time pass until a connection is there, or is over; for `ProducerDials.wait`."""
+        clock = self.cluster.clock
+        soonest = min(self._under_way.values()) - clock.now
+        clock.sleep(max(0.0, min(timeout_s, soonest)))
+
+    def close(self) -> None:
+        self._under_way.clear()
+
+
 class FakeCluster:
     """Brokers, topics and logs; `faults` are taken one a produce request, in order."""
 
@@ -213,6 +254,8 @@ class FakeCluster:
         self.metadata_errors: deque[ConnectorError] = deque()
         self.topic_codes: deque[int] = deque()
         self.borrow_errors: deque[ConnectorError] = deque()
+        # Brokers to which a connection takes until then.
+        self.connecting_until: dict[int, float] = {}
         self.before_produce: Callable[[], None] | None = None
         self.producer_id = 4711
         self.produce_version = 12
@@ -259,13 +302,23 @@ class FakeCluster:
     def broker(self, broker_id: int) -> BrokerNode:
         return BrokerNode(broker_id, f"broker-{broker_id}", 9092)
 
-    def borrow(self, broker_id: int, deadline: Deadline) -> FakeConnection:
-        assert not deadline.expired
-        if self.borrow_errors:
-            raise self.borrow_errors.popleft()
+    def borrow_idle(self, broker_id: int) -> FakeConnection | None:
+        if self.borrow_errors or broker_id in self.connecting_until:
+            return None
         connection = FakeConnection(self, broker_id)
         self.connections.append(connection)
         return connection
+
+    def node(self, broker_id: int, deadline: Deadline) -> BrokerNode:
+        assert not deadline.expired
+        return self.broker(broker_id)
+
+    def dials(self) -> FakeDials:
+        return FakeDials(self)
+
+    def explain_unreachable(self, node: BrokerNode, error: ConnectorError) -> ConnectorError:
+        assert node
+        return error
 
     def give_back(self, broker_id: int, connection: FakeConnection) -> None:
         assert broker_id == connection.broker_id

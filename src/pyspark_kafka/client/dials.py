@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.connection import Connection, wait_readable
 from pyspark_kafka.errors import ConnectorError, TransportError
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class Dials(Generic[_Key]):
     def fileno(self) -> int:
         """Give a descriptor that is readable while there is something to take."""
         return self._wake_pair()[0].fileno()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until there is something to take, or the time is over."""
+        wait_readable([], timeout_s, others=[self.fileno()])
 
     def start(self, key: _Key, host: str, port: int, deadline: Deadline) -> None:
         """Begin to connect; `deadline` is for all of it, the wait for a free thread included."""

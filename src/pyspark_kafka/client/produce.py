@@ -18,6 +18,7 @@ from pyspark_kafka.client import produce_errors
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.missing_topics import cluster_text, nearest_topic
 from pyspark_kafka.client.outage import Patience, is_weather
+from pyspark_kafka.client.produce_dials import ProducerDials
 from pyspark_kafka.client.produce_identity import request_identity
 from pyspark_kafka.client.produce_lanes import DeliveryClock, Lane, Request
 from pyspark_kafka.client.produce_leaders import PartitionLeaders
@@ -143,6 +144,7 @@ class IdempotentProducer:
             backoff_max_ms=client.options.retry_backoff_max_ms,
         )
         self._lanes: dict[int, Lane] = {}
+        self._dials = ProducerDials(client)
         self._metadata_backoff = client.backoff()
         self._leaders = PartitionLeaders(client, clock)
         self._limits = TopicLimits(producer.compression_level)
@@ -199,6 +201,7 @@ class IdempotentProducer:
             )
         self._state.begin_task()
         self._client = client
+        self._dials = ProducerDials(client)
         self._leaders.ask(client)
         self._metadata_backoff = client.backoff()
         self._last_failure.clear()
@@ -308,8 +311,8 @@ class IdempotentProducer:
     def poll(self, *, everything: bool = True) -> None:
         """Take the answers that are there and send what can be sent, without waiting for answers.
 
-        For callers that pause between batches. It blocks only where a leader has to be looked up or a connection to be
-        opened, and does nothing where everything is acknowledged.
+        For callers that pause between batches. It blocks only where a leader has to be looked up, and does nothing
+        where everything is acknowledged.
 
         Args:
             everything: also what is small and could wait for company while another request is in flight.
@@ -342,6 +345,7 @@ class IdempotentProducer:
     def close(self) -> None:
         """Give the connections back; what is not flushed is dropped. Safe to call again."""
         self._closed = True
+        self._dials.close()
         lanes, self._lanes = list(self._lanes.values()), {}
         for lane in lanes:
             self._client.give_back(lane.broker_id, lane.connection)
@@ -391,12 +395,13 @@ class IdempotentProducer:
 
     def _step(self, *, everything: bool, wait: bool) -> None:
         """Take answers, give up what is late, send what can be sent; with `wait` not before something has happened."""
-        heard = self._hear()
+        heard = self._take_connected()
+        heard |= self._hear()
         heard |= self._leave_silent()
         now = self._clock()
         late = self._state.first_expired(self._delivery_clock.now())
         if late is not None:
-            cause, broker = self._last_failure.get(late.topic_partition, (None, None))
+            cause, broker = self._last_failure.get(late.topic_partition) or self._why_unconnected(late)
             timeout_ms = self._options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         # In bulk, a walk over what waits for each small batch would take longer than sending it.
@@ -406,7 +411,7 @@ class IdempotentProducer:
             self._wait()
 
     def _wait(self) -> None:
-        """Sleep until an answer arrives, or a time is over that something hangs on."""
+        """Sleep until an answer arrives, a connection is made, or a time is over that something hangs on."""
         now = self._clock()
         listening = [lane for lane in self._lanes.values() if lane.requests]
         until = [min(lane.ends_at, lane.look_at) for lane in listening]
@@ -419,9 +424,11 @@ class IdempotentProducer:
             # One that has expired is in flight, and is given up with its request.
             until.append(self._delivery_clock.on_the_wall(expiry))
         timeout_s = max(0.0, min(until, default=now) - now)
-        if not listening:
+        if not listening and len(self._dials):
+            self._dials.wait(timeout_s)
+        elif not listening:
             self._sleep(timeout_s)
-        elif len(listening) == 1:
+        elif len(listening) == 1 and not len(self._dials):
             listening[0].connection.readable(timeout_s)
         else:
             oldest = min(listening, key=lambda lane: lane.ends_at)
@@ -621,16 +628,45 @@ class IdempotentProducer:
         return True
 
     def _open_lane(self, broker_id: int, batches: list[Batch]) -> Lane | None:
+        """Give a lane to a broker; None while it is connected to, which holds up nothing for other brokers."""
         limit_ms = (min(batch.expires_at for batch in batches) - self._delivery_clock.now()) * 1000
         try:
-            connection = self._client.borrow(broker_id, self._client.deadline().within(max(1.0, limit_ms)))
+            connection = self._dials.begin(broker_id, self._client.deadline().within(max(1.0, limit_ms)))
         except ConnectorError as error:
-            node = self._client.broker(broker_id)
-            address = node.address if node is not None else f"broker {broker_id}"
-            self._put_off([batch.topic_partition for batch in batches], f"connecting to {address}", error, address)
+            self._unconnected(broker_id, [batch.topic_partition for batch in batches], error)
+            return None
+        if connection is None:
             return None
         lane = self._lanes[broker_id] = Lane(broker_id, connection)
         return lane
+
+    def _take_connected(self) -> bool:
+        """Take over connections that have been made, and put off what was to go to brokers without one."""
+        finished = self._dials.take()
+        for broker_id, outcome in finished:
+            if not isinstance(outcome, ConnectorError):
+                self._lanes[broker_id] = Lane(broker_id, outcome)
+                continue
+            waiting = [tp for tp in self._state.ready_partitions() if self._leaders.get(tp) == broker_id]
+            if waiting:
+                self._unconnected(broker_id, waiting, outcome)
+        return bool(finished)
+
+    def _unconnected(self, broker_id: int, topic_partitions: list[TopicPartition], error: ConnectorError) -> None:
+        address = self._address(broker_id)
+        self._put_off(topic_partitions, f"connecting to {address}", error, address)
+
+    def _why_unconnected(self, late: Batch) -> tuple[ConnectorError | None, str | None]:
+        """Give why a batch that has never failed is late: its broker does not let itself be connected to."""
+        leader_id = self._leaders.get(late.topic_partition)
+        if leader_id is None or leader_id not in self._dials:
+            return None, None
+        address = self._address(leader_id)
+        return Deadline(self._options.delivery_timeout_ms).error(f"Connecting to {address}"), address
+
+    def _address(self, broker_id: int) -> str:
+        node = self._client.broker(broker_id)
+        return node.address if node is not None else f"broker {broker_id}"
 
     def _send_request(self, lane: Lane, batches: list[Batch]) -> None:
         frame = ProduceFrame(

@@ -24,9 +24,10 @@ from produce_fakes import (
     partitions_of,
     send_numbered,
 )
+from pyspark_kafka.client.outage import is_weather
 from pyspark_kafka.client.produce import ProducerMetrics
 from pyspark_kafka.client.producer_state import Batch, ProducerState, SequenceStamp
-from pyspark_kafka.errors import DeliveryError, ProtocolError, TransportError
+from pyspark_kafka.errors import ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import patch_header
 
@@ -567,3 +568,29 @@ def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch:
     # A request takes some 130 of them: a look at all that wait for each new one would be 65 looks a batch.
     assert looks <= 15 * 3_000
     assert cluster.values(999) == numbers(999, 1_999, 2_999)
+
+
+def test_a_broker_that_takes_long_to_connect_to_holds_up_nothing_for_the_others() -> None:
+    cluster = FakeCluster(partitions=2, brokers=2)
+    started = cluster.clock.now
+    cluster.connecting_until[0] = started + 20
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        assert cluster.values(1) == numbers(2)
+        assert cluster.clock.now - started < 0.1
+        producer.flush()
+    assert cluster.values(0) == numbers(1)
+    assert 20 <= cluster.clock.now - started < 21
+
+
+def test_what_waits_for_a_broker_that_cannot_be_connected_to_is_late_for_that_reason() -> None:
+    cluster = FakeCluster()
+    cluster.connecting_until[0] = cluster.clock.now + 1_000
+    with make_producer(cluster, delivery_timeout_ms=40_000) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        with pytest.raises(DeliveryError, match=r"DELIVERY_TIMED_OUT\].*Connecting to broker-0:9092") as caught:
+            producer.flush()
+    # So an outage is known to be one.
+    assert isinstance(caught.value.__cause__, ConnectorError)
+    assert is_weather(caught.value.__cause__)
