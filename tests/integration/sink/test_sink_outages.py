@@ -14,6 +14,7 @@ from pyspark_kafka.client import waiting as reports
 from pyspark_kafka.client.cluster import KafkaClient
 from pyspark_kafka.client.pool import borrow_client, close_clients
 from pyspark_kafka.client.producer_pool import drop_producers
+from pyspark_kafka.client.transactions import TransactionalId
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import WriteOptions, parse_write_options
@@ -103,6 +104,12 @@ def await_leaders(broker: MortalBroker, topic: str) -> None:
         client.leader(TopicPartition(topic, 0))
 
 
+def await_coordinator(broker: MortalBroker, name: str) -> None:
+    """Wait until a broker that has just started has made its log of transactions, which may take some seconds."""
+    with KafkaClient(replace(options_of(broker, "t").connection, api_timeout_ms=60_000)) as client:
+        TransactionalId(client, name, 3_000).fence()
+
+
 @pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows under way"])
 def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
@@ -175,6 +182,7 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     mortal_broker.kafka.create_topic(topic)
     name = f"sink-{uuid.uuid4().hex}"
     # The outage is longer than a transaction may last.
+    await_coordinator(mortal_broker, name)
     publisher, borrowed = publisher_of(mortal_broker, tmp_path, name, **{"kafka.transaction.timeout.ms": "3000"})
     publisher.check(CommitMarker(name, "query", -1, ""))
     reached, go = threading.Event(), threading.Event()
