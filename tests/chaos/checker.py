@@ -134,28 +134,3 @@ def check_totals(
             found.read_twice += max(0, count - true)
             found.note("wrong totals", f"window {window}, partition {partition}: {count} instead of {true}")
     return found
-
-
-def longest_gap(times: Iterable[tuple[float, float]], begin: float, end: float) -> float:
-    """Return the longest time without a record though there was one to read.
-
-    Args:
-        times: of each record when the source had it and when the output had it, in seconds.
-        begin: gaps that end before it do not count.
-        end: gaps that begin after it do not count.
-    """
-    ordered = sorted(times, key=lambda each: each[1])
-    longest = 0.0
-    earliest = float("inf")
-    for number in range(len(ordered) - 1, 0, -1):
-        read, written = ordered[number]
-        earliest = min(earliest, read)
-        before = ordered[number - 1][1]
-        if written > begin and before < end:
-            longest = max(longest, written - max(before, earliest))
-    return longest
-
-
-def time_to_recover(times: Iterable[tuple[float, float]], moment: float) -> float | None:
-    """Return how long after a moment the first record came through that was written after it; None if none did."""
-    return min((written - moment for read, written in times if read >= moment), default=None)

@@ -9,6 +9,7 @@ from chaos.alarms import alarms, false_alarms
 from chaos.checker import Copied, Findings, check_copies, check_totals
 from chaos.reading import read_all
 from chaos.report import Outcome
+from chaos.timeline import Timeline
 from chaos.world import BATCH_OUT, MAIN, WINDOW_S
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def collect(
     ends = {(topic, key): end for topic in topics for key, end in scene.positions.ends(topic).items()}
     extents = scene.ledger.extents(ends)
     findings: dict[str, Findings] = {}
-    times: dict[str, list[tuple[float, float]]] = {}
+    times: dict[str, Timeline] = {}
     windows: Counter[tuple[int, int]] = Counter()
     for query in sorted(queries, key=lambda query: query.shape):
         if query.shape == "copy":
@@ -46,7 +47,7 @@ def collect(
             copies = _Copies(cluster, query)
             findings[query.name] = check_copies(copies.all(), wanted)
             findings[query.name].unreadable = copies.unreadable
-            times[query.name] = [(read_ms / 1000, written) for read_ms, written in copies.times]
+            times[query.name] = Timeline((read_ms / 1000, written) for read_ms, written in copies.times)
             if MAIN in query.reads and not windows:
                 windows = copies.windows
         else:
@@ -108,9 +109,7 @@ class _Copies:
             yield copied
 
 
-def _totals(
-    servers: list[str], query: Query, windows: Counter[tuple[int, int]]
-) -> tuple[Findings, list[tuple[float, float]]]:
+def _totals(servers: list[str], query: Query, windows: Counter[tuple[int, int]]) -> tuple[Findings, Timeline]:
     counts: list[tuple[int, int, int]] = []
     times: list[tuple[float, float]] = []
     for record in read_all(servers, query.out):
@@ -119,7 +118,7 @@ def _totals(
         times.append((record.timestamp / 1000, record.timestamp / 1000))
     newest = max((window for window, _ in windows), default=0)
     closed_before = newest - (WINDOW_S + query.watermark_s + _CLOSED_WITHIN_S) * 1000
-    return check_totals(counts, windows, closed_before), times
+    return check_totals(counts, windows, closed_before), Timeline(times)
 
 
 def _batch_lost(servers: list[str], events: list[dict[str, object]]) -> int:

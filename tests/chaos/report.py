@@ -7,14 +7,15 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chaos.checker import Findings, longest_gap, time_to_recover
 from chaos.faults import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from chaos.checker import Findings
     from chaos.faults import Strike
+    from chaos.timeline import Timeline
 
 BEGIN, END = "<!-- chaos table: make test-chaos -->", "<!-- end of the chaos table -->"
 # A query may begin to feel a fault, or go on feeling it, so long after it has healed.
@@ -44,7 +45,7 @@ class Outcome:
 
     strikes: Sequence[Strike]
     findings: Mapping[str, Findings]
-    times: Mapping[str, list[tuple[float, float]]]
+    times: Mapping[str, Timeline]
     ended: Sequence[tuple[float, str, str]]
     batch_jobs: Mapping[str, int]
     batch_failures: Sequence[tuple[float, str, str]]
@@ -94,11 +95,11 @@ class Outcome:
 
     def longest_gap(self, query: str) -> float:
         """Return a query's longest time without a record though there was one to read."""
-        return longest_gap(self.times[query], self.begin, self.end + _AFTERMATH_S)
+        return self.times[query].longest_gap(self.begin, self.end + _AFTERMATH_S)
 
     def gaps(self, query: str) -> list[float]:
         """Return a query's longest time without a record in each fault."""
-        return [longest_gap(self.times[query], strike.begin, strike.end + _AFTERMATH_S) for strike in self.strikes]
+        return [self.times[query].longest_gap(strike.begin, strike.end + _AFTERMATH_S) for strike in self.strikes]
 
     def table_of_faults(self) -> str:
         """Return a line per kind of fault, in Markdown."""
@@ -112,10 +113,10 @@ class Outcome:
                 seconds
                 for strike in of_kind
                 for times in self.times.values()
-                if (seconds := time_to_recover(times, strike.begin)) is not None
+                if (seconds := times.time_to_recover(strike.begin)) is not None
             ]
             gaps = [
-                longest_gap(times, strike.begin, strike.end + _AFTERMATH_S)
+                times.longest_gap(strike.begin, strike.end + _AFTERMATH_S)
                 for strike in of_kind
                 for times in self.times.values()
             ]
@@ -144,7 +145,7 @@ class Outcome:
         rows = []
         for name, found in self.findings.items():
             gap = self.longest_gap(name)
-            delays = sorted(written - read for read, written in self.times[name] if read >= self.begin)
+            delays = self.times[name].delays(self.begin)
             shown = (
                 [_seconds(delays[len(delays) // 2]), _seconds(delays[-1])] if delays and delays[-1] > 0 else ["", ""]
             )

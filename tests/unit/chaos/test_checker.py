@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chaos.alarms import alarms, false_alarms
-from chaos.checker import Copied, check_copies, check_totals, longest_gap, time_to_recover
+from chaos.checker import Copied, check_copies, check_totals
 from chaos.ledger import Extent, Ledger, Log, Stamp
 
 LOG = Log("orders", 0, 1)
@@ -95,20 +95,6 @@ def test_totals_of_a_window_that_differ_are_wrong() -> None:
 
 def test_closed_window_that_is_not_there_is_lost() -> None:
     assert check_totals([], {(0, 0): 5, (10, 0): 3}, 10).lost == 5
-
-
-def test_gap_counts_only_while_there_was_a_record_to_read() -> None:
-    times = [(0.0, 1.0), (1.0, 2.0), (9.0, 10.0), (9.5, 14.0), (9.6, 14.0)]
-    # From 2 to 9 there was nothing to read; from 10 to 14 there was.
-    assert longest_gap(times, 0.0, 20.0) == 4.0
-    assert longest_gap(times, 0.0, 9.5) == 1.0
-    assert longest_gap(times[:1], 0.0, 20.0) == 0.0
-
-
-def test_time_to_recover_is_that_of_the_first_record_written_after_the_fault() -> None:
-    times = [(0.0, 6.0), (5.5, 9.0), (5.6, 8.0)]
-    assert time_to_recover(times, 5.0) == 3.0
-    assert time_to_recover(times, 7.0) is None
 
 
 def test_ledger_knows_what_is_gone_and_what_must_be_there() -> None:
