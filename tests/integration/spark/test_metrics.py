@@ -225,7 +225,7 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
     query = writer.queryName("exposed").trigger(processingTime="100 milliseconds").start()
     try:
         query.processAllAvailable()
-        listening, exposing = blocks()
+        listening, exposing, stalling = blocks()
         names: dict[str, Any] = {"spark": spark}
         exec(listening, names)  # noqa: S102 - the page's own example
         exec(exposing, names)  # noqa: S102 - the same
@@ -234,6 +234,10 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
         produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 30)
         lines.of(query, 30)
         assert 'kafka_max_offsets_behind_latest{query="exposed",source="0"} 0\n' in names["exposition"]()
+        exec(stalling, names)  # noqa: S102 - the same
+        assert str(query.id) not in [stalled.query_id for stalled in names["stalled"]]
+        exec(stalling.replace("> 60", ">= 0"), names)  # noqa: S102 - the same, for any time without progress
+        assert str(query.id) in [stalled.query_id for stalled in names["stalled"]]
     finally:
         query.stop()
         metrics.listen(spark).stop()
