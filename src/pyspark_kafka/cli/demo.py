@@ -326,16 +326,16 @@ def _report(console: Console, what: str, records: int, began: float) -> None:
 def _keep_running(console: Console, bootstrap_servers: str) -> None:
     beside = Path(sys.executable).with_name("pyspark")
     shell = f"PYSPARK_PYTHON={shlex.quote(sys.executable)} {shlex.quote(str(beside)) if beside.exists() else 'pyspark'}"
-    console.print(
+    text = (
         f"\nThe broker stays up at {bootstrap_servers} until Ctrl-C. Start a shell in another terminal:\n\n{shell}\n\n"
         "Paste there:\n\n"
         'df = (spark.read.format("pyspark_kafka")\n'
         f'      .option("kafka.bootstrap.servers", "{bootstrap_servers}")\n'
         f'      .option("subscribe", "{_ORDERS}").load())\n'
-        'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n',
-        markup=False, highlight=False,
-    )  # fmt: skip
-    # The signal that is waited for is the end that was asked for, not an interruption.
+        'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n'
+    )
+    # The signal that is waited for is the end that was asked for, not an interruption. It may come during the print.
     with suppress(KeyboardInterrupt):
+        console.print(text, markup=False, highlight=False)
         _interrupted.wait()
     console.print("Stopping. The broker and its files will be gone.")

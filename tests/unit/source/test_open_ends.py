@@ -221,7 +221,7 @@ def test_a_topic_deleted_before_a_task_starts_is_named_by_the_task(cluster: Fake
     (planned,) = batch_of(cluster).planInputPartitions()
     assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), late=BOTH)
     cluster.script(ListOffsetsRequest, deleting(cluster))
-    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 't' does not exist"):
+    with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED\] t-0 was deleted after the read was planned"):
         read(cluster, (0, 30), BOTH)
 
 
