@@ -8,8 +8,6 @@ where they are more than `spark.driver.maxResultSize`, and holds them in the dri
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 import threading
 import time
@@ -20,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from goals import Figure
 from measure import python_worker_peaks_mib
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-from session import OURS, jvm_process
+from session import OURS, jvm_process, start_spark
 
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
@@ -29,6 +26,8 @@ from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
 _MIB = 1 << 20
 _PARTITIONS = 4
@@ -71,7 +70,8 @@ def _commit(tasks: int, task_bytes: int, where: str) -> list[Figure]:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
         kafka = stack.enter_context(EmbeddedKafka(heap="512m", jvm_flags=WARM_JVM_FLAGS))
         kafka.create_topic("out", partitions=_PARTITIONS)
-        spark = _start_spark(directory)
+        # As large as Spark's default, with its default limit of results.
+        spark = start_spark(directory, driver_memory="1g")
         stack.callback(_stop, spark)
         spool = stack.enter_context(_LargestSize(Path(directory) / "checkpoint"))
         reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", str(tasks * rows))
@@ -121,25 +121,6 @@ def _commit(tasks: int, task_bytes: int, where: str) -> list[Figure]:
             f"{spool.largest / _MIB:,.0f} MiB; {heap:,.0f} MiB, {python:,.0f} MiB",
         ),
     ]
-
-
-def _start_spark(directory: str) -> SparkSession:
-    """Start a session whose driver is as large as Spark's default, with its default limit of results."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    return (
-        SparkSession.builder.master("local[2]")
-        .appName("pyspark-kafka bench")
-        .config("spark.driver.memory", "1g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.local.dir", directory)
-        .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-        .config("spark.python.unix.domain.socket.enabled", "true")
-        .getOrCreate()
-    )
 
 
 def _stop(spark: SparkSession) -> None:

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 OURS, JVM = "pyspark_kafka", "kafka"
 
 
-def start_spark(directory: str, jars: list[Path]) -> SparkSession:
+def start_spark(directory: str, jars: Sequence[Path] = (), *, driver_memory: str = "3g") -> SparkSession:
     """Start a local session with two cores, with the JVM connector's jars if there are any."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pyspark-kafka bench")
-        .config("spark.driver.memory", "3g")
+        .config("spark.driver.memory", driver_memory)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
