@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -334,8 +335,11 @@ def _keep_running(console: Console, bootstrap_servers: str) -> None:
         f'      .option("subscribe", "{_ORDERS}").load())\n'
         'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n'
     )
-    # The signal that is waited for is the end that was asked for, not an interruption. It may come during the print.
-    with suppress(KeyboardInterrupt):
+    # The signal that is waited for is the end that was asked for, not an interruption. It may come during the print,
+    # and must not raise there: rich would print the text again with the next line. A SimpleQueue takes what a signal
+    # handler puts even while the main thread is about to wait; an Event's lock would be held by that thread itself.
+    signals: SimpleQueue[int] = SimpleQueue()
+    with _handled_by(lambda number, _frame: signals.put(number)):
         console.print(text, markup=False, highlight=False)
-        _interrupted.wait()
-    console.print("Stopping. The broker and its files will be gone.")
+        signals.get()
+        console.print("Stopping. The broker and its files will be gone.")

@@ -156,18 +156,19 @@ def test_records_are_there_once_and_in_order_when_the_broker_goes_away_in_the_mi
     with EmbeddedKafka() as kafka:
         kafka.create_topic("t", 3)
         options = options_for(kafka.bootstrap_servers, connect_timeout_ms=3_000)
-        producer_options = ProducerOptions(request_timeout_ms=3_000, delivery_timeout_ms=100_000)
+        producer_options = ProducerOptions(request_timeout_ms=1_500, delivery_timeout_ms=100_000)
         with KafkaClient(options) as client, IdempotentProducer(client, producer_options) as producer:
             send_numbered(producer, "t", range(300), 3)
-            # Requests are under way now, and nobody has looked for their answers.
+            # Requests are in flight now, and nobody has looked for their responses.
             if how == "freeze":
                 kafka.pause()
-                back = threading.Timer(4.0, kafka.resume)
+                back = threading.Timer(6.0, kafka.resume)
             else:
                 getattr(kafka, how)()
                 back = threading.Timer(0.0, kafka.start)
-            back.start()
             send_numbered(producer, "t", range(300, 600), 3)
+            # Only now: from here on the producer looks for responses, and a request must time out before the resume.
+            back.start()
             producer.flush()
             back.join()
             assert producer.metrics.records == 60_000

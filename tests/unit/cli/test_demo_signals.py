@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
+import signal
 from contextlib import suppress
 
 import pytest
+from rich.console import Console
 
 from pyspark_kafka.cli import demo
 
@@ -21,3 +25,24 @@ def test_the_next_step_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
             demo._go_on()
     finally:
         demo._interrupted.clear()
+
+
+class SignalledAtFlush(io.StringIO):
+    """Takes what a console prints, and gets Ctrl-C at the moment its first text is out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signalled = False
+
+    def flush(self) -> None:
+        super().flush()
+        if self.getvalue() and not self.signalled:
+            self.signalled = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_lines_to_paste_are_printed_once_when_the_signal_comes_while_they_are_printed() -> None:
+    file = SignalledAtFlush()
+    demo._keep_running(Console(file=file, soft_wrap=True), "127.0.0.1:9092")
+    assert file.getvalue().count("Paste there:") == 1
+    assert file.getvalue().endswith("Stopping. The broker and its files will be gone.\n")
