@@ -16,12 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from topics import fill_topic
 
-from pyspark_kafka.client.pool import borrow_client, close_clients
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
@@ -74,7 +75,7 @@ def main(
             fill_topic(kafka.bootstrap_servers, topic, records=count, codec=codec, value_bytes=value_bytes)
             topic_partition = TopicPartition(topic, 0)
             with borrow_client(connection) as client:
-                end = client.list_offsets({topic_partition: Latest()})[topic_partition]
+                end = list_offsets(client, {topic_partition: Latest()})[topic_partition]
             for name, columns in (("all columns", _ALL), ("key + value", ["key", "value"])):
                 case = f"{value_bytes + 10} B, {codec}, {name}"
                 found = results[case] = measure(connection, columns, OffsetRange(topic_partition, 0, end))

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 from topics import fill_topic
 
-from pyspark_kafka.client.admin import create_topic, delete_topics
-from pyspark_kafka.client.pool import borrow_client, close_clients
-from pyspark_kafka.client.protocol import ApiVersionsRequest
+from pyspark_kafka.client.admin.topics import create_topic, delete_topics
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions, parse_batch_read_options
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from rich.table import Table
 from session import OURS, jvm_process, start_spark
 from topics import fill_topic
 
-from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions
@@ -76,8 +77,8 @@ class Watcher:
                 since: float | None = None
                 while not self._stop.is_set():
                     # In this order, what is written between the two looks seems held back, for one look.
-                    stable = client.list_offsets(self._ends, IsolationLevel.READ_COMMITTED)
-                    ends = client.list_offsets(self._ends)
+                    stable = list_offsets(client, self._ends, IsolationLevel.READ_COMMITTED)
+                    ends = list_offsets(client, self._ends)
                     now = time.perf_counter()
                     self.looks += 1
                     held = any(stable[where] < ends[where] for where in ends)

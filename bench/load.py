@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.produce.producer import IdempotentProducer
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.records import RecordColumns, encode_rows

@@ -23,15 +23,16 @@ from rich.console import Console
 from rich.table import Table
 from session import OURS, start_spark
 
-from pyspark_kafka.client.pool import borrow_client, close_clients
-from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import parse_stream_read_options, parse_write_options
 from pyspark_kafka.records import RecordColumns, encode_rows
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.streaming import ReadAllAvailable
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
@@ -78,7 +79,7 @@ def measure_look_ups(bootstrap_servers: str, partitions: int, repeats: int) -> d
 
             def list_all(spec: Any = spec) -> None:
                 client.metadata([_TOPIC])
-                offsets = client.list_offsets(dict.fromkeys(asked, spec))
+                offsets = list_offsets(client, dict.fromkeys(asked, spec))
                 if len(offsets) != partitions:
                     raise RuntimeError(f"{len(offsets)} offsets of {partitions} partitions were found")
 

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 from goals import Figure, seconds
 from kafka.protocol.metadata import MetadataResponse
 
-from fake_broker import BrokerLog, FakeCluster, Raw, Silence, batches_of
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.metadata import parse_metadata
-from pyspark_kafka.client.metadata_cache import MetadataCache
-from pyspark_kafka.client.protocol import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
+from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, Raw, Silence, batches_of
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.metadata import parse_metadata
+from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +57,8 @@ def look_up_cold() -> list[Figure]:
 
     with cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
         cluster.script(ApiVersionsRequest, late)
-        cold, failed = _timed(lambda: client.list_offsets(_ends()))
-        warm, failed_warm = _timed(lambda: client.list_offsets(_ends()))
+        cold, failed = _timed(lambda: list_offsets(client, _ends()))
+        warm, failed_warm = _timed(lambda: list_offsets(client, _ends()))
         opened = cluster.connections
     name = f"look-up over {_BROKERS} brokers, {_SET_UP_S} s of set-up each, cold"
     if failed or failed_warm:
@@ -72,15 +73,15 @@ def look_up_with_one_silent() -> list[Figure]:
     """Look up the same with one broker that accepts connections and says nothing, until its partition moves."""
     cluster = _cluster()
     with cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=_TIMEOUT_MS)) as client:
-        client.list_offsets(_ends())
+        list_offsets(client, _ends())
         # Warm, it falls silent; so do connections that are opened from now on.
         cluster.seen.clear()
         cluster.script(ListOffsetsRequest, Silence, broker_id=_SILENT)
         cluster.script(ApiVersionsRequest, Silence, broker_id=_SILENT)
-        took, failed = _timed(lambda: client.list_offsets(_ends()))
+        took, failed = _timed(lambda: list_offsets(client, _ends()))
         asked = [seen.broker_id for seen in cluster.requests(ListOffsetsRequest) if seen.broker_id != _SILENT]
         others = [end for end in _ends() if end.partition != _SILENT]
-        others_took, others_failed = _timed(lambda: client.list_offsets(dict.fromkeys(others, Latest())))
+        others_took, others_failed = _timed(lambda: list_offsets(client, dict.fromkeys(others, Latest())))
     # An error of 40 partitions must name one; asked twice, a broker's first answer was thrown away.
     again = len(asked) - len(set(asked))
     left = re.search(r"(\d+) of \d+ left", failed)
@@ -111,7 +112,7 @@ def look_up_with_one_silent() -> list[Figure]:
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, metadata)
-        took, failed = _timed(lambda: client.list_offsets(_ends()))
+        took, failed = _timed(lambda: list_offsets(client, _ends()))
     figures.append(
         Figure(
             f"cold, and its partition has another leader after {_LEADER_MOVES_AFTER_S:g} s: look-up of all",

@@ -24,11 +24,11 @@ import pyarrow as pa
 from goals import Figure
 from measure import cpu_seconds
 
-from pyspark_kafka.client.pool import close_clients
+from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceStreamingWrite
-from pyspark_kafka.sink.outbox import PreparedMessage
+from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
+from pyspark_kafka.sink.executor.outbox import PreparedMessage
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 
 _ROWS = 20_000
 _CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Warsaw", "Oslo", "Lisbon", "Vienna")

@@ -15,11 +15,11 @@ import sys
 from pyspark.sql import SparkSession
 
 from pyspark_kafka import KafkaSource
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
+from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
-from pyspark_kafka.streaming.offset_log import OffsetSeqLog
 
 
 def find_range(

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import kafka
 
 from fixture_cases import BATCHES, CASES, Case, Record
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.fetch import FetchedRecords, PartitionFetcher
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, PartitionFetcher
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka

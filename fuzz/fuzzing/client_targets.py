@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
-from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
-from pyspark_kafka.client.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_frame_size, parse_response_header
+from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
+from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_frame_size, parse_response_header
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:

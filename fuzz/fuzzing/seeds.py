@@ -17,8 +17,8 @@ import pyarrow as pa
 from kafka.protocol.consumer import FetchResponse
 
 from fuzzing.batch_target import HEAD_BYTES
-from pyspark_kafka.client.fetch_response import NEWEST_VERSION, OLDEST_VERSION
-from record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
+from kit.record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
+from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
 _TEXT = b"".join(b"a line that repeats itself %d\n" % (index % 7) for index in range(60))

@@ -118,7 +118,8 @@ def _cover(arguments: argparse.Namespace, shared: mmap.mmap) -> None:
     import atheris  # noqa: PLC0415 - not there on every platform
 
     with atheris.instrument_imports(include=["pyspark_kafka.records", "pyspark_kafka.client"]):
-        from pyspark_kafka.client import fetch_response, frames  # noqa: F401, PLC0415 - to instrument them
+        from pyspark_kafka.client.fetch import response  # noqa: F401, PLC0415 - to instrument it
+        from pyspark_kafka.client.wire import frames  # noqa: F401, PLC0415 - to instrument it
         from pyspark_kafka.records import decoding, encoding  # noqa: F401, PLC0415 - likewise
     _instrument_kernel(atheris)
     execution, target, pool = _load(arguments, shared)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
-    from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+    from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.kafka_source import KafkaSource
     from pyspark_kafka.spark.prepare import prepare
@@ -21,7 +21,7 @@ __all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__
 
 _PLACES = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
-    "KafkaMicroBatchStream": ("pyspark_kafka.source.micro_batch", "KafkaMicroBatchStream"),
+    "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
     "prepare": ("pyspark_kafka.spark.prepare", "prepare"),
 }

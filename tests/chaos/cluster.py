@@ -22,12 +22,12 @@ from kafka.errors import (
 )
 
 from chaos.proxy import Proxies, Proxy
-from kafka_cluster import Member, free_ports, join_cluster
-from pyspark_kafka.client.cluster import KafkaClient
+from kit.brokers.two_brokers import Member, free_ports, join_cluster
+from kit.waiting import eventually
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
-from waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafka import TopicPartition
 
-    from pyspark_kafka.client.metadata import PartitionMetadata
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.testing.broker_config import BrokerAddress
 
 REPLICAS = 3

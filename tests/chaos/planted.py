@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.sink import publisher
 from pyspark_kafka.sink.commit_marker import Finding
+from pyspark_kafka.sink.driver import publisher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from waiting import eventually
+from kit.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
-from pyspark_kafka.sink import publisher
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.sink.commit_marker import Finding
+from pyspark_kafka.sink.driver import publisher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,8 @@ import pytest
 
 from fuzzing.seeds import seeds_of
 from fuzzing.targets import TARGETS
+from kit.record_batches import codec_variant
 from pyspark_kafka.records import _variant
-from record_batches import codec_variant
 
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import Kernel

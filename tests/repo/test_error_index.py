@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafka import errors
-from pyspark_kafka.client.broker_codes import ErrorCode
-from pyspark_kafka.client.producer_state import ProduceCode
+from pyspark_kafka.client.produce.batches import ProduceCode
+from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.planning.data_loss import DataLossKind
 
 REPO = Path(__file__).parents[2]

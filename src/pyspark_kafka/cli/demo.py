@@ -29,7 +29,7 @@ from rich.table import Table
 from pyspark_kafka.cli.orders import OrderEvents
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 
 if TYPE_CHECKING:

@@ -12,19 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from pyspark_kafka.cli.connection_options import resolve_connection
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
-from pyspark_kafka.client.transaction_admin import list_transactions as ask_for_transactions
-from pyspark_kafka.client.transactions import TransactionalId
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
+from pyspark_kafka.client.transactions.inspection import list_transactions as ask_for_transactions
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.sink.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pyspark_kafka.client.transaction_admin import TransactionDescription
+    from pyspark_kafka.client.transactions.inspection import TransactionDescription
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.sink.commit_marker import CommitMarker
 

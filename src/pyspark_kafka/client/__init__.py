@@ -1,5 +1,15 @@
-"""All conversation with Kafka brokers: connections, metadata, offsets, fetches, produce requests, pools of clients.
+"""All conversation with Kafka brokers. No Spark, no options as strings, no decoding of records.
 
-What must not live here: Spark, options as strings, decoding of records.
-Layer: client; above records/, below streaming/.
+The rooms, from the ground up; each imports only what stands above it in this list:
+
+- `wire/`: bytes to values and back. No socket, no clock.
+- `deadline`, `retry`, `outage`, `waiting`: how long, how often, and what is logged meanwhile.
+- `net/`: one connection to one broker.
+- `cluster/`: which broker to ask: metadata, connections to many brokers, clients that tasks share.
+- `lookups/`: questions with one answer for each partition: ends of logs, offsets by time, epochs, sizes.
+- `fetch/`, `produce/`, `transactions/`, `admin/`: reading, writing, transactions, topics. None imports another.
+
+Entry point: `client.cluster.pool.borrow_client` lends a `KafkaClient`; `fetch`, `produce` and the others take one.
+Invariant: every wait has a `Deadline`, and a connection belongs to one thread at a time.
+Layer: client; above records/, below connector/.
 """

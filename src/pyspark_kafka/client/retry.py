@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.broker_codes import ErrorCode, error_kind
+from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 
 if TYPE_CHECKING:

@@ -1,1 +1,9 @@
-"""Kafka as a sink, written against the contracts of `pyspark_kafka.streaming`. Knows Kafka, knows no PySpark."""
+"""Kafka as a sink, written against the contracts of `pyspark_kafka.connector`. Knows Kafka, knows no PySpark.
+
+- `driver/` commits: at-least-once jobs, exactly-once jobs, the publisher of prepared batches.
+- `executor/` encodes rows: to the brokers (at least once) or into the outbox (exactly once).
+- `columns`, `commit_marker`, `spool`: what both sides know.
+
+Entry points: `driver.at_least_once`, `driver.exactly_once`.
+Invariant: `executor/` imports nothing of `driver/`. Layer: sink.
+"""

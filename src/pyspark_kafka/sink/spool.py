@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from pyspark_kafka.streaming.file_location import FileLocation
+from pyspark_kafka.checkpoint.file_location import FileLocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

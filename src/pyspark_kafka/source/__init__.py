@@ -1,1 +1,9 @@
-"""Kafka as a source, written against the contracts of `pyspark_kafka.streaming`. Knows Kafka, knows no PySpark."""
+"""Kafka as a source, written against the contracts of `pyspark_kafka.connector`. Knows Kafka, knows no PySpark.
+
+- `driver/` plans: which offsets each batch reads, and which task reads what. Runs on the driver at each trigger.
+- `executor/` obeys: fetches, decodes, returns Arrow batches. Runs in the tasks.
+- `handoff`: what the driver pickles for the tasks.
+
+Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`, `handoff.KafkaReaderFactory`.
+Invariant: `executor/` imports nothing of `driver/`. Layer: source.
+"""

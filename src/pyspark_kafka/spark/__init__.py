@@ -1,1 +1,1 @@
-"""The only code that imports PySpark: adapters between its data source API and the contracts of `streaming/`."""
+"""The only code that imports PySpark: adapters between its data source API and the contracts of `connector/`."""

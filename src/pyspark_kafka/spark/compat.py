@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming import datasource as spark_limits
 
-from pyspark_kafka.streaming import (
+from pyspark_kafka.connector import (
     CompositeReadLimit,
     ReadAllAvailable,
     ReadLimit,

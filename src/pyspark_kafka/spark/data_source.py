@@ -65,7 +65,7 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Build the reader of a batch query."""
         from pyspark_kafka.options import parse_batch_read_options
-        from pyspark_kafka.source.batch import KafkaBatch
+        from pyspark_kafka.source.driver.batch import KafkaBatch
         from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
 
@@ -80,7 +80,7 @@ class KafkaDataSource(DataSource):
         """Build the reader of a streaming query; where that fails, one whose first call raises the error."""
         from pyspark_kafka.errors import ConnectorError
         from pyspark_kafka.options import parse_stream_read_options
-        from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
+        from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
         from pyspark_kafka.spark.process_log import log_as_spark
         from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
 
@@ -112,10 +112,10 @@ class KafkaDataSource(DataSource):
             )
         columns = _found(schema, options)
         if options.exactly_once is not None:
-            from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceBatchWrite
+            from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite
 
             return BatchWriterAdapter(KafkaExactlyOnceBatchWrite(options, options.exactly_once, columns))
-        from pyspark_kafka.sink.job import KafkaBatchWrite
+        from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite
 
         return BatchWriterAdapter(KafkaBatchWrite(options, columns))
 
@@ -130,10 +130,10 @@ class KafkaDataSource(DataSource):
         _log_notes(options.notes)
         columns = _found(schema, options)
         if options.exactly_once is not None:
-            from pyspark_kafka.sink.exactly_once import KafkaExactlyOnceStreamingWrite
+            from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
 
             return StreamWriterAdapter(KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns))
-        from pyspark_kafka.sink.job import KafkaStreamingWrite
+        from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite
 
         return StreamWriterAdapter(KafkaStreamingWrite(options, columns))
 
@@ -154,7 +154,7 @@ def _log_notes(notes: tuple[str, ...]) -> None:
 
 
 def _checked(schema: StructType, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:
-    from pyspark_kafka.source.columns import check_asked_columns
+    from pyspark_kafka.source.executor.columns import check_asked_columns
     from pyspark_kafka.spark.compat import arrow_schema
 
     asked = arrow_schema(schema)

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.errors import CheckpointError, OptionError, SetupError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
-from pyspark_kafka.source.columns import source_schema
-from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import source_schema
+from pyspark_kafka.source.handoff import KafkaInputPartition
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pyspark_kafka.connector import ReadLimit
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import StreamReadOptions
-    from pyspark_kafka.streaming import ReadLimit
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ Python prints the warnings of a process that has configured no logging as bare t
 executor nobody finds that. So the processes that plan, read and write get one handler, which gives each line what
 Spark's have: time, level and logger, and which query and task it is of.
 
-    26/11/22 01:44:28 WARN pyspark_kafka.source.range_decoding: [queryId=8c0e… runId=51f2… batchId=7 stage=3 TID=12] …
+    26/11/22 01:44:28 WARN pyspark_kafka.source.executor.range_decoding: [queryId=8c0e… runId=51f2… stage=3 TID=12] …
 
 What must not live here: what is logged, and where it is decided that something is.
 """

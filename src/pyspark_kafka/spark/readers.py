@@ -10,11 +10,11 @@ from pyspark.sql.datasource import InputPartition as SparkInputPartition
 from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SparkSupportsTriggerAvailableNow
 
+from pyspark_kafka.connector import SupportsTriggerAvailableNow
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.filters import translate_filters
-from pyspark_kafka.spark.garbage import spare_long_lived_objects
+from pyspark_kafka.spark.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.process_log import log_as_spark
-from pyspark_kafka.streaming import SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
+    from pyspark_kafka.connector import Batch, MicroBatchStream, Offset, PartitionReaderFactory
     from pyspark_kafka.errors import ConnectorError
-    from pyspark_kafka.source.batch import KafkaBatch
-    from pyspark_kafka.streaming import Batch, MicroBatchStream, Offset, PartitionReaderFactory
+    from pyspark_kafka.source.driver.batch import KafkaBatch
 
 
 class SparkPartition(SparkInputPartition):

@@ -9,7 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
-from pyspark_kafka.spark.garbage import spare_long_lived_objects
+from pyspark_kafka.spark.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.process_log import log_as_spark
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.streaming import (
+    from pyspark_kafka.connector import (
         BatchWrite,
         DataWriter,
         DataWriterFactory,

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin import NewTopic, create_topics, delete_topics
-from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.admin.topics import NewTopic, create_topics, delete_topics
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing.broker_config import (

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from cli_runner import invoke
-from guarded_broker import PASSWORD, PLAIN_LOGIN, guarded_broker
-from pyspark_kafka.client.admin import create_topic
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import Generation, TransactionalId
+from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN, guarded_broker
+from kit.programs.cli import invoke
+from pyspark_kafka.client.admin.topics import create_topic
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import Generation, TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode

@@ -17,30 +17,31 @@ import pyarrow as pa
 import pytest
 import typer.main
 
-from cli_runner import invoke
+from kit.independent_client import Record, consume_committed, produce
+from kit.programs.cli import invoke
+from kit.waiting import eventually
 from pyspark_kafka.cli import transactions
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transaction_admin import TransactionState, describe_transaction
-from pyspark_kafka.client.transactions import OpenTransaction, TransactionalId
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
+from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionalId
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.marker_topic import MarkerTopic
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
-from support import Record, consume_committed, produce
-from waiting import eventually
+from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typer.testing import Result
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 _PAGE = Path(__file__).parents[3] / "docs" / "transactions.md"
@@ -85,7 +86,7 @@ def leave_open(
 
 
 def stable_end(client: KafkaClient, where: TopicPartition) -> int:
-    return client.list_offsets({where: Latest()}, IsolationLevel.READ_COMMITTED)[where]
+    return list_offsets(client, {where: Latest()}, IsolationLevel.READ_COMMITTED)[where]
 
 
 def test_an_open_transaction_is_listed_with_its_partitions(
@@ -179,7 +180,7 @@ def test_abort_ends_it_after_yes_and_readers_go_on_and_the_owner_is_shut_out(
     found = describe_transaction(client, name)
     assert found is not None
     assert (found.state, found.partitions) == (TransactionState.EMPTY, ())
-    end = client.list_offsets({where: Latest()})[where]
+    end = list_offsets(client, {where: Latest()})[where]
     # Two records, and the marker behind them.
     assert end == 3
     eventually(lambda: stable_end(client, where) == end)

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.admin import create_topic, delete_records, delete_topics
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.connection import Connection
-from pyspark_kafka.client.fetch import OffsetOutOfRangeError, PartitionFetcher
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.produce_protocol import MAX_PRODUCE_VERSION
-from pyspark_kafka.client.protocol import (
+from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.wire.messages import (
     CreateTopicsRequest,
     FetchRequest,
     InitProducerIdRequest,
@@ -28,6 +28,7 @@ from pyspark_kafka.client.protocol import (
     MetadataRequest,
     ProduceRequest,
 )
+from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import BrokerError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -185,11 +186,11 @@ def check_metadata(client: KafkaClient, written: Written) -> None:
 
 def check_offsets(client: KafkaClient, written: Written) -> None:
     first, second = written.transactional, written.compressed
-    assert client.list_offsets({first: Earliest(), second: Earliest()}) == {first: 0, second: 0}
+    assert list_offsets(client, {first: Earliest(), second: Earliest()}) == {first: 0, second: 0}
     for level in IsolationLevel:
-        assert client.list_offsets({first: Latest(), second: Latest()}, level) == {first: 4, second: 15}
-    assert client.list_offsets({second: AtTimestamp(3_000)}) == {second: 6}
-    assert client.list_offsets({second: AtTimestamp(1_000_000)}) == {}
+        assert list_offsets(client, {first: Latest(), second: Latest()}, level) == {first: 4, second: 15}
+    assert list_offsets(client, {second: AtTimestamp(3_000)}) == {second: 6}
+    assert list_offsets(client, {second: AtTimestamp(1_000_000)}) == {}
 
 
 def check_reads(client: KafkaClient, written: Written, end: int = 15) -> None:
@@ -212,7 +213,7 @@ def check_refusals(client: KafkaClient, written: Written) -> None:
     assert (out_of_range.value.log_start_offset, out_of_range.value.log_end_offset) == (6, 15)
     delete_topics(client, [written.topic])
     with pytest.raises(BrokerError, match=rf"\[UNKNOWN_TOPIC\] Topic '{written.topic}' does not exist"):
-        client.list_offsets({partition: Latest()})
+        list_offsets(client, {partition: Latest()})
 
 
 def tour(kafka: EmbeddedKafka, client: KafkaClient) -> None:

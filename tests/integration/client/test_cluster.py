@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.admin import (
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import (
     NewTopic,
     alter_topic_configs,
     create_partitions,
@@ -16,18 +17,18 @@ from pyspark_kafka.client.admin import (
     delete_records,
     delete_topics,
 )
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.log_sizes import log_bytes
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.lookups.log_sizes import log_bytes
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions
-from support import Record, produce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 @pytest.fixture
@@ -64,10 +65,10 @@ def test_offsets_are_found_by_end_and_by_time(
     first, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     records = [Record(None, b"x", 0, timestamp_ms=1_000 * number) for number in range(1, 11)]
     produce(bootstrap_servers, topic, records)
-    assert client.list_offsets({first: Earliest(), empty: Earliest()}) == {first: 0, empty: 0}
-    assert client.list_offsets({first: Latest(), empty: Latest()}) == {first: 10, empty: 0}
-    assert client.list_offsets({first: AtTimestamp(4_001), empty: AtTimestamp(0)}) == {first: 4}
-    assert client.list_offsets({first: AtTimestamp(10_001)}) == {}
+    assert list_offsets(client, {first: Earliest(), empty: Earliest()}) == {first: 0, empty: 0}
+    assert list_offsets(client, {first: Latest(), empty: Latest()}) == {first: 10, empty: 0}
+    assert list_offsets(client, {first: AtTimestamp(4_001), empty: AtTimestamp(0)}) == {first: 4}
+    assert list_offsets(client, {first: AtTimestamp(10_001)}) == {}
 
 
 def test_the_end_under_read_committed_is_before_an_open_transaction(
@@ -81,8 +82,8 @@ def test_the_end_under_read_committed_is_before_an_open_transaction(
         producer.init_transactions()
         producer.begin_transaction()
         producer.send(topic, b"open", partition=0).get(timeout=30)
-        assert client.list_offsets({partition: Latest()}) == {partition: 4}
-        assert client.list_offsets({partition: Latest()}, IsolationLevel.READ_COMMITTED) == {partition: 3}
+        assert list_offsets(client, {partition: Latest()}) == {partition: 4}
+        assert list_offsets(client, {partition: Latest()}, IsolationLevel.READ_COMMITTED) == {partition: 3}
         producer.commit_transaction()
     finally:
         producer.close()
@@ -103,9 +104,9 @@ def test_the_sizes_of_logs_are_what_brokers_store(
 def test_a_topic_or_partition_that_is_not_there_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic()
     with pytest.raises(BrokerError, match=rf"\[UNKNOWN_TOPIC\] Topic '{topic}' has no partition 5"):
-        client.list_offsets({TopicPartition(topic, 5): Latest()})
+        list_offsets(client, {TopicPartition(topic, 5): Latest()})
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'not-there' does not exist"):
-        client.list_offsets({TopicPartition("not-there", 0): Latest()})
+        list_offsets(client, {TopicPartition("not-there", 0): Latest()})
 
 
 def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstrap_servers: str) -> None:
@@ -121,7 +122,7 @@ def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstra
         create_partitions(client, {topic: 3})
     produce(bootstrap_servers, topic, [Record(None, b"x", 0)] * 10)
     assert delete_records(client, {partition: 4}) == {partition: 4}
-    assert client.list_offsets({partition: Earliest()}) == {partition: 4}
+    assert list_offsets(client, {partition: Earliest()}) == {partition: 4}
     with pytest.raises(BrokerError, match=r"\[OFFSET_OUT_OF_RANGE\]"):
         delete_records(client, {partition: 11})
     alter_topic_configs(client, topic, {"max.message.bytes": "2000"})

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.connection import Connection
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.protocol import FetchRequest, MetadataRequest
+from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
 from pyspark_kafka.options import ConnectionOptions, Secret
 from pyspark_kafka.testing import EmbeddedKafka

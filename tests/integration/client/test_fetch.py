@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.admin import create_topic, delete_records, delete_topics
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.fetch import OffsetOutOfRangeError, PartitionFetcher
-from pyspark_kafka.client.pool import ClientPool
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.pool import ClientPool
+from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.testing import EmbeddedKafka
-from support import Record, produce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 MIB = 1 << 20
 # Also where a test starts a broker of its own.
@@ -120,7 +121,7 @@ def test_read_committed_gives_no_aborted_records_and_reaches_the_end(
     # Reading waits for the last marker, which is written after the producer has its answer.
     assert read(client, topic, 0, end, committed) == [b"0"] * 3 + [b"2"] * 3
     assert read(client, topic, 0, end) == [b"0"] * 3 + [b"1"] * 3 + [b"2"] * 3 + [b"3"] * 3
-    assert client.list_offsets({partition: Latest()}) == {partition: end}
+    assert list_offsets(client, {partition: Latest()}) == {partition: end}
 
 
 def test_an_open_transaction_is_named_when_the_range_lies_behind_it(

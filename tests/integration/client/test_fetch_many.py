@@ -9,20 +9,20 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.connection import Connection
-from pyspark_kafka.client.fetch import PartitionFetcher
-from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
+from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from support import Record, produce
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.broker
 

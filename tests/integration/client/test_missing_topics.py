@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.missing_topics import cluster_text, explained, nearest_topic
-from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.lookups.missing_topics import cluster_text, explained, nearest_topic
+from pyspark_kafka.client.produce.producer import IdempotentProducer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.independent_client import Record, consume
 from pyspark_kafka.client import produce as produce_module
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.produce import IdempotentProducer
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.produce.producer import IdempotentProducer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
 from pyspark_kafka.testing import EmbeddedKafka
-from support import Record, consume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.client.admin import create_topic
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.fetch import PartitionFetcher
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import (
+from pyspark_kafka.client.admin.topics import create_topic
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import (
     Generation,
     OpenTransaction,
     TransactionalId,
@@ -71,7 +72,7 @@ def write(client: KafkaClient, transaction: OpenTransaction, where: TopicPartiti
 
 def committed(client: KafkaClient, where: TopicPartition) -> list[bytes]:
     """Read what is committed, waiting for markers that are still being written."""
-    end = client.list_offsets({where: Latest()})[where]
+    end = list_offsets(client, {where: Latest()})[where]
     values: list[bytes] = []
     fetch = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, poll_timeout_ms=20_000, max_wait_ms=50)
     with PartitionFetcher(client, OffsetRange(where, 0, end), fetch) as fetcher:

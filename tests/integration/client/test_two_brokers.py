@@ -10,32 +10,33 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kafka_cluster import COMMITS, TwoBrokers, two_brokers
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.fetch_many import MultiPartitionFetcher
-from pyspark_kafka.client.pool import close_clients
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.producer_pool import drop_producers
-from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from kit.brokers.two_brokers import COMMITS, TwoBrokers, two_brokers
+from kit.independent_client import Record, consume, consume_committed, produce
+from kit.waiting import eventually
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.pool import drop_producers
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
-from pyspark_kafka.sink.marker_topic import MarkerTopic
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from support import Record, consume, consume_committed, produce
-from waiting import eventually
+from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_kafka.streaming import PartitionReader
+    from pyspark_kafka.connector import PartitionReader
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
 pytestmark = pytest.mark.broker
@@ -234,7 +235,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
         producer.flush()
         send(first, b"stored by both, and the answer is lost")
         with KafkaClient(cluster.options()) as watcher:
-            eventually(lambda: watcher.list_offsets({first: Latest()})[first] == 41, 60)
+            eventually(lambda: list_offsets(watcher, {first: Latest()})[first] == 41, 60)
         lose_answer(producer, broker_id=2)
         cluster.second.kill()
         for number in range(20, 40):
@@ -255,11 +256,11 @@ def test_a_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster:
     with KafkaClient(cluster.options(api_timeout_ms=12_000)) as client:
         owner = TransactionalId(client, sink_on(client, 2), 60_000)
         owner.fence()
-        assert client.list_offsets({where: Latest()}) == {where: 10}
+        assert list_offsets(client, {where: Latest()}) == {where: 10}
         # As a machine that is gone: its connections stay open.
         cluster.second.pause()
         try:
-            assert client.list_offsets({where: Latest()}) == {where: 10}
+            assert list_offsets(client, {where: Latest()}) == {where: 10}
             assert owner._coordinator == 2
             owner.fence()
             assert owner._coordinator == 1

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.independent_client import Record, produce
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.source.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "replay_batch.py"
 

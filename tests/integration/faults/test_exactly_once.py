@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from integration.conftest import MortalBroker
+    from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.testing import EmbeddedKafka
 
 

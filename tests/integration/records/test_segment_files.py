@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.independent_client import Record, produce
 from pyspark_kafka.records import decode, scan
 from pyspark_kafka.testing import EmbeddedKafka
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pathlib import Path

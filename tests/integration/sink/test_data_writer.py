@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.client.produce_identity import request_identity
-from pyspark_kafka.client.producer_pool import drop_producers
+from kit.independent_client import Record, consume
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.identity import request_identity
+from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.errors import DeliveryError, RecordError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
-from support import Record, consume
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 
 if TYPE_CHECKING:
-    from conftest import TopicMaker
-    from integration.conftest import MortalBroker
+    from kit.fixtures.broker import MortalBroker, TopicMaker
     from pyspark_kafka.testing import EmbeddedKafka
 
 # Also where a test has a broker of its own.
@@ -187,7 +187,7 @@ def test_an_aborted_writer_sends_no_more_and_leaves_a_client_that_works(
     after.close()
     partition = TopicPartition(topic, 0)
     with borrow_client(connection) as client:
-        end = client.list_offsets({partition: Latest()})[partition]
+        end = list_offsets(client, {partition: Latest()})[partition]
     values = [record.value for record in consume(bootstrap_servers, topic, end)]
     assert values.count(b"after") == 1
     # What was under way may be there; it has no gap and no repetition.
@@ -277,7 +277,7 @@ def test_tasks_of_one_process_write_one_after_the_other_under_one_identity(
         asked.append(request_identity(client))
         return asked[-1]
 
-    monkeypatch.setattr("pyspark_kafka.client.produce.request_identity", counting)
+    monkeypatch.setattr("pyspark_kafka.client.produce.producer.request_identity", counting)
     drop_producers()
     topic = make_topic(partitions=2)
     for task in range(5):

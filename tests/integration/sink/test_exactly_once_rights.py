@@ -9,17 +9,17 @@ import pyarrow as pa
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 
-from guarded_broker import PASSWORD, guarded_broker
-from pyspark_kafka.client.cluster import KafkaClient
+from kit.brokers.guarded import PASSWORD, guarded_broker
+from kit.independent_client import consume_committed
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, Secret, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
-from support import consume_committed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client import admin
-from pyspark_kafka.client.admin import NewTopic, create_partitions
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.metadata import ClusterMetadata, TopicMetadata
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import TransactionalId
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin import topics as admin
+from pyspark_kafka.client.admin.topics import NewTopic, create_partitions
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
-from pyspark_kafka.sink import marker_topic
 from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.marker_topic import MarkerTopic
-from support import Record, produce
+from pyspark_kafka.sink.driver import marker_topic
+from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def test_what_another_broker_knew_of_is_found_before_the_commit(client: KafkaCli
     stale = MarkerTopic(client, name, 10_000)
     assert stale.read("two") is None
     put(client, topic, marker("two", 7))
-    end = client.list_offsets({where: Latest()})[where]
+    end = list_offsets(client, {where: Latest()})[where]
     assert stale.read_since("two", None, end) == marker("two", 7)
     assert stale.read_since("three", None, end) is None
     # Nothing lies between: nothing is read.

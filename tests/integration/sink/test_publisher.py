@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.transactions import TransactionalId, TransactionInDoubtError
+from kit.independent_client import consume_committed
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.spool import SpoolFiles
-from support import consume_committed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 COMMITS = "commits-of-publisher-tests"
 
@@ -272,9 +273,9 @@ def test_what_cannot_be_written_whole_is_not_visible_and_holds_nobody_back(
         publisher.publish(marker, chunks)
     assert caught.value.condition == condition
     partition = TopicPartition(topic, 0)
-    end = client.list_offsets({partition: Latest()})
+    end = list_offsets(client, {partition: Latest()})
     # Aborted at once, not after the transaction's timeout. The publisher has waited for the end of it.
-    assert client.list_offsets({partition: Latest()}, IsolationLevel.READ_COMMITTED) == end
+    assert list_offsets(client, {partition: Latest()}, IsolationLevel.READ_COMMITTED) == end
     assert [record.value for record in consume_committed(bootstrap_servers, topic)] == []
     # Mended, it goes through.
     publisher_of(client, marker).publish(marker, [chunk(topic, b"fine")])

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import waiting as reports
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.pool import borrow_client, close_clients
-from pyspark_kafka.client.producer_pool import drop_producers
-from pyspark_kafka.client.transactions import TransactionalId
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.produce.pool import drop_producers
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import WriteOptions, parse_write_options
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.job import KafkaDataWriterFactory
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
-from support import consume, consume_committed
+from pyspark_kafka.sink.driver.at_least_once import KafkaDataWriterFactory
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from integration.conftest import MortalBroker
-    from pyspark_kafka.streaming import DataWriter
+    from kit.fixtures.broker import MortalBroker
+    from pyspark_kafka.connector import DataWriter
 
 pytestmark = pytest.mark.broker
 

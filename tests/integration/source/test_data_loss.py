@@ -1,7 +1,7 @@
 """What is done where records are gone, condition by condition, with `failOnDataLoss` true and false; what is no loss.
 
 Real brokers, real logs. Elsewhere: a partition that vanishes before its first offset is known
-(test_micro_batch_stream.py), a log that a new leader cuts (tests/unit/client/test_leader_changes.py, scripted).
+(test_micro_batch_stream.py), a log that a new leader cuts (tests/protocol/client/test_leader_changes.py, scripted).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.admin import create_partitions, create_topic, delete_records, delete_topics
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import create_partitions, create_topic, delete_records, delete_topics
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from pyspark_kafka.streaming import InputPartition, ReadAllAvailable
-from support import Record, produce
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 KIB = 1 << 10
-ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.micro_batch", "pyspark_kafka.source.range_decoding"
+ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.micro_batch", "pyspark_kafka.source.executor.range_decoding"
 EITHER = pytest.mark.parametrize("fail_on_data_loss", [True, False])
 
 

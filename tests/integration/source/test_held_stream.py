@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.independent_client import Record, produce
+from pyspark_kafka.connector import CompositeReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark_kafka.errors import BrokerError, DataLossError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.streaming import CompositeReadLimit, ReadMaxBytes, ReadMaxRows
-from support import Record, produce
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import TopicMaker
-    from pyspark_kafka.streaming import Offset
+    from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.connector import Offset
     from pyspark_kafka.testing import EmbeddedKafka
 
 

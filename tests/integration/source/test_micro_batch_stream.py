@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.independent_client import Record, produce
+from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
-from pyspark_kafka.streaming import ReadAllAvailable, ReadMaxRows
-from support import Record, produce
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from pyspark_kafka.testing import EmbeddedKafka

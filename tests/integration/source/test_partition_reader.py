@@ -10,25 +10,25 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
-from pyspark_kafka.client.admin import create_topic, delete_records, delete_topics
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, consume, produce
+from kit.waiting import eventually
+from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.partition_reader import KafkaPartitionReader
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from support import Record, consume, produce
-from waiting import eventually
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from conftest import TopicMaker
-    from integration.conftest import MortalBroker
+    from kit.fixtures.broker import MortalBroker, TopicMaker
 
 # Also where a test has a broker of its own.
 pytestmark = pytest.mark.broker
@@ -92,7 +92,7 @@ def numbered(count: int, size: int = 0) -> list[Record]:
 def end_of(bootstrap_servers: str, topic: str) -> int:
     partition = TopicPartition(topic, 0)
     with borrow_client(options_for(bootstrap_servers)) as client:
-        return client.list_offsets({partition: Latest()})[partition]
+        return list_offsets(client, {partition: Latest()})[partition]
 
 
 def trim(bootstrap_servers: str, topic: str, before: int) -> None:

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.client.connection import Connection
-from pyspark_kafka.client.pool import borrow_client, close_clients
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import parse_stream_read_options, parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaDataWriter
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.streaming import ReadAllAvailable
-from support import Record, produce
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 
 if TYPE_CHECKING:
-    from conftest import TopicMaker
-    from pyspark_kafka.client.offset_lookup import OffsetSpec
+    from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.lookups.offsets import OffsetSpec
     from pyspark_kafka.options import StreamReadOptions
 
 _COUNTS = [3, 300]
@@ -59,10 +60,10 @@ def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
     with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
         asked = {TopicPartition(topic, number): spec for number in range(partitions)}
         # The broker takes up the partitions of a new topic one after the other; until then it is asked again.
-        client.list_offsets(asked)
+        list_offsets(client, asked)
         requests.clear()
         client.metadata([topic])
-        found = client.list_offsets(asked)
+        found = list_offsets(client, asked)
     assert requests == ["MetadataRequest", "ListOffsetsRequest"]
     # By time, partitions without records are left out.
     assert len(found) == (3 if isinstance(spec, AtTimestamp) else partitions)
@@ -109,7 +110,7 @@ def test_each_process_of_a_first_batch_asks_once_for_what_it_needs(
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(4)])
     with borrow_client(subscribed(bootstrap_servers, topic).connection) as client:
         # As above: the broker knows its partitions.
-        client.list_offsets({TopicPartition(topic, number): Latest() for number in range(4)})
+        list_offsets(client, {TopicPartition(topic, number): Latest() for number in range(4)})
     close_clients()
 
     requests.clear()

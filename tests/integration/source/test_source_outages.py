@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.independent_client import Record, produce
 from pyspark_kafka.client import waiting as reports
-from pyspark_kafka.client.pool import close_clients
+from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
-from pyspark_kafka.source.batch import KafkaBatch
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
-from pyspark_kafka.streaming import ReadAllAvailable
-from support import Record, produce
+from pyspark_kafka.source.driver.batch import KafkaBatch
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from integration.conftest import MortalBroker
-    from pyspark_kafka.streaming import InputPartition, PartitionReader
+    from kit.fixtures.broker import MortalBroker
+    from pyspark_kafka.connector import InputPartition, PartitionReader
 
 pytestmark = pytest.mark.broker
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support import Record, consume, produce
+from kit.independent_client import Record, consume, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 def read(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:

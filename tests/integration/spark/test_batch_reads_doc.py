@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
-from support import Record, produce
 
 if TYPE_CHECKING:
     import pytest
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _PAGE = Path(__file__).parents[3] / "docs" / "batch-reads.md"
 

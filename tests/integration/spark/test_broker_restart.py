@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import Record, consume, consume_committed, produce
+from kit.independent_client import Record, consume, consume_committed, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from integration.conftest import MortalBroker
+    from kit.fixtures.broker import MortalBroker
 
 pytestmark = pytest.mark.broker
 

@@ -18,26 +18,26 @@ import pyarrow as pa
 import pyspark
 import pytest
 
+from kit.independent_client import Record, produce
 from pyspark_kafka import records
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import TransactionalId
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog, encode
+from pyspark_kafka.checkpoint.offset_log import CommitLog, OffsetSeqLog
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.outbox import Chunk, PreparedBatch
-from pyspark_kafka.sink.publisher import Publisher
-from pyspark_kafka.source.initial_offset_log import InitialOffsetLog, encode
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
-from pyspark_kafka.streaming.offset_log import CommitLog, OffsetSeqLog
-from support import Record, produce
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _JARS_VARIABLE = "PYSPARK_KAFKA_JVM_JARS"
 JVM, OURS = "kafka", "pyspark_kafka"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.streaming.checkpoint_files import CheckpointFiles
-from support import Record, produce
+from kit.independent_client import Record, produce
+from pyspark_kafka.checkpoint.files import CheckpointFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _DOC = Path(__file__).parents[3] / "docs" / "checkpoints.md"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from programs import run_connect_program
-from support import Record, consume, produce
+from kit.independent_client import Record, consume, produce
+from kit.programs.run import run_connect_program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _SCRIPT = """
 import sys

@@ -11,22 +11,22 @@ import pyspark
 import pytest
 from py4j.java_gateway import JavaGateway
 
-from programs import run_program
-from pyspark_kafka.client.cluster import KafkaClient
-from pyspark_kafka.client.produce import IdempotentProducer
-from pyspark_kafka.client.transactions import TransactionalId
+from kit.independent_client import Record, consume_committed, produce
+from kit.programs.run import run_program
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.testing.jars import kafka_classpath
 from pyspark_kafka.testing.java import find_java
-from support import Record, consume_committed, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 def numbered(first: int, last: int) -> list[Record]:

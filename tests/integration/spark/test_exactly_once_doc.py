@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support import Record, consume_committed, produce
+from kit.independent_client import Record, consume_committed, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _DOC = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 

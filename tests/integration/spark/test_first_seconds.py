@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support import Record, produce
+from kit.independent_client import Record, produce
 
 if TYPE_CHECKING:
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _PROGRAM = Path(__file__).parents[2] / "first_batch.py"
 # What Spark starts for a query from Kafka to Kafka: a daemon and a child for each of these, and one for the stream.

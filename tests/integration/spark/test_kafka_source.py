@@ -9,15 +9,15 @@ import pytest
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
-from programs import run_program
+from kit.independent_client import Record, produce
+from kit.programs.run import run_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError
 from pyspark_kafka.options import ConnectionOptions
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.streaming import ReadAllAvailable, ReadMaxRows
-from support import Record, produce
+from pyspark_kafka.source.driver.offset import KafkaOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.testing import EmbeddedKafka
 
     MakeSource = Callable[..., KafkaSource]
@@ -301,7 +301,7 @@ def test_wrong_options_are_refused_at_once(spark: SparkSession) -> None:
 def test_the_public_names_are_where_they_are_said_to_be() -> None:
     for name in pyspark_kafka.__all__:
         assert getattr(pyspark_kafka, name) is not None
-    assert KafkaMicroBatchStream.__module__ == "pyspark_kafka.source.micro_batch"
+    assert KafkaMicroBatchStream.__module__ == "pyspark_kafka.source.driver.micro_batch"
     with pytest.raises(AttributeError, match="no attribute 'KafkaTable'"):
         _ = pyspark_kafka.KafkaTable
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from programs import run_logging_program
+from kit.independent_client import Record, produce
+from kit.programs.run import run_logging_program
 from pyspark_kafka import metrics
-from support import Record, produce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, consume, produce
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import ConnectionOptions
-from support import Record, consume, produce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 def stream(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:

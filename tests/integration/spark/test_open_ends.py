@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from pyspark_kafka.client.admin import delete_records
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import delete_records
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_batch_read_options
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.testing import EmbeddedKafka
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
-from pyspark_kafka.client.admin import create_partitions
-from pyspark_kafka.client.pool import borrow_client
+from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topics import create_partitions
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import ConnectionOptions
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _SOURCES = Path(__file__).parents[3] / "src" / "pyspark_kafka"
 

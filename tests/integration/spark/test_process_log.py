@@ -6,17 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from programs import run_logging_program
-from pyspark_kafka.client.admin import delete_records
-from pyspark_kafka.client.cluster import KafkaClient
+from kit.independent_client import Record, produce
+from kit.programs.run import run_logging_program
+from pyspark_kafka.client.admin.topics import delete_records
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 _PROGRAM = """
 import json, sys
@@ -61,7 +61,7 @@ def test_warnings_have_the_form_of_sparks_lines_and_say_which_query(
     assert ours
     assert None not in found, ours
     lost = [match for match in found if match and "Offsets [2, " in match[5]]
-    assert [(match[2], match[3]) for match in lost] == [("WARN", "pyspark_kafka.source.range_decoding")]
+    assert [(match[2], match[3]) for match in lost] == [("WARN", "pyspark_kafka.source.executor.range_decoding")]
     assert re.fullmatch(rf"queryId={ids['query']} runId={ids['run']} batchId=0 stage=\d+ TID=\d+", lost[0][4])
     # On the driver: what the stream is known by there; said once, though Spark builds several readers.
     noted = [match for match in found if match and "'maxTriggerDelay' has no effect" in match[5]]

@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from programs import run_program
-from support import Record, produce
+from kit.independent_client import Record, produce
+from kit.programs.run import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 CONF = "spark.sql.python.filterPushdown.enabled"
 BASE = 1_700_000_000_000  # 2023-11-14T22:13:20Z

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import Record, produce
+from kit.independent_client import Record, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 PROGRAM = Path(__file__).parents[2] / "held_query.py"
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from programs import run_logging_program, run_program
-from support import Record, consume, produce
+from kit.independent_client import Record, consume, produce
+from kit.programs.run import run_logging_program, run_program
 
 if TYPE_CHECKING:
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.testing import EmbeddedKafka
 
 _README = Path(__file__).parents[3] / "README.md"

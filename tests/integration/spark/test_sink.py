@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka.partitioner.default import murmur2
 
-from support import Record, consume, produce
+from kit.independent_client import Record, consume, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 
 def write(rows: DataFrame, bootstrap_servers: str, **options: Any) -> None:

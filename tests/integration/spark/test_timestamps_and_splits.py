@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from support import Record, produce
+from kit.independent_client import Record, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 BASE = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 

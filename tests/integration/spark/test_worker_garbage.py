@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kit.independent_client import Record, produce
 from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter
 from pyspark_kafka.spark.writers import BatchWriterAdapter
-from support import Record, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 # Fewer than any process has that has imported pyarrow.
 _MANY = 10_000

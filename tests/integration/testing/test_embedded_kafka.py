@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.cluster import KafkaClient
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import BrokerError, SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
@@ -22,7 +22,7 @@ from pyspark_kafka.testing.readiness import find_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conftest import TopicMaker
+    from kit.fixtures.broker import TopicMaker
 
 # Starts a broker, tells the test what to look for, and goes on as the test wants.
 PROGRAM = """

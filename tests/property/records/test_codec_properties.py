@@ -11,19 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
-from pyspark_kafka.records import (
-    HEADERS_TYPE,
-    RecordColumns,
-    _variant,
-    decode,
-    encode,
-    encode_rows,
-    iter_decode,
-    patch_header,
-    scan,
-)
-from record_batches import (
+from kit.record_batches import (
     ABORT,
     COMMIT,
     TRANSACTIONAL,
@@ -35,6 +23,18 @@ from record_batches import (
     resealed,
     rows,
     whole,
+)
+from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
+from pyspark_kafka.records import (
+    HEADERS_TYPE,
+    RecordColumns,
+    _variant,
+    decode,
+    encode,
+    encode_rows,
+    iter_decode,
+    patch_header,
+    scan,
 )
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafka.client.outage import Patience, is_weather
-from pyspark_kafka.client.protocol import ErrorCode, broker_error
 from pyspark_kafka.client.waiting import Contact
+from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.metadata import unknown_topic
-from pyspark_kafka.client.protocol import broker_error
+from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.retry import Action, Backoff, decide
+from pyspark_kafka.client.wire.messages import broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pyspark_kafka
+from kit.record_batches import codec_variant
 from pyspark_kafka.records import codec_info
-from record_batches import codec_variant
 
 __all__ = ["codec_variant"]
 

@@ -9,9 +9,7 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.errors import CorruptRecordsError, RecordError
-from pyspark_kafka.records import decode, iter_decode, scan
-from record_batches import (
+from kit.record_batches import (
     ABORT,
     CONTROL,
     DELETE_HORIZON,
@@ -28,6 +26,8 @@ from record_batches import (
     varint,
     whole,
 )
+from pyspark_kafka.errors import CorruptRecordsError, RecordError
+from pyspark_kafka.records import decode, iter_decode, scan
 
 __all__ = ["codec_variant"]
 

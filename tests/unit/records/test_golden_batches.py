@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from record_batches import codec_variant, whole
+from kit.record_batches import codec_variant, whole
 
 __all__ = ["codec_variant"]
 

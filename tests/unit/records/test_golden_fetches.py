@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.record_batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, codec_variant
 from pyspark_kafka.records import COLUMN_NAMES, iter_decode, scan
-from record_batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, codec_variant
 
 __all__ = ["codec_variant"]
 

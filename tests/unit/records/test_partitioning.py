@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from kafka.partitioner.default import murmur2
 
+from kit.record_batches import codec_variant
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import group_by_partition, murmur2_partitions
-from record_batches import codec_variant
 
 __all__ = ["codec_variant"]
 

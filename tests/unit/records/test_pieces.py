@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kit.record_batches import ZSTD, batch, codec_variant, plain_batch, record, whole
 from pyspark_kafka.records import COLUMN_NAMES, HEADERS_TYPE, decode, iter_decode, scan
-from record_batches import ZSTD, batch, codec_variant, plain_batch, record, whole
 
 __all__ = ["codec_variant"]
 

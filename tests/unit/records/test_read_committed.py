@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.records import iter_decode
-from record_batches import (
+from kit.record_batches import (
     COMMIT,
     TRANSACTIONAL,
     batch,
@@ -14,6 +13,7 @@ from record_batches import (
     offsets,
     plain_batch,
 )
+from pyspark_kafka.records import iter_decode
 
 __all__ = ["codec_variant"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.record_batches import codec_variant
 from pyspark_kafka.records import COLUMN_NAMES, decode
-from record_batches import codec_variant
 
 __all__ = ["codec_variant"]
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from kit.record_batches import codec_variant, rows
 from pyspark_kafka.records import decode, encode, patch_header, split_batch
-from record_batches import codec_variant, rows
 
 __all__ = ["codec_variant"]
 

@@ -12,10 +12,10 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.records import decode
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.exactly_once import KafkaOutboxWriterFactory
-from pyspark_kafka.sink.identity_headers import TaskOrigin, task_origin, with_identity
-from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaDataWriterFactory, KafkaStreamingWrite
-from pyspark_kafka.sink.row_encoder import RowEncoder
+from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaDataWriterFactory, KafkaStreamingWrite
+from pyspark_kafka.sink.driver.exactly_once import KafkaOutboxWriterFactory
+from pyspark_kafka.sink.executor.identity_headers import TaskOrigin, task_origin, with_identity
+from pyspark_kafka.sink.executor.row_encoder import RowEncoder
 
 ORIGIN = TaskOrigin("q", 7, 3)
 NARROW = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -13,9 +13,9 @@ from pyspark_kafka.errors import CheckpointError, OptionError, RecordError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import decode
-from pyspark_kafka.sink import outbox
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
+from pyspark_kafka.sink.executor import outbox
+from pyspark_kafka.sink.executor.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
 from pyspark_kafka.sink.spool import SpoolFiles
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
 
-from pyspark_kafka.sink.partitioner import Partitioner
+from pyspark_kafka.sink.executor.partitioner import Partitioner
 
 
 def java_partition(key: bytes, partition_count: int) -> int:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.client.transaction_admin import TransactionDescription, TransactionState
-from pyspark_kafka.client.transactions import (
+from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
+from pyspark_kafka.client.transactions.owner import (
     Generation,
     OpenTransaction,
     TransactionIdentity,
@@ -17,12 +17,12 @@ from pyspark_kafka.client.transactions import (
 )
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
-from pyspark_kafka.sink import publisher as publisher_module
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.publisher import Publisher
+from pyspark_kafka.sink.driver import publisher as publisher_module
+from pyspark_kafka.sink.driver.publisher import Publisher
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster import KafkaClient
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 MARKER = CommitMarker("sink", "query", 4, "print")
 CONNECTION = ConnectionOptions((("broker-0", 9092),))

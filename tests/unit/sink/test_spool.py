@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.sink.exactly_once import _clean_up
+from pyspark_kafka.sink.driver.exactly_once import _clean_up
 from pyspark_kafka.sink.spool import SpoolFiles
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from pyspark_kafka.errors import DeliveryError, RecordError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import decode
-from pyspark_kafka.sink import data_writer
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.data_writer import KafkaCommitMessage, KafkaDataWriter
-from pyspark_kafka.sink.job import KafkaBatchWrite, KafkaStreamingWrite
+from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaStreamingWrite
+from pyspark_kafka.sink.executor import data_writer
+from pyspark_kafka.sink.executor.data_writer import KafkaCommitMessage, KafkaDataWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.client.producer_pool import ProducerSettings
+    from pyspark_kafka.client.produce.pool import ProducerSettings
 
 MIB = 1 << 20
 

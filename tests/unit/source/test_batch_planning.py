@@ -13,12 +13,12 @@ from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimi
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, Subscription
 from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
 from pyspark_kafka.planning.late_binding import NO_END, LateBinding
-from pyspark_kafka.source.batch import KafkaBatch
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
+from pyspark_kafka.source.driver.batch import KafkaBatch
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
-    from unit.source.conftest import ScriptedOffsets
+    from kit.fixtures.offsets import ScriptedOffsets
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.fetch import OffsetOutOfRangeError
-from pyspark_kafka.client.fetch_request import RecordSizes
-from pyspark_kafka.client.fetch_state import PartitionRead
+from pyspark_kafka.client.fetch.ask_size import RecordSizes
+from pyspark_kafka.client.fetch.cursor import PartitionRead
+from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
 from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
-from pyspark_kafka.source.range_decoding import position_after_loss
-from pyspark_kafka.source.topic_watch import TopicWatch
+from pyspark_kafka.source.driver.topic_watch import TopicWatch
+from pyspark_kafka.source.executor.range_decoding import position_after_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable

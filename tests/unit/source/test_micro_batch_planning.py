@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit, SpecificOffsets
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
-from pyspark_kafka.streaming import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark_kafka.streaming import InputPartition
-    from unit.source.conftest import ScriptedOffsets
+    from kit.fixtures.offsets import ScriptedOffsets
+    from pyspark_kafka.connector import InputPartition
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 ALL = ReadAllAvailable()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.client.cluster.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.metadata import ClusterMetadata, PartitionMetadata, TopicMetadata, unknown_topic
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions, Subscription
-from pyspark_kafka.source import offset_reader
-from pyspark_kafka.source.offset_reader import KafkaOffsetReader
+from pyspark_kafka.source.driver import offset_reader
+from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -84,6 +84,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
         yield fake
 
     monkeypatch.setattr(offset_reader, "borrow_client", borrow)
+    monkeypatch.setattr(offset_reader, "_list_offsets", FakeClient.list_offsets)
     return fake
 
 

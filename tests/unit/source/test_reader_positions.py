@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.client.fetch import FetchedRecords, OffsetOutOfRangeError
+from kit.record_batches import plain_batch
+from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, OffsetOutOfRangeError
+from pyspark_kafka.connector import InputPartition
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.source import partition_reader
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.reader_factory import KafkaInputPartition, KafkaPartitionReaderFactory
-from pyspark_kafka.streaming import InputPartition
-from record_batches import plain_batch
+from pyspark_kafka.source.executor import partition_reader
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_kafka.streaming import PartitionReader
+    from pyspark_kafka.connector import PartitionReader
 
 TP = TopicPartition("t", 0)
 PER_BATCH = 5

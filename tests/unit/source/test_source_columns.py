@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from kit.record_batches import batch, plain_batch, record
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import decode
-from pyspark_kafka.source.columns import SOURCE_SCHEMA, BatchAssembler, check_asked_columns
-from record_batches import batch, plain_batch, record
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, BatchAssembler, check_asked_columns
 
 WITHOUT_HEADERS = "key, value, topic, partition, offset, timestamp, timestampType"
 FULL = [(field.name, field.type) for field in SOURCE_SCHEMA]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.tasks import advise_sharing
-from pyspark_kafka.streaming import ReadAllAvailable
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.tasks import advise_sharing
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 
 if TYPE_CHECKING:
-    from unit.source.conftest import ScriptedOffsets
+    from kit.fixtures.offsets import ScriptedOffsets
 
 
 def options_of(topic: str, **options: Any) -> StreamReadOptions:

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.connector import Offset, ReadAllAvailable
 from pyspark_kafka.errors import CheckpointError, DataLossError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
-from pyspark_kafka.source.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.offset import KafkaOffset
-from pyspark_kafka.source.reader_factory import KafkaInputPartition
-from pyspark_kafka.source.topic_watch import TopicIdentities
-from pyspark_kafka.streaming import Offset, ReadAllAvailable
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.driver.topic_watch import TopicIdentities
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unit.source.conftest import ScriptedOffsets
+    from kit.fixtures.offsets import ScriptedOffsets
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 ALL = ReadAllAvailable()

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from pyspark_kafka.source.columns import source_schema
+from kit.record_batches import plain_batch
+from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.spark.compat import spark_schema
 from pyspark_kafka.spark.source_schema import spark_source_schema
-from record_batches import plain_batch
 
 # What Spark runs in the process before it runs ours.
 _DAEMON = "import pyspark.daemon"
@@ -38,11 +38,17 @@ _NEVER = (
     "kafka.producer",
     "kafka.admin",
 )
-_BROKERS = ("kafka.protocol", "kafka.net", "pyspark_kafka.client.cluster", "pyspark_kafka.client.connection", "ssl")
+_BROKERS = (
+    "kafka.protocol",
+    "kafka.net",
+    "pyspark_kafka.client.cluster.kafka_client",
+    "pyspark_kafka.client.net.connection",
+    "ssl",
+)
 _CODEC = ("pyspark_kafka.records.decoding", "pyspark_kafka.records.encoding", "cramjam", "crc32c")
 _ROWS_IN_COLUMNS = ("pyarrow", "numpy", "pandas")
-_READS = ("pyspark_kafka.source.partition_reader", "pyspark_kafka.client.fetch_many")
-_WRITES = ("pyspark_kafka.sink.data_writer", "pyspark_kafka.client.produce", "pyarrow.compute")
+_READS = ("pyspark_kafka.source.executor.partition_reader", "pyspark_kafka.client.fetch.fetcher")
+_WRITES = ("pyspark_kafka.sink.executor.data_writer", "pyspark_kafka.client.produce.producer", "pyarrow.compute")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,9 @@ _WRITES = ("pyspark_kafka.sink.data_writer", "pyspark_kafka.client.produce", "py
             id="the reader of a stream is pickled",
         ),
         pytest.param(
-            _STREAM, f"{_READER}; import pyspark_kafka.client.cluster", (*_READS, *_WRITES, "pandas", "kafka.net"),
+            _STREAM,
+            f"{_READER}; import pyspark_kafka.client.cluster.kafka_client",
+            (*_READS, *_WRITES, "pandas", "kafka.net"),
             id="a stream is planned",
         ),
         pytest.param(
@@ -73,11 +81,11 @@ _WRITES = ("pyspark_kafka.sink.data_writer", "pyspark_kafka.client.produce", "py
             id="a micro-batch is committed",
         ),
         pytest.param(
-            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.source.partition_reader", ("kafka.net", *_WRITES),
+            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.source.executor.partition_reader", ("kafka.net", *_WRITES),
             id="a task reads",
         ),
         pytest.param(
-            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.sink.data_writer", ("kafka.net", *_READS),
+            f"{_DAEMON}; {_TASK}", "import pyspark_kafka.sink.executor.data_writer", ("kafka.net", *_READS),
             id="a task writes",
         ),
     ],
@@ -110,7 +118,7 @@ def test_the_columns_are_the_same_in_the_types_of_spark_and_of_arrow(include_hea
 
 _READ = """
 import sys
-import pyspark_kafka.sink.exactly_once, pyspark_kafka.source.micro_batch
+import pyspark_kafka.sink.driver.exactly_once, pyspark_kafka.source.driver.micro_batch
 print("pyarrow.fs" in sys.modules)
 """
 
@@ -124,7 +132,7 @@ _TASK_READS = """
 import sys
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import iter_decode
-from pyspark_kafka.source.columns import SOURCE_SCHEMA, BatchAssembler
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, BatchAssembler
 
 assembler = BatchAssembler(TopicPartition("t", 3), SOURCE_SCHEMA)
 (decoded,) = iter_decode(bytes.fromhex("{records}"), start_offset=0, columns=assembler.decoded_columns)

@@ -15,7 +15,7 @@ from pyspark_kafka.spark.process_log import StandInHandler, log_as_spark, stand_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NAME = "pyspark_kafka.source.range_decoding"
+_NAME = "pyspark_kafka.source.executor.range_decoding"
 
 
 class StandInTask(TaskContext):

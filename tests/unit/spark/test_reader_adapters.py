@@ -16,11 +16,7 @@ from pyspark.sql.datasource import InputPartition as SparkInputPartition
 from pyspark.sql.datasource_internal import ReadLimitRegistry
 from pyspark.sql.streaming import datasource as spark_limits
 
-from pyspark_kafka.errors import OptionError
-from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
-from pyspark_kafka.spark.data_source import KafkaDataSource
-from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
-from pyspark_kafka.streaming import (
+from pyspark_kafka.connector import (
     Batch,
     CompositeReadLimit,
     InputPartition,
@@ -34,6 +30,10 @@ from pyspark_kafka.streaming import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
+from pyspark_kafka.spark.data_source import KafkaDataSource
+from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

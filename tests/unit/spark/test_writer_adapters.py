@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.errors import DeliveryError
-from pyspark_kafka.spark import writers
-from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, StreamWriterAdapter, write_partition
-from pyspark_kafka.streaming import (
+from pyspark_kafka.connector import (
     BatchWrite,
     DataWriter,
     DataWriterFactory,
@@ -21,6 +18,9 @@ from pyspark_kafka.streaming import (
     StreamingWrite,
     WriterCommitMessage,
 )
+from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.spark import writers
+from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, StreamWriterAdapter, write_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,5 @@
+"""Which broker to ask: metadata, leaders, connections to many brokers, clients that tasks share.
+
+Entry points: `pool.borrow_client`, `kafka_client.KafkaClient`.
+Invariant: what is cached is asked for anew before it becomes an error. Layer: client.
+"""

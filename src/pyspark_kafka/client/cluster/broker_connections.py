@@ -1,0 +1,135 @@
+"""The connections of one client: one to each broker that it shares, others that are lent, one to whichever server.
+
+What must not live here: making connections, and which broker to ask. Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.net.buffers import FrameBuffers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.client.cluster.metadata import BrokerNode
+    from pyspark_kafka.client.net.connection import Connection
+
+_IDLE_KEPT_PER_BROKER = 2
+
+
+class Connections:
+    """Open connections by broker id, for use again; those found dead are closed and forgotten.
+
+    Runs on: driver and executor. Not thread-safe.
+
+    Attributes:
+        buffers: receive buffers of all of them: only so many raw answers are held at a time, whatever the number of
+            brokers.
+        shared: the connection to each broker that the client's own requests go over.
+    """
+
+    def __init__(self) -> None:
+        self.buffers = FrameBuffers()
+        self.shared: dict[int, Connection] = {}
+        # Made to a server's address before it was known which broker that is.
+        self._unnamed: Connection | None = None
+        self._idle: dict[int, list[Connection]] = {}
+
+    def all(self) -> list[Connection]:
+        """Give all that are not lent."""
+        unnamed = [] if self._unnamed is None else [self._unnamed]
+        return [*unnamed, *self.shared.values(), *(each for idle in self._idle.values() for each in idle)]
+
+    def close(self) -> None:
+        """Close all that are not lent."""
+        for connection in self.all():
+            connection.close()
+        self._unnamed = None
+        self.shared.clear()
+        self._idle.clear()
+        self.buffers.clear()
+
+    def close_unfinished(self) -> None:
+        """Close those that still owe an answer."""
+        if self._unnamed is not None and self._unnamed.in_flight:
+            self._unnamed.close()
+        for broker_id, connection in list(self.shared.items()):
+            if connection.in_flight or connection.closed:
+                connection.close()
+                del self.shared[broker_id]
+
+    def drop(self, broker_id: int) -> None:
+        """Close all connections to a broker that are not lent."""
+        shared = self.shared.pop(broker_id, None)
+        if shared is not None:
+            shared.close()
+        for connection in self._idle.pop(broker_id, []):
+            connection.close()
+
+    def drop_idle(self, broker_id: int) -> None:
+        """Close the connections to a broker that did not answer on another one, so that none is chosen next."""
+        if not ((known := self.shared.get(broker_id)) and known.in_flight):
+            self.drop(broker_id)
+
+    def take_idle(self, broker_id: int) -> Connection | None:
+        """Lend a connection to a broker on which a conversation can start at once; None if there is none."""
+        idle = self._idle.get(broker_id, [])
+        while idle:
+            connection = idle.pop()
+            if connection.idle_and_alive:
+                return connection
+            connection.close()
+        return None
+
+    def give_back(self, broker_id: int, connection: Connection) -> None:
+        """Take back a lent connection; one with requests in flight is closed, their answers are of no use."""
+        idle = self._idle.setdefault(broker_id, [])
+        if connection.closed or connection.in_flight or len(idle) >= _IDLE_KEPT_PER_BROKER:
+            connection.close()
+        else:
+            idle.append(connection)
+
+    def any_idle(self) -> Connection | None:
+        """Give a connection to whichever broker on which a call can start at once; None if there is none."""
+        if self._unnamed is not None:
+            if self._unnamed.idle_and_alive:
+                return self._unnamed
+            if not self._unnamed.in_flight:
+                self._unnamed.close()
+                self._unnamed = None
+        for connection in self.shared.values():
+            if connection.idle_and_alive:
+                return connection
+        for broker_id, idle in self._idle.items():
+            connected = self.shared.get(broker_id)
+            if connected is not None and connected.in_flight:
+                # What was silent to us is not asked over another connection.
+                continue
+            for connection in list(idle):
+                if connection.idle_and_alive:
+                    # It stays among those that are lent: it is idle again when the call is over.
+                    return connection
+                if not connection.in_flight:
+                    connection.close()
+                    idle.remove(connection)
+        return None
+
+    def keep_unnamed(self, connection: Connection) -> None:
+        """Keep a connection to a broker that is not known yet; it takes the place of the one before."""
+        if self._unnamed is not None and self._unnamed is not connection:
+            self._unnamed.close()
+        self._unnamed = connection
+
+    def name(self, nodes: Iterable[BrokerNode]) -> None:
+        """Let the connection to whichever server be its broker's, when it was made to the advertised address."""
+        connection = self._unnamed
+        if connection is None:
+            return
+        for node in nodes:
+            if (node.host, node.port) == (connection.host, connection.port):
+                known = self.shared.get(node.broker_id)
+                if known is None or (known.closed and not known.in_flight):
+                    self.shared[node.broker_id] = connection
+                    self._unnamed = None
+                return

@@ -1,0 +1,184 @@
+"""What the cluster says of itself, as plain values: brokers, topics, partitions and their leaders. No I/O.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NO_ID = UUID(int=0)
+# Before Kafka 2.4, what a broker says of an epoch may be older than what the leader has, until somebody tells the
+# broker; every request with such an epoch is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
+_FIRST_WITH_RELIABLE_EPOCHS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNode:
+    """A broker by the address that it advertises."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> str:
+        """The advertised `host:port`."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """A partition and who leads it.
+
+    Attributes:
+        leader_id: -1 while there is no leader.
+        leader_epoch: -1 if the broker does not tell.
+        error_code: 0, or why the leader is not known (LEADER_NOT_AVAILABLE …).
+    """
+
+    topic_partition: TopicPartition
+    leader_id: int
+    leader_epoch: int = -1
+    replica_ids: tuple[int, ...] = ()
+    in_sync_ids: tuple[int, ...] = ()
+    error_code: int = 0
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether requests for the partition have an addressee."""
+        return self.leader_id >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """A topic and its partitions, ordered by number.
+
+    Attributes:
+        topic_id: None if the broker is too old to have ids, or does not tell.
+        error_code: 0, or why there is no description (UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED …).
+    """
+
+    name: str
+    topic_id: UUID | None = None
+    is_internal: bool = False
+    partitions: tuple[PartitionMetadata, ...] = ()
+    error_code: int = 0
+
+    @property
+    def error(self) -> BrokerError | None:
+        """The error that the code stands for, naming the topic; not raised."""
+        if self.error_code == ErrorCode.NONE:
+            return None
+        if self.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return unknown_topic(self.name)
+        return broker_error(self.error_code, f"Looking up topic '{self.name}' failed", topic=self.name)
+
+    def partition(self, number: int) -> PartitionMetadata | None:
+        """Give a partition by its number; None if there is none."""
+        if 0 <= number < len(self.partitions) and self.partitions[number].topic_partition.partition == number:
+            return self.partitions[number]
+        # Brokers leave out partitions in some error states, so the index is not always the number.
+        return next((found for found in self.partitions if found.topic_partition.partition == number), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadata:
+    """An answer about the cluster, about the topics asked for.
+
+    Attributes:
+        brokers: by broker id.
+        topics: by name; a topic that does not exist is there, with its error code.
+        controller_id: -1 if unknown. With KRaft, any broker that passes requests on to the controller.
+    """
+
+    brokers: Mapping[int, BrokerNode] = field(default_factory=dict)
+    topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
+    cluster_id: str | None = None
+    controller_id: int = -1
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
+        """Give a partition, if it is described here."""
+        topic = self.topics.get(topic_partition.topic)
+        return None if topic is None else topic.partition(topic_partition.partition)
+
+
+def parse_metadata(response: Any, version: int) -> ClusterMetadata:
+    """Turn a decoded Metadata response into values.
+
+    Args:
+        response: as kafka-python decodes it.
+        version: what it was sent in. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
+    """
+    epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
+    topics: dict[str, TopicMetadata] = {}
+    for topic in response.topics:
+        name = topic.name
+        if name is None:
+            # Null only where a topic was asked for by id, which this package does not do.
+            continue
+        topics[name] = TopicMetadata(
+            name=name,
+            topic_id=topic.topic_id if topic.topic_id not in (None, _NO_ID) else None,
+            is_internal=bool(topic.is_internal),
+            partitions=tuple(
+                sorted((_parse_partition(name, entry, epochs=epochs) for entry in topic.partitions), key=_number)
+            ),
+            error_code=topic.error_code,
+        )
+    return ClusterMetadata(
+        brokers={node.node_id: BrokerNode(node.node_id, node.host, node.port, node.rack) for node in response.brokers},
+        topics=topics,
+        cluster_id=response.cluster_id,
+        controller_id=response.controller_id,
+    )
+
+
+def _parse_partition(topic: str, entry: Any, *, epochs: bool) -> PartitionMetadata:
+    return PartitionMetadata(
+        topic_partition=TopicPartition(topic, entry.partition_index),
+        leader_id=entry.leader_id,
+        leader_epoch=entry.leader_epoch if epochs else -1,
+        replica_ids=tuple(entry.replica_nodes or ()),
+        in_sync_ids=tuple(entry.isr_nodes or ()),
+        error_code=entry.error_code,
+    )
+
+
+def _number(partition: PartitionMetadata) -> int:
+    return partition.topic_partition.partition
+
+
+def unknown_topic(
+    topic: str, *, partition: int | None = None, cluster: str = "", nearest: str | None = None
+) -> BrokerError:
+    """Build the error for a topic, or one partition of it, that does not exist (or is hidden).
+
+    Args:
+        topic: the topic.
+        partition: its partition, where the topic is there.
+        cluster: which cluster lacks it, in words; empty where that is not known.
+        nearest: a topic that was perhaps meant.
+    """
+    where = f" in {cluster}" if cluster else ""
+    what = f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
+    meant = f"did you mean '{nearest}'? Otherwise " if nearest else ""
+    return BrokerError(
+        f"{what}{where}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
+        "Nothing was read or written.",
+        code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        condition="UNKNOWN_TOPIC",
+        hint=f"{meant}check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
+        "a topic made a moment ago is known to all brokers after some seconds.",
+        facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
+    )

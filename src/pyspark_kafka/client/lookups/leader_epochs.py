@@ -1,0 +1,122 @@
+"""OffsetForLeaderEpoch: whether the log below a position is still the one that was read. Layer: client.
+
+What must not live here: when to ask, and what is done about a log that was cut; `fetch_many` knows the first, the
+source the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.wire.messages import ErrorCode, OffsetForLeaderEpochRequest
+from pyspark_kafka.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
+
+_CONSUMER = -1
+# Before version 3 (Kafka 2.3), only who may act as a broker of the cluster may ask.
+_FIRST_FOR_READERS = 3
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochQuestion:
+    """Where an epoch ends.
+
+    Attributes:
+        current_epoch: the leader's epoch as known; the broker refuses if it knows another.
+        epoch: the epoch of the last batch that was read.
+    """
+
+    topic_partition: TopicPartition
+    current_epoch: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """Where the records of an epoch end in the leader's log.
+
+    Attributes:
+        end_offset: the offset after the last record of the epoch, or of the last epoch before it that the leader
+            knows; -1 if the leader cannot tell.
+    """
+
+    error_code: int
+    end_offset: int
+
+
+_CANNOT_TELL = EpochEnd(ErrorCode.NONE, -1)
+
+
+def epoch_ends(
+    client: KafkaClient, questions: Mapping[int, Iterable[EpochQuestion]], deadline: Deadline
+) -> dict[TopicPartition, EpochEnd | ConnectorError]:
+    """Ask leaders where the epochs of positions end, all of them at the same time.
+
+    Runs on: executor, once for each change of leaders; blocks for one round trip.
+
+    Args:
+        client: the cluster.
+        questions: by the leader to ask.
+        deadline: for all of them.
+
+    Returns:
+        For each question an answer, or why its leader could not be asked. A broker that is too old to be asked, or
+        that does not let this user ask, cannot tell; a partition that it left out of its answer it does not lead.
+
+    Source: KIP-320; Java `OffsetsForLeaderEpochRequest.supportsTopicPermission`.
+    """
+    asked = {leader_id: list(each) for leader_id, each in questions.items()}
+    requests = {leader_id: _build_request(each) for leader_id, each in asked.items()}
+    found: dict[TopicPartition, EpochEnd | ConnectorError] = {}
+    for leader_id, answer in ask_all(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
+        wanted = [question.topic_partition for question in asked[leader_id]]
+        if answer.error is None:
+            found.update(_parse_response(answer.response, wanted))
+        elif answer.error.condition == "UNSUPPORTED_VERSION":
+            found.update(dict.fromkeys(wanted, _CANNOT_TELL))
+        else:
+            found.update(dict.fromkeys(wanted, answer.error))
+    return found
+
+
+def _build_request(questions: list[EpochQuestion]) -> Any:
+    topic_class = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    by_topic: dict[str, list[Any]] = {}
+    for question in questions:
+        by_topic.setdefault(question.topic_partition.topic, []).append(
+            topic_class.OffsetForLeaderPartition(
+                partition=question.topic_partition.partition,
+                current_leader_epoch=question.current_epoch,
+                leader_epoch=question.epoch,
+            )
+        )
+    return OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=[topic_class(topic=name, partitions=entries) for name, entries in by_topic.items()],
+    )
+
+
+def _parse_response(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
+    found = {topic_partition: EpochEnd(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1) for topic_partition in wanted}
+    for topic in response.topics:
+        for entry in topic.partitions:
+            topic_partition = TopicPartition(topic.topic, entry.partition)
+            if topic_partition not in found:
+                continue
+            if entry.error_code in _REFUSED:
+                # Who may read is told so by the fetch; that this check is refused is no reason to end the read.
+                found[topic_partition] = _CANNOT_TELL
+            else:
+                # An epoch of -1 with an offset is as undecided as no offset.
+                end_offset = entry.end_offset if entry.leader_epoch >= 0 else -1
+                found[topic_partition] = EpochEnd(entry.error_code, end_offset)
+    return found

@@ -1,0 +1,94 @@
+"""DescribeLogDirs: how many bytes the logs of partitions take, with one request a broker. Layer: client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, ErrorCode, broker_error
+from pyspark_kafka.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
+
+_HINT = "the user needs the right to DESCRIBE the cluster, and the service must offer DescribeLogDirs."
+
+
+def log_bytes(
+    client: KafkaClient, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
+) -> dict[TopicPartition, int]:
+    """Look up what each partition's log takes on the disk of its leader.
+
+    As stored, so mostly compressed; segments that are on another storage (KIP-405) do not count.
+
+    Runs on: driver; blocks. Units: bytes.
+
+    Returns:
+        Bytes by partition. A partition that its leader says nothing of is left out: it moved, or has no log yet.
+
+    Raises:
+        AccessError: the user may not describe the cluster.
+        BrokerError: a broker refused, or a topic does not exist.
+        DeadlineError: not answered in time.
+        TransportError: no broker can be reached.
+
+    Source: KIP-113.
+    """
+    pending = dict.fromkeys(sorted(partitions))
+    found: dict[TopicPartition, int] = {}
+
+    def attempt(step: Deadline) -> dict[TopicPartition, int]:
+        by_broker: dict[int, list[PartitionMetadata]] = {}
+        for partition in client.leaders(pending, step).values():
+            by_broker.setdefault(partition.leader_id, []).append(partition)
+        requests = {broker_id: _build_request(led) for broker_id, led in by_broker.items()}
+        failure: ConnectorError | None = None
+        for broker_id, answer in ask_all(client, requests, step).items():
+            asked = {partition.topic_partition for partition in by_broker[broker_id]}
+            if answer.error is None:
+                found.update(_parse_response(answer.response, asked, answer.address))
+                for topic_partition in asked:
+                    del pending[topic_partition]
+            else:
+                failure = failure or answer.error
+                for topic_partition in asked:
+                    client.forget(topic_partition.topic)
+        if failure is not None:
+            raise failure
+        return found
+
+    return client.retrying("Looking up the sizes of logs", deadline or client.deadline(), attempt)
+
+
+def _build_request(partitions: list[PartitionMetadata]) -> Any:
+    by_topic: dict[str, list[int]] = {}
+    for partition in partitions:
+        by_topic.setdefault(partition.topic_partition.topic, []).append(partition.topic_partition.partition)
+    topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
+    return DescribeLogDirsRequest(
+        topics=[topic_class(topic=name, partitions=numbers) for name, numbers in by_topic.items()]
+    )
+
+
+def _parse_response(response: Any, asked: set[TopicPartition], address: str) -> dict[TopicPartition, int]:
+    # Before version 3 there is no code for the whole answer; a user without the right gets one without directories.
+    code = response.error_code or (ErrorCode.NONE if response.results else ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if code != ErrorCode.NONE:
+        raise broker_error(code, f"Asking {address} for the sizes of logs failed", hint=_HINT)
+    found: dict[TopicPartition, int] = {}
+    for directory in response.results:
+        if directory.error_code != ErrorCode.NONE:
+            # One broken disk of a broker; what is on it is led by another broker, or not at all.
+            continue
+        for topic in directory.topics:
+            for entry in topic.partitions:
+                where = TopicPartition(topic.name, entry.partition_index)
+                # A log that is being moved between disks is there twice; the future one is not complete.
+                if where in asked and not entry.is_future_key:
+                    found[where] = entry.partition_size
+    return found

@@ -1,0 +1,46 @@
+"""What can be said of a topic that is not there: in which cluster, and which one was perhaps meant. Layer: client."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.errors import BrokerError
+    from pyspark_kafka.options import ConnectionOptions
+
+_SERVERS_NAMED = 3
+# As similar as a name with a letter missing or two exchanged; `orders-1` for `orders-2` is one as well.
+_SIMILAR = 0.75
+# Only to make a sentence better: the error itself is known.
+_LONGEST_LOOK_MS = 3_000
+
+
+def cluster_text(options: ConnectionOptions) -> str:
+    """Name a cluster by the servers that the user gave for it."""
+    servers = [f"{host}:{port}" for host, port in options.bootstrap_servers]
+    more = ", …" if len(servers) > _SERVERS_NAMED else ""
+    return f"the cluster of {', '.join(servers[:_SERVERS_NAMED])}{more}"
+
+
+def nearest_topic(client: KafkaClient, topic: str) -> str | None:
+    """Give the topic whose name is most like `topic`, of those that the user may describe; None where none is.
+
+    One request more, for an error that ends the query. Never raises: where the names cannot be had, none is named.
+    """
+    try:
+        there = client.metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
+    except ConnectorError:
+        return None
+    by_letters = {known.name.lower(): known.name for known in there if not known.is_internal and known.name != topic}
+    found = difflib.get_close_matches(topic.lower(), by_letters, n=1, cutoff=_SIMILAR)
+    return by_letters[found[0]] if found else None
+
+
+def explained(client: KafkaClient, topic: str) -> BrokerError:
+    """Build the error of a topic that does not exist, with its cluster and the name that was perhaps meant."""
+    return unknown_topic(topic, cluster=cluster_text(client.options), nearest=nearest_topic(client, topic))

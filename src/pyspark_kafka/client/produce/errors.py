@@ -1,0 +1,243 @@
+"""The errors of delivery: what was refused or late, and what that means for the records. No I/O.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.produce.batches import ProduceCode
+from pyspark_kafka.client.wire.messages import broker_error, error_kind
+from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.produce.batches import Batch, ProducerState, RecordCounts
+    from pyspark_kafka.client.produce.protocol import PartitionAnswer
+    from pyspark_kafka.errors import ConnectorError
+    from pyspark_kafka.model import TopicPartition
+
+# Names of refused records in one text; the broker lists every bad record of a batch.
+_RECORDS_NAMED = 5
+
+_SIZE_HINT = (
+    "raise max.message.bytes of the topic (message.max.bytes of the brokers is its default), or lower option "
+    "'kafka.max.request.size' so that record batches stay below it."
+)
+_STATE_HINT = (
+    "the log may have lost records (unclean leader election, retention, deleted records), or the brokers forgot this "
+    "producer (producer.id.expiration.ms). A retry of the task starts with a new producer; it may write again what is "
+    "counted as delivered or unknown."
+)
+# Answers to a write of a transaction that is not, or no longer, open for this producer.
+_ENDED = frozenset({"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "PRODUCER_FENCED"})
+_ENDED_HINT = (
+    "where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
+    "same transactional id, and that nobody aborts its transactions."
+)
+_TOPIC_HINT = "create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."
+_HINTS = {
+    ProduceCode.MESSAGE_TOO_LARGE: _SIZE_HINT,
+    ProduceCode.RECORD_LIST_TOO_LARGE: "raise segment.bytes of the topic, or lower option 'kafka.max.request.size'.",
+    ProduceCode.INVALID_REQUIRED_ACKS: "option 'kafka.acks' must be all, 1 or 0.",
+    ProduceCode.INVALID_TIMESTAMP: "the topic bounds record times (message.timestamp.before.max.ms, "
+    "message.timestamp.after.max.ms); correct the times, or use message.timestamp.type=LogAppendTime.",
+    ProduceCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message format is too old for idempotent writes or "
+    "headers; raise log.message.format.version, or set option 'kafka.enable.idempotence' to false.",
+    ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _STATE_HINT,
+    ProduceCode.UNKNOWN_PRODUCER_ID: _STATE_HINT,
+    ProduceCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
+    ProduceCode.INVALID_RECORD: "a compacted topic refuses records without a key; else see the broker's words.",
+}
+
+
+def consequence(state: ProducerState, topic_partition: TopicPartition) -> str:
+    """Say what happened to the records: of the partition, and of all that this producer was given."""
+    here, everywhere = state.counts(topic_partition), state.counts()
+    return f"Records of {topic_partition}: {here}. Records of this task, all topic-partitions: {everywhere}."
+
+
+def _facts(
+    state: ProducerState, topic_partition: TopicPartition, broker: str | None, condition: str
+) -> dict[str, object]:
+    counts: RecordCounts = state.counts()
+    return {
+        "topic_partition": topic_partition,
+        "broker": broker or "",
+        "cause": condition,
+        "delivered": counts.delivered,
+        "not_delivered": counts.not_delivered,
+        "unknown": counts.unknown,
+    }
+
+
+def refused(
+    state: ProducerState,
+    batch: Batch,
+    answer: PartitionAnswer,
+    broker: str,
+    *,
+    max_request_size: int,
+    transactional_id: str | None = None,
+) -> ConnectorError:
+    """Build the error for a batch that a broker will never take; call `state.refuse` first."""
+    topic_partition = batch.topic_partition
+    kind = error_kind(answer.code)
+    facts = _facts(state, topic_partition, broker, kind.name)
+    what = (
+        f"Writing to {topic_partition} at {broker} failed: the broker refused a record batch of {batch.record_count} "
+        f"records and {batch.size} bytes"
+    )
+    access = broker_error(
+        answer.code,
+        what,
+        detail=answer.message,
+        consequence=consequence(state, topic_partition),
+        hint=f"grant the principal WRITE on topic '{topic_partition.topic}'.",
+        **facts,
+    )
+    if isinstance(access, AccessError):
+        return access
+    expected, hint = "", _HINTS.get(answer.code, "see the broker's log for the reason.")
+    if answer.code in (ProduceCode.MESSAGE_TOO_LARGE, ProduceCode.RECORD_LIST_TOO_LARGE):
+        expected = f" Option 'kafka.max.request.size' allows {max_request_size} bytes; the topic allows less."
+    elif transactional_id is not None and kind.name in _ENDED:
+        hint = _ENDED_HINT
+        expected = (
+            f" The transaction of '{transactional_id}' has been ended: after its timeout, by an operator, or by "
+            "another driver that has taken over the transactional id. Nothing of it becomes visible."
+        )
+    elif answer.code == ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        expected = (
+            f" Sequence {batch.base_sequence} does not follow what the broker holds of producer {state.producer_id} "
+            f"(epoch {state.producer_epoch}), although every earlier batch was acknowledged."
+        )
+    elif answer.code in (ProduceCode.UNKNOWN_PRODUCER_ID, ProduceCode.INVALID_PRODUCER_EPOCH):
+        expected = (
+            f" It does not know producer {state.producer_id} (epoch {state.producer_epoch}) any more, so it cannot "
+            f"tell whether this batch (sequence {batch.base_sequence}, attempt {batch.attempts}) is already in the log."
+        )
+    said = f' The broker said: "{answer.message}".' if answer.message else ""
+    named = "; ".join(
+        f"record {index} of the batch: {text or 'no reason given'}"
+        for index, text in answer.record_errors[:_RECORDS_NAMED]
+    )
+    if len(answer.record_errors) > _RECORDS_NAMED:
+        named += f"; and {len(answer.record_errors) - _RECORDS_NAMED} more"
+    return DeliveryError(
+        f"{what} with {kind.name} ({answer.code}).{expected}{said}{f' Refused: {named}.' if named else ''} "
+        f"{consequence(state, topic_partition)}",
+        condition=kind.name,
+        hint=hint,
+        facts=facts,
+    )
+
+
+def expired(
+    state: ProducerState, batch: Batch, timeout_ms: int, broker: str | None, cause: ConnectorError | None
+) -> DeliveryError:
+    """Build the error for a batch that was not acknowledged in time."""
+    topic_partition = batch.topic_partition
+    at = f" at {broker}" if broker else ""
+    last = f" Last failure: {cause.message}" if cause is not None else ""
+    hint = (
+        "check that the brokers run and that enough replicas are in sync; or raise option 'kafka.delivery.timeout.ms'."
+    )
+    if cause is not None and cause.hint:
+        hint = f"{cause.hint} If it only takes longer: raise option 'kafka.delivery.timeout.ms'."
+    return DeliveryError(
+        f"Writing to {topic_partition}{at} failed: a record batch of {batch.record_count} records and {batch.size} "
+        f"bytes was not acknowledged within {timeout_ms} ms (option 'kafka.delivery.timeout.ms'), after "
+        f"{batch.attempts} attempts.{last} {consequence(state, topic_partition)}",
+        condition="DELIVERY_TIMED_OUT",
+        hint=hint,
+        facts=_facts(state, topic_partition, broker, "" if cause is None else cause.condition),
+    )
+
+
+def no_such_partition(
+    state: ProducerState, topic_partition: TopicPartition, waited_ms: int, known: int
+) -> DeliveryError:
+    """Build the error for a topic, or a partition of it, that the cluster does not know.
+
+    Args:
+        state: the batches.
+        topic_partition: where a batch was to go.
+        waited_ms: how long it was looked up.
+        known: how many partitions the topic has; 0 if there is no such topic.
+    """
+    topic = topic_partition.topic
+    what = (
+        f"topic '{topic}' has no partition {topic_partition.partition}; it has {known}, numbered from 0"
+        if known
+        else f"topic '{topic}' does not exist, or this user may not describe it"
+    )
+    hint = "correct column 'partition', or add partitions to the topic." if known else _TOPIC_HINT
+    return DeliveryError(
+        f"Writing to {topic_partition} failed: {what} (looked up for {waited_ms} ms). "
+        f"{consequence(state, topic_partition)}",
+        condition="UNKNOWN_PARTITION" if known else "UNKNOWN_TOPIC",
+        hint=hint,
+        facts=_facts(state, topic_partition, None, "UNKNOWN_TOPIC_OR_PARTITION"),
+    )
+
+
+def no_such_topic(
+    state: ProducerState, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
+) -> DeliveryError:
+    """Build the error for a topic that was asked for before anything was given to be sent to it.
+
+    Args:
+        state: the batches.
+        topic: the topic.
+        waited_ms: how long it was looked up.
+        cluster: which cluster lacks it, in words.
+        nearest: a topic that was perhaps meant.
+    """
+    return DeliveryError(
+        f"Writing to topic '{topic}' failed: it does not exist in {cluster}, or this user may not describe it (looked "
+        f"up for {waited_ms} ms). Records of this task, all topic-partitions: {state.counts()}.",
+        condition="UNKNOWN_TOPIC",
+        hint=f"did you mean '{nearest}'? Otherwise {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
+        facts={"topic": topic},
+    )
+
+
+def refused_access(
+    state: ProducerState, topic_partition: TopicPartition, step: str, cause: AccessError
+) -> ConnectorError:
+    """Build the error for credentials, or a right to see the topic, that were refused before anything was sent."""
+    return cause.located(f"Writing to {topic_partition} failed, {step} (records of this task: {state.counts()})")
+
+
+def unreachable(
+    state: ProducerState, topic_partition: TopicPartition, step: str, cause: ConnectorError
+) -> DeliveryError:
+    """Build the error for a failure that waiting does not cure (a certificate, a version)."""
+    return DeliveryError(
+        f"Writing to {topic_partition} failed: {step}: {cause.message} {consequence(state, topic_partition)}",
+        condition=cause.condition,
+        hint=cause.hint,
+        facts=_facts(state, topic_partition, cause.facts.get("broker"), cause.condition),
+    )
+
+
+def left_silent(broker: str, topic_partition: TopicPartition, silent_s: float) -> TransportError:
+    """Build the reason why record batches are sent again that a broker was sent and has not answered."""
+    return TransportError(
+        f"{broker} has not answered a write for {silent_s:.1f} s, and leads {topic_partition} no longer.",
+        condition="LEADER_SILENT",
+        retriable=True,
+        facts={"broker": broker, "topic": topic_partition.topic, "partition": topic_partition.partition},
+    )
+
+
+def too_large(state: ProducerState, topic_partition: TopicPartition, size: int, max_request_size: int) -> DeliveryError:
+    """Build the error for a batch above our own bound; it was not sent."""
+    return DeliveryError(
+        f"Writing to {topic_partition} failed: a record batch has {size} bytes; option 'kafka.max.request.size' allows "
+        f"{max_request_size}. It was not sent. {consequence(state, topic_partition)}",
+        condition="RECORD_BATCH_TOO_LARGE",
+        hint="raise option 'kafka.max.request.size', and max.message.bytes of the topic with it.",
+        facts=_facts(state, topic_partition, None, "RECORD_BATCH_TOO_LARGE"),
+    )

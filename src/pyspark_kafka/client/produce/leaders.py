@@ -1,0 +1,153 @@
+"""Who leads the partitions that are written to, as a producer has to know it: until a broker says otherwise.
+
+What must not live here: what is sent, when delivery is given up. Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import ClusterMetadata
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import BrokerError
+    from pyspark_kafka.model import TopicPartition
+
+
+# For so long a task relies on which partitions an earlier one has seen led.
+_KEPT_BETWEEN_TASKS_S = 10.0
+
+
+class PartitionLeaders:
+    """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
+
+    Leaders need no age: a write to a former leader is refused, and tells by that what has to be asked again. Of new
+    partitions nothing tells but the cluster.
+
+    Runs on: executor; `look_up` and `count` block within the client's deadline.
+
+    Args:
+        client: the cluster.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, client: KafkaClient, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._clock = clock
+        self._leaders: dict[TopicPartition, int] = {}
+        self._counts: dict[str, int] = {}
+        self._available: dict[str, tuple[int, ...]] = {}
+        self._counted_at: dict[str, float] = {}
+        self._task_began_at = clock()
+        self._unknown_since: dict[TopicPartition, float] = {}
+
+    def ask(self, client: KafkaClient) -> None:
+        """Ask through another client of the same cluster from now on, for another task."""
+        self._client = client
+        self._task_began_at = self._clock()
+
+    def get(self, topic_partition: TopicPartition) -> int | None:
+        """Give the id of the leading broker from memory."""
+        return self._leaders.get(topic_partition)
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Have the leader asked for again."""
+        self._leaders.pop(topic_partition, None)
+
+    def known_count(self, topic: str) -> int:
+        """Give how many partitions a topic had when it was last seen; 0 if it never was."""
+        return self._counts.get(topic, 0)
+
+    def available(self, topic: str) -> tuple[int, ...]:
+        """Give the partitions that had a leader when the topic was last seen, in order; from memory."""
+        return self._available.get(topic, ())
+
+    def count(self, topic: str, *, beyond: int = -1) -> int | BrokerError:
+        """Give how many partitions a topic has, from memory or from the cluster, or why that is not known.
+
+        Args:
+            topic: its name.
+            beyond: a partition that somebody wants to write to; where memory does not know it, the cluster is asked.
+
+        Raises:
+            ConnectorError: the cluster cannot be asked.
+        """
+        if self._outdated(topic) or self._counts[topic] <= beyond:
+            found = self._client.metadata([topic])
+            self._counts.pop(topic, None)
+            self._learn(found)
+            if topic not in self._counts:
+                described = found.topics.get(topic)
+                error = None if described is None else described.error
+                return unknown_topic(topic) if error is None else error
+        return self._counts[topic]
+
+    def _outdated(self, topic: str) -> bool:
+        counted_at = self._counted_at.get(topic, float("-inf"))
+        longest_s = self._client.options.metadata_max_age_ms / 1000
+        if counted_at < self._task_began_at:
+            # Between tasks nobody notices that a broker is gone; while a topic is written to, refusals tell.
+            longest_s = min(longest_s, _KEPT_BETWEEN_TASKS_S)
+        return self._clock() - counted_at >= longest_s
+
+    def look_up(
+        self, topic_partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, BrokerError]:
+        """Ask the cluster once for leaders; give those partitions that still have none, and why.
+
+        Raises:
+            ConnectorError: the cluster cannot be asked.
+        """
+        found = self._client.metadata({topic_partition.topic for topic_partition in topic_partitions}, deadline)
+        self._learn(found)
+        missing: dict[TopicPartition, BrokerError] = {}
+        for topic_partition in topic_partitions:
+            if topic_partition in self._leaders:
+                self._unknown_since.pop(topic_partition, None)
+            else:
+                missing[topic_partition] = _why_leaderless(found, topic_partition)
+        return missing
+
+    def unknown_for_ms(self, topic_partition: TopicPartition, why: BrokerError, now: float) -> int:
+        """Give for how long a partition that never was there has been looked up in vain; 0 for all others.
+
+        Args:
+            topic_partition: which one.
+            why: what the last look-up said.
+            now: seconds of the clock that counts for delivery.
+        """
+        if why.condition != "UNKNOWN_TOPIC" or topic_partition.partition < self.known_count(topic_partition.topic):
+            return 0
+        return int((now - self._unknown_since.setdefault(topic_partition, now)) * 1000)
+
+    def _learn(self, found: ClusterMetadata) -> None:
+        for topic in found.topics.values():
+            if topic.error is not None or not topic.partitions:
+                continue
+            self._counts[topic.name] = len(topic.partitions)
+            self._available[topic.name] = tuple(
+                sorted(partition.topic_partition.partition for partition in topic.partitions if partition.has_leader)
+            )
+            self._counted_at[topic.name] = self._clock()
+            for partition in topic.partitions:
+                if partition.has_leader:
+                    self._leaders[partition.topic_partition] = partition.leader_id
+                else:
+                    self._leaders.pop(partition.topic_partition, None)
+
+
+def _why_leaderless(found: ClusterMetadata, topic_partition: TopicPartition) -> BrokerError:
+    topic = found.topics.get(topic_partition.topic)
+    described = unknown_topic(topic_partition.topic) if topic is None else topic.error
+    if described is not None:
+        return described
+    known = found.partition(topic_partition)
+    if known is None:
+        return unknown_topic(topic_partition.topic, partition=topic_partition.partition)
+    return broker_error(known.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"{topic_partition} has no leader")

@@ -1,0 +1,79 @@
+"""What topics turned out to take: the size of batch that a broker refused, and batches cut to less than that. No I/O.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.produce.batches import ProduceCode
+from pyspark_kafka.records import split_batch
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.produce.batches import Batch
+
+    Bytes = bytes | bytearray | memoryview
+
+logger = logging.getLogger(__name__)
+
+_TOO_LARGE = frozenset({ProduceCode.MESSAGE_TOO_LARGE, ProduceCode.RECORD_LIST_TOO_LARGE})
+
+
+class TopicLimits:
+    """How large batches of each topic may be, learned from refusals.
+
+    The limit of a topic takes rights to ask for, so it is found by halving: at most half of what could be.
+
+    Runs on: executor and driver, one thread.
+
+    Args:
+        compression_level: with which parts are compressed, as the wholes were.
+
+    Source: Kafka `Sender.completeBatch`, `RecordAccumulator.splitAndReenqueue`.
+    """
+
+    def __init__(self, compression_level: int | None) -> None:
+        self._level = compression_level
+        self._limits: dict[str, int] = {}
+
+    @staticmethod
+    def splittable(batch: Batch, code: int) -> bool:
+        """Whether a refusal is cured by smaller batches.
+
+        Should the log hold the batch nevertheless, from an attempt before the topic's limit was lowered, its parts
+        have sequences that the broker refuses.
+        """
+        return code in _TOO_LARGE and batch.record_count > 1
+
+    def refused(self, batch: Batch) -> None:
+        """Note that a batch was too large for its topic."""
+        topic, size = batch.topic_partition.topic, batch.size
+        if topic not in self._limits:
+            logger.warning(
+                "Topic '%s' does not take a record batch of %d bytes; batches are cut into smaller ones. Set option "
+                "'kafka.batch.size' below the topic's max.message.bytes to spare the work.",
+                topic,
+                size,
+            )
+        self._limits[topic] = min(self._limits.get(topic, size), max(1, size // 2))
+
+    def fits(self, batch: Batch) -> bool:
+        """Whether a batch is as small as its topic is known to need, or cannot be smaller."""
+        limit = self._limits.get(batch.topic_partition.topic)
+        return limit is None or batch.size <= limit or batch.record_count == 1
+
+    def cut(self, batch: Batch) -> list[tuple[Bytes, int]]:
+        """Give the records of a batch in parts that its topic may take."""
+        limit = self._limits[batch.topic_partition.topic]
+        done: list[tuple[Bytes, int]] = []
+        todo: list[tuple[Bytes, int]] = [(batch.data, batch.record_count)]
+        while todo:
+            data, records = todo.pop()
+            if len(data) <= limit or records == 1:
+                done.append((data, records))
+            else:
+                # Records differ in size: a part may have to be cut again.
+                todo += reversed(split_batch(data, -(-len(data) // limit), compression_level=self._level))
+        return done

@@ -1,0 +1,156 @@
+"""The table of broker error codes, after kafka-python's, and the errors that are made of them. No I/O. Layer: client.
+
+Apart from the classes of requests, because who only judges what went wrong needs none of them.
+"""
+# ruff: noqa: E402 - kafka-python's clients are not to be imported with its errors
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_kafka.client.wire.kafka_package import defer_clients
+
+defer_clients()
+
+from kafka.errors import kafka_errors as _kafka_errors
+
+from pyspark_kafka.errors import AccessError, BrokerError
+
+
+class ErrorCode:
+    """The broker codes that this package treats by name; all others go by the table."""
+
+    NONE = 0
+    UNKNOWN_SERVER_ERROR = -1
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    NOT_CONTROLLER = 41
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    SASL_AUTHENTICATION_FAILED = 58
+    UNKNOWN_PRODUCER_ID = 59
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    OFFSET_NOT_AVAILABLE = 78
+    PRODUCER_FENCED = 90
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    TRANSACTIONAL_ID_NOT_FOUND = 105
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109
+    TRANSACTION_ABORTABLE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """What the table says of one broker code.
+
+    Attributes:
+        name: Kafka's name, or `UNKNOWN_CODE_<number>` for codes newer than the table.
+        retriable: whether the same request may succeed later.
+        refreshes_metadata: whether the leader or the topic has to be looked up again before.
+    """
+
+    code: int
+    name: str
+    retriable: bool
+    refreshes_metadata: bool
+
+
+# Where kafka-python keeps a name that Kafka's own `Errors` has since changed.
+_RENAMED = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    12: "OFFSET_METADATA_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    38: "INVALID_REPLICATION_FACTOR",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+}
+
+_KINDS: dict[int, ErrorKind] = {
+    code: ErrorKind(code, _RENAMED.get(code, cls.message), bool(cls.retriable), bool(cls.invalid_metadata))
+    for code, cls in _kafka_errors.items()
+    if code is not None
+}
+
+# Codes that mean: who you are, or what you may do, was refused.
+_ACCESS_CODES = frozenset({29, 30, 31, 33, 34, 53, 54, 58, 61, 64, 65, 66})
+
+_HINTS = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant the principal READ and DESCRIBE (to write: WRITE) on the topic.",
+    30: "grant the principal READ on the consumer group.",
+    31: "grant the principal the operation on the cluster; an idempotent write needs WRITE on the topic or "
+    "IDEMPOTENT_WRITE on the cluster.",
+    53: "grant the principal WRITE and DESCRIBE on the transactional id.",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "check kafka.sasl.mechanism.",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "check the user name and the password (kafka.sasl.jaas.config).",
+    ErrorCode.ILLEGAL_SASL_STATE: "this is probably a listener without SASL; check kafka.security.protocol.",
+    10: "raise message.max.bytes of the topic, or lower kafka.max.request.size.",
+}
+
+
+def error_kind(code: int) -> ErrorKind:
+    """Give what is known of a broker code; an unknown one keeps its number and is not retriable."""
+    kind = _KINDS.get(code)
+    return (
+        kind if kind is not None else ErrorKind(code, f"UNKNOWN_CODE_{code}", retriable=False, refreshes_metadata=False)
+    )
+
+
+def broker_error(
+    code: int,
+    what: str,
+    *,
+    detail: str | None = None,
+    consequence: str = "",
+    hint: str | None = None,
+    **facts: object,
+) -> BrokerError:
+    """Build the error for a broker's answer; it is not raised here.
+
+    Args:
+        code: the number on the wire.
+        what: what failed and where, without a full stop: "Listing offsets of orders-3 at kafka-1:9092 failed".
+        detail: the broker's own message, if it sent one.
+        consequence: what happened to the data, as a sentence.
+        hint: the next action; None takes the table's.
+        **facts: values that the text names.
+
+    Returns:
+        An AccessError for refused authentication or authorization, else a BrokerError; not yet raised.
+    """
+    kind = error_kind(code)
+    said = f' The broker said: "{detail}".' if detail else ""
+    ending = f" {consequence}" if consequence else ""
+    cls = AccessError if code in _ACCESS_CODES else BrokerError
+    return cls(
+        f"{what}: the broker answered {kind.name} ({code}).{said}{ending}",
+        code=code,
+        condition=kind.name,
+        hint=_HINTS.get(code, "") if hint is None else hint,
+        retriable=kind.retriable,
+        facts=facts,
+    )

@@ -1,0 +1,112 @@
+"""The border to kafka-python: request and response classes, and, from `broker_codes`, the table of broker error codes.
+
+Everything else in this package talks to these names; only `broker_codes.py` and `authentication.py` import kafka-python
+besides this module. Requests to administer a cluster are loaded when they are first used: queries seldom need them.
+No I/O. Layer: client.
+"""
+# ruff: noqa: E402 - kafka-python's clients are not to be imported with its protocol
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.wire.kafka_package import defer_clients
+
+defer_clients()
+
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+)
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+    ProduceResponse,
+    TxnOffsetCommitRequest,
+)
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error, error_kind
+
+if TYPE_CHECKING:
+    from kafka.protocol.admin import (
+        CreatePartitionsRequest,
+        CreateTopicsRequest,
+        DeleteRecordsRequest,
+        DeleteTopicsRequest,
+        DescribeConfigsRequest,
+        DescribeLogDirsRequest,
+        DescribeTransactionsRequest,
+        IncrementalAlterConfigsRequest,
+        ListTransactionsRequest,
+    )
+
+__all__ = [
+    "AddOffsetsToTxnRequest",
+    "AddPartitionsToTxnRequest",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "CreatePartitionsRequest",
+    "CreateTopicsRequest",
+    "DeleteRecordsRequest",
+    "DeleteTopicsRequest",
+    "DescribeConfigsRequest",
+    "DescribeLogDirsRequest",
+    "DescribeTransactionsRequest",
+    "EndTxnRequest",
+    "ErrorCode",
+    "FetchRequest",
+    "FetchResponse",
+    "FindCoordinatorRequest",
+    "IncrementalAlterConfigsRequest",
+    "InitProducerIdRequest",
+    "ListOffsetsRequest",
+    "ListTransactionsRequest",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetFetchRequest",
+    "OffsetForLeaderEpochRequest",
+    "ProduceRequest",
+    "ProduceResponse",
+    "SaslAuthenticateRequest",
+    "SaslHandshakeRequest",
+    "TxnOffsetCommitRequest",
+    "broker_error",
+    "error_kind",
+]
+
+_ADMIN_REQUESTS = frozenset(
+    {
+        "CreatePartitionsRequest",
+        "CreateTopicsRequest",
+        "DeleteRecordsRequest",
+        "DeleteTopicsRequest",
+        "DescribeConfigsRequest",
+        "DescribeLogDirsRequest",
+        "DescribeTransactionsRequest",
+        "IncrementalAlterConfigsRequest",
+        "ListTransactionsRequest",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ADMIN_REQUESTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("kafka.protocol.admin"), name)

@@ -1,0 +1,12 @@
+"""The newest version of each request that several rooms send, and why not a newer one. Layer: client."""
+
+from __future__ import annotations
+
+# Version 13 names topics by id only, which some brokers never tell (docs/internals/fetch-rules.md, R35).
+MAX_PRODUCE_VERSION = 12
+# Version 6 is unstable as of Kafka 4.3, and adds nothing without a transactional id.
+MAX_INIT_VERSION = 5
+# The newest version of FindCoordinator with one key; later ones ask for many at once.
+MAX_FIND_VERSION = 3
+# Clients stop here; later versions of AddPartitionsToTxn are between brokers (KIP-890).
+MAX_ADD_VERSION = 3

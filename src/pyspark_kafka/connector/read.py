@@ -1,0 +1,149 @@
+"""Contracts of a source: what an engine asks of it on the driver, and of its readers on executors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.connector.limits import ReadLimit
+    from pyspark_kafka.connector.offsets import Offset
+
+
+class InputPartition:
+    """What one task reads: plain picklable data, made on the driver, sent to an executor.
+
+    Source: Spark `org.apache.spark.sql.connector.read.InputPartition`.
+    """
+
+    __slots__ = ()
+
+
+class PartitionReader(ABC):
+    """Reads one input partition, a batch of rows at a time.
+
+    Runs on: executor; one per task attempt; `next` may block; never pickled.
+
+    Source: Spark `org.apache.spark.sql.connector.read.PartitionReader`.
+    """
+
+    @abstractmethod
+    def next(self) -> bool:
+        """Move to the next batch of rows.
+
+        Returns:
+            False when the partition is read to its end. Never False because of an error: that is raised.
+        """
+
+    @abstractmethod
+    def get(self) -> pa.RecordBatch:
+        """Give the batch that the last `next()` moved to. Every batch of one reader has the same schema."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the reader holds. Called once, also after an error and when a task ends early."""
+
+
+class PartitionReaderFactory(ABC):
+    """Makes readers on executors.
+
+    Runs on: pickled on the driver once per batch; `createReader` once per task attempt.
+
+    Source: Spark `org.apache.spark.sql.connector.read.PartitionReaderFactory`.
+    """
+
+    @abstractmethod
+    def createReader(self, partition: InputPartition) -> PartitionReader:
+        """Build the reader of one input partition."""
+
+
+class Batch(ABC):
+    """One bounded read.
+
+    Runs on: driver. `planInputPartitions` may block on look-ups.
+
+    Source: Spark `org.apache.spark.sql.connector.read.Batch`.
+    """
+
+    @abstractmethod
+    def planInputPartitions(self) -> Sequence[InputPartition]:
+        """Decide what each task reads."""
+
+    @abstractmethod
+    def createReaderFactory(self) -> PartitionReaderFactory:
+        """Give the factory that executors read with."""
+
+
+class MicroBatchStream(ABC):
+    """A stream that an engine reads as a sequence of bounded batches `[start, end)`.
+
+    Runs on: driver; one per query run; every method may block on look-ups, with a deadline.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.MicroBatchStream` and `SparkDataStream`.
+    """
+
+    @abstractmethod
+    def initialOffset(self) -> Offset:
+        """Give the offset a new query starts from. Not called where a checkpoint says where to go on."""
+
+    @abstractmethod
+    def deserializeOffset(self, json: str) -> Offset:
+        """Read an offset back from its JSON.
+
+        Raises:
+            CheckpointError: the text is no offset of this source.
+        """
+
+    @abstractmethod
+    def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Split `[start, end)` into tasks.
+
+        A pure function of its arguments, the options and what the source still holds, never of the size of the
+        cluster: a batch that is run again must read the same records.
+        """
+
+    @abstractmethod
+    def createReaderFactory(self) -> PartitionReaderFactory:
+        """Give the factory that executors read with."""
+
+    @abstractmethod
+    def commit(self, end: Offset) -> None:
+        """Learn that everything below `end` is processed and will not be asked for again."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Give back what the stream holds. May be called more than once."""
+
+
+class SupportsAdmissionControl(ABC):
+    """A stream that lets the engine limit what the next batch takes.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl`.
+    """
+
+    @abstractmethod
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Give the limit that the source's options ask for."""
+
+    @abstractmethod
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """Give the end of the next batch that begins at `start`; `start` itself when there is nothing to read."""
+
+    def reportLatestOffset(self) -> Offset | None:
+        """Give the newest offset known, for progress reports only; None when none is known."""
+        return None
+
+
+class SupportsTriggerAvailableNow(SupportsAdmissionControl):
+    """A stream that can stop at the data that is there when the query starts.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow`.
+    """
+
+    @abstractmethod
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Learn that this run ends at what is available now: `latestOffset` gives nothing newer from here on."""

@@ -1,0 +1,91 @@
+"""The at-least-once write jobs: what the driver does, which is little, and the factories of the writers."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.options import WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
+    """Makes the writers of a batch write and of a micro-batch alike. Plain data, pickled to executors."""
+
+    options: WriteOptions
+    columns: SinkColumns
+    query_id: str | None = None
+
+    def of_query(self, query_id: str | None) -> KafkaDataWriterFactory:
+        """Give the factory for the tasks of one query."""
+        return replace(self, query_id=query_id)
+
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:  # noqa: ARG002 - Spark's contract
+        """Build the writer of one task attempt."""
+        # The driver's processes pickle this factory and need no client and no codec.
+        from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter  # noqa: PLC0415
+        from pyspark_kafka.sink.executor.identity_headers import task_origin  # noqa: PLC0415
+        from pyspark_kafka.sink.executor.patience import options_of_task  # noqa: PLC0415
+
+        origin = task_origin(self.options, self.query_id, epoch_id, partition_id)
+        return KafkaDataWriter(options_of_task(self.options, epoch_id), self.columns, origin)
+
+
+class KafkaBatchWrite(BatchWrite):
+    """At least once: every task sends its rows and waits for their acknowledgements; there is nothing to commit.
+
+    A task that fails and is tried again may leave duplicates.
+
+    Runs on: driver.
+
+    Source: Spark `KafkaBatchWrite`, whose commit and abort do nothing either.
+    """
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._factory = KafkaDataWriterFactory(options, columns, f"batch{uuid.uuid4().hex}")
+
+    def createBatchWriterFactory(self) -> DataWriterFactory:
+        """Give the factory that executors write with."""
+        return self._factory
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Do nothing: the rows are already acknowledged."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: what was acknowledged stays in the topic."""
+
+
+class KafkaStreamingWrite(StreamingWrite):
+    """At least once, a micro-batch at a time; a micro-batch that is run again may leave duplicates.
+
+    Runs on: driver.
+
+    Source: Spark `KafkaStreamingWrite`, whose commit and abort do nothing either.
+    """
+
+    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+        self._factory = KafkaDataWriterFactory(options, columns)
+
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+        """Give the factory that executors write with."""
+        return self._factory
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Do nothing: the rows are already acknowledged."""
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: what was acknowledged stays in the topic."""

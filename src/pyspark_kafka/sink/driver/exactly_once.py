@@ -1,0 +1,269 @@
+"""The exactly-once write jobs: who the sink is, what a batch is known by, and the driver's commit. Layer: sink."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
+from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
+from pyspark_kafka.connector import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+from pyspark_kafka.errors import CheckpointError, ConnectorError
+from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.executor.identity_headers import task_origin
+from pyspark_kafka.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
+from pyspark_kafka.sink.executor.patience import options_of_task
+from pyspark_kafka.sink.spool import SpoolFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+
+logger = logging.getLogger(__name__)
+
+_ID_PREFIX = "pyspark-kafka-"
+# So often a micro-batch that spooled nothing looks for what others have left in the spool.
+_SWEEP_EVERY = 100
+# Sinks that this process has found fit to write; a stream writer is built for every micro-batch.
+_CHECKED: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
+    """Makes the writers of an exactly-once write. Plain data, pickled to executors."""
+
+    options: WriteOptions
+    settings: ExactlyOnceOptions
+    columns: SinkColumns
+    spool: SpoolFiles | None = None
+    job_id: str = ""
+    query_id: str | None = None
+
+    def of_query(self, query_id: str | None) -> KafkaOutboxWriterFactory:
+        """Give the factory for the tasks of one query."""
+        return replace(self, query_id=query_id)
+
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:
+        """Build the writer of one task attempt."""
+        task = f"{partition_id}-{task_id}"
+        origin = task_origin(self.options, self.job_id or self.query_id, epoch_id, partition_id)
+        options = options_of_task(self.options, epoch_id)
+        return KafkaOutboxWriter(options, self.settings, self.columns, self.spool, epoch_id, task, origin)
+
+
+class KafkaExactlyOnceStreamingWrite(StreamingWrite):
+    """Exactly once, a micro-batch at a time: visible to read_committed readers once and whole, or not at all.
+
+    Tasks encode, the driver publishes everything in one transaction that also holds a marker. A batch is known by the
+    query's id and its number, and by a fingerprint of the source offsets that it ends at, all from the checkpoint. It
+    survives attempts that are retried, killed, or run twice, a driver that dies at any moment, other drivers on the
+    same checkpoint, and a batch that is run again with other partitions or other rows.
+
+    Runs on: driver; `commit` blocks. A new one is built for every micro-batch, and one more to commit.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read; or the markers of the sink do not fit it.
+        OptionError: the transaction timeout is above what the brokers allow.
+        AccessError: rights are missing: WRITE on the transactional id, on the topics, on the commit topic.
+    """
+
+    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns) -> None:
+        if settings.checkpoint_location is None:
+            raise ValueError("an exactly-once stream needs its checkpoint")
+        self._options = options
+        self._settings = settings
+        self._columns = columns
+        self._checkpoint = CheckpointFiles(settings.checkpoint_location)
+
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+        """Give the factory that executors write with, after a look whether this sink may write at all."""
+        marker = self._marker(-1, "")
+        key = (marker.sink_id, marker.query_id)
+        if key not in _CHECKED:
+            with _publisher(self._options, self._settings, marker.sink_id) as publisher:
+                # Another process has checked it before, where the query has committed a batch.
+                publisher.check(marker, has_run=lambda: bool(self._checkpoint.list("commits")))
+            _CHECKED.add(key)
+        spool = _spool(self._settings, marker.query_id)
+        return KafkaOutboxWriterFactory(_with_learned_servers(self._options), self._settings, self._columns, spool)
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Publish one micro-batch; does nothing where it is published already."""
+        prepared = _prepared(messages)
+        marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
+        spool = _spool(self._settings, marker.query_id)
+        with _publisher(self._options, self._settings, marker.sink_id, spool) as publisher:
+            found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
+        logger.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
+        if spool is not None:
+            _clean_up(spool, epoch_id, spooled=_spooled(prepared))
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
+        """Remove what tasks have prepared; none of it was sent."""
+        spooled = _spooled(messages)
+        if spooled and (spool := _spool(self._settings, self._query_id())) is not None:
+            _remove(spool, spooled)
+
+    def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
+        query_id = self._query_id()
+        return CommitMarker(
+            sink_id=self._settings.transactional_id or f"{_ID_PREFIX}{query_id}",
+            query_id=query_id,
+            batch_id=batch_id,
+            fingerprint=fingerprint,
+            records=sum(message.records for message in prepared),
+            encoded_bytes=sum(message.encoded_bytes for message in prepared),
+        )
+
+    def _query_id(self) -> str:
+        data = self._checkpoint.read("metadata")
+        try:
+            return str(json.loads(data or b"")["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self._checkpoint.shown} has no query id: its file 'metadata' "
+                f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
+                condition="CHECKPOINT_METADATA_MISSING",
+                hint="an exactly-once write needs the checkpointLocation that the query itself has, in a place that "
+                "the driver's Python can read.",
+                facts={"location": self._checkpoint.shown},
+            ) from error
+
+    def _fingerprint(self, batch_id: int) -> str:
+        entry = OffsetSeqLog(self._checkpoint).get(batch_id)
+        if entry is None:
+            raise CheckpointError(
+                f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
+                condition="CHECKPOINT_OFFSETS_MISSING",
+                hint="give the writer the checkpointLocation that the query itself has; offsets that are written late "
+                "(asynchronous progress tracking) do not go with exactly-once writes.",
+                facts={"location": self._checkpoint.shown, "batch_id": batch_id},
+            )
+        text = json.dumps([entry.sources, entry.offsets])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class KafkaExactlyOnceBatchWrite(BatchWrite):
+    """All or nothing: the rows of one batch write become visible to read_committed readers together, or never.
+
+    A write that is run again by the user is another write, and writes again.
+
+    Runs on: driver; `commit` blocks. Pickled to the process that commits.
+    """
+
+    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._settings = settings
+        self._columns = columns
+        self._job_id = f"batch{uuid.uuid4().hex}"
+
+    def createBatchWriterFactory(self) -> DataWriterFactory:
+        """Give the factory that executors write with."""
+        spool = _spool(self._settings, self._job_id)
+        options = _with_learned_servers(self._options)
+        return KafkaOutboxWriterFactory(options, self._settings, self._columns, spool, self._job_id)
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Publish everything."""
+        prepared = _prepared(messages)
+        sink_id = self._settings.transactional_id or f"{_ID_PREFIX}{self._job_id}"
+        marker = CommitMarker(
+            sink_id=sink_id,
+            query_id=self._job_id,
+            batch_id=0,
+            fingerprint=self._job_id,
+            records=sum(message.records for message in prepared),
+            encoded_bytes=sum(message.encoded_bytes for message in prepared),
+        )
+        with _publisher(self._options, self._settings, sink_id, _spool(self._settings, self._job_id)) as publisher:
+            publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
+        self._clean_up()
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - what is left is found by its place
+        """Remove what tasks have prepared; none of it was sent."""
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        spool = _spool(self._settings, self._job_id)
+        if spool is None:
+            return
+        with _logged(spool):
+            # Also what attempts have left that failed, or lost against another one: nobody else would find it.
+            spool.remove_owner()
+            spool.remove_dead()
+
+
+@contextmanager
+def _publisher(
+    options: WriteOptions, settings: ExactlyOnceOptions, sink_id: str, spool: SpoolFiles | None = None
+) -> Iterator[Publisher]:
+    with borrow_client(options.connection) as client:
+        yield Publisher(client, options, settings, sink_id, spool)
+
+
+def _with_learned_servers(options: WriteOptions) -> WriteOptions:
+    """Give the options of tasks: they find the cluster where the bootstrap servers are gone by now."""
+    return replace(options, connection=replace(options.connection, learned_servers=learned_servers(options.connection)))
+
+
+def _spool(settings: ExactlyOnceOptions, owner: str) -> SpoolFiles | None:
+    return None if settings.spool_location is None else SpoolFiles(settings.spool_location, owner)
+
+
+@contextmanager
+def _logged(spool: SpoolFiles) -> Iterator[None]:
+    """Go on after files could not be removed: what they held is published, or will be."""
+    try:
+        yield
+    except ConnectorError as error:
+        logger.warning("Spool files were left in %s: %s", spool.shown, error)
+
+
+def _clean_up(spool: SpoolFiles, batch_id: int, *, spooled: Sequence[str]) -> None:
+    """Remove the files of a published micro-batch, and now and then what attempts of earlier ones have left.
+
+    Most micro-batches spool nothing: those ask the file system for nothing either.
+    """
+    now_and_then = batch_id % _SWEEP_EVERY == 0
+    with _logged(spool):
+        if spooled:
+            spool.remove_batch(batch_id)
+        if spooled or now_and_then:
+            spool.remove_before(batch_id)
+        if now_and_then:
+            spool.remove_dead()
+
+
+def _remove(spool: SpoolFiles, names: Sequence[str]) -> None:
+    # By their names: another driver may be at work on the same micro-batch.
+    with _logged(spool):
+        spool.remove(names)
+
+
+def _spooled(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    return [name for message in messages if isinstance(message, PreparedMessage) for name in message.spool_files()]
+
+
+def _prepared(messages: Sequence[WriterCommitMessage]) -> list[PreparedMessage]:
+    prepared = []
+    for message in messages:
+        if not isinstance(message, PreparedMessage):
+            raise TypeError(f"a task of an exactly-once write gave {type(message).__name__}")
+        prepared.append(message)
+    return prepared

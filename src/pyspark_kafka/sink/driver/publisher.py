@@ -1,0 +1,356 @@
+"""Makes prepared record batches visible, all at once and once only: fence, read the marker, write, commit.
+
+Layer: sink.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.outage import Patience, is_weather
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
+from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError, TransactionLostError
+from pyspark_kafka.client.waiting import contact_of, outage_s_here
+from pyspark_kafka.errors import ConnectorError, DeliveryError
+from pyspark_kafka.sink.commit_marker import Finding, judge
+from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.retry import Backoff
+    from pyspark_kafka.client.transactions.inspection import TransactionDescription
+    from pyspark_kafka.client.transactions.owner import OpenTransaction
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.commit_marker import CommitMarker
+    from pyspark_kafka.sink.executor.outbox import Chunk
+    from pyspark_kafka.sink.spool import SpoolFiles
+
+logger = logging.getLogger(__name__)
+
+# Under which all batch writes leave their markers: they have no successor that would take the place of one.
+_JOBS_KEY = "batch-writes"
+# How often a publisher takes its id back from whoever has ended its transaction: two drivers must not go on for ever.
+_MOST_TAKEN_BACK = 2
+# So much more of an outage is needed for that: waiting for an abort to be complete is not an outage of brokers.
+_OUTAGE_S = 1.0
+# A driver that has fenced reads the marker and the first bytes before its transaction is open.
+_TIME_TO_BEGIN_S = 2.0
+# What brokers answer to writes of a transaction that they, or another driver, have ended.
+_ENDED = frozenset(
+    {
+        "INVALID_PRODUCER_EPOCH",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "INVALID_TXN_STATE",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "PRODUCER_FENCED",
+        "TRANSACTION_ABORTABLE",
+        "UNKNOWN_PRODUCER_ID",
+    }
+)
+
+
+class Publisher:
+    """Publishes batches of one exactly-once sink.
+
+    Runs on: driver; one thread; blocks. Does not pickle.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        options: producer settings.
+        settings: timeouts and names of the exactly-once write.
+        transactional_id: the sink's name.
+        spool: where tasks have put what did not travel with their messages.
+        clock: milliseconds since 1970-01-01 UTC, for markers.
+
+    Source: docs/internals/transaction-rules.md, T12 to T20; Java `KafkaProducer`.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        transactional_id: str,
+        spool: SpoolFiles | None,
+        *,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._timeout_ms = settings.transaction_timeout_ms
+        self._id = TransactionalId(client, transactional_id, settings.transaction_timeout_ms)
+        self._markers = MarkerTopic(client, settings.commit_topic, settings.transaction_timeout_ms)
+        self._spool = spool
+        self._clock = clock
+
+    def check(self, ours: CommitMarker, has_run: Callable[[], bool] = lambda: False) -> None:
+        """Find out before any work whether this sink may write: rights, timeouts, whose the sink is.
+
+        Args:
+            ours: the sink's marker, of no batch.
+            has_run: whether the query has reached the sink before, so that an outage is waited out; asked in one.
+
+        Raises:
+            OptionError: the transaction timeout is above what the brokers allow.
+            AccessError: rights are missing: the transactional id, the commit topic.
+            CheckpointError: the sink is another query's.
+        """
+
+        def look() -> CommitMarker | None:
+            self._markers.ensure()
+            self._markers.check_policy()
+            self._id.fence()
+            return self._markers.read(ours.sink_id)
+
+        found = self._patience(has_run).ride_out(f"checking the sink '{ours.sink_id}'", look)
+        if found is not None and found.query_id != ours.query_id:
+            judge(found, ours)
+
+    def publish(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+        """Make a micro-batch visible, unless it is already.
+
+        Returns:
+            What was found at first: COMMITTED where there was nothing left to do.
+
+        Raises:
+            CheckpointError: markers say that neither writing nor skipping is right; or a spool file is missing.
+            DeliveryError: the brokers refused records, or did not take them in time; or another driver has taken over.
+                Nothing is visible.
+            TransactionInDoubtError: it is not known whether it is committed: nobody could be asked after the doubt.
+            AccessError: rights are missing.
+        """
+
+        def look() -> Finding:
+            return judge(self._markers.read(ours.sink_id), ours)
+
+        def attempt() -> Finding:
+            self._markers.ensure()
+            # After the fence only: before it a commit could still be under way.
+            transaction = self._id.fence()
+            if look() is Finding.COMMITTED:
+                return Finding.COMMITTED
+            self._publish(transaction, ours.sink_id, ours, chunks, look)
+            return Finding.NOT_COMMITTED
+
+        # The sink was checked before its tasks began, so the query has reached it.
+        patience = self._patience(lambda: True)
+        step = f"committing batch {ours.batch_id} of sink '{ours.sink_id}'"
+        return patience.ride_out(step, attempt, passes=self._passes)
+
+    def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
+        """Make a batch write visible; its id is new, so there is nothing to find at first. See `publish`."""
+
+        def look() -> Finding:
+            found = self._markers.read(_JOBS_KEY, ours.query_id)
+            return Finding.NOT_COMMITTED if found is None else Finding.COMMITTED
+
+        self._markers.ensure()
+        self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
+
+    def _patience(self, reached: Callable[[], bool]) -> Patience:
+        contact = contact_of(self._client.options.bootstrap_servers)
+        return Patience(self._options.outage_timeout_ms, contact, reached=reached)
+
+    def _passes(self, error: ConnectorError) -> bool:
+        """Tell whether a batch that failed is to be looked at and written again, as long as an outage may last."""
+        cause = error.__cause__
+        # A delivery timeout that the user has given is the last word.
+        patient = self._options.patient_delivery_timeout_ms > self._options.producer.delivery_timeout_ms
+        if patient and error.condition == "DELIVERY_TIMED_OUT" and isinstance(cause, ConnectorError):
+            return is_weather(cause)
+        return is_weather(error)
+
+    def _publish(
+        self,
+        transaction: OpenTransaction,
+        key: str,
+        ours: CommitMarker,
+        chunks: Sequence[Chunk],
+        look: Callable[[], Finding],
+    ) -> None:
+        """Write and commit until it is known to be done; `look` tells, once nothing is under way, whether it is."""
+        options = self._options
+        patient = options.outage_timeout_ms > 0
+        longest_ms = options.patient_delivery_timeout_ms if patient else options.producer.delivery_timeout_ms
+        attempts = _Attempts(Deadline(longest_ms), self._client.backoff())
+        while True:
+            began, outage_s = time.monotonic(), outage_s_here()
+            try:
+                if self._write(transaction, key, ours, chunks) is Finding.COMMITTED:
+                    self._give_up(transaction)
+                    return
+                self._id.end(transaction, commit=True)
+            except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
+                if isinstance(error, DeliveryError) and error.condition not in _ENDED:
+                    self._give_up(transaction)
+                    raise
+                logger.warning(
+                    "Batch %d of sink '%s' has to be looked at again after attempt %d (%s).",
+                    ours.batch_id, ours.sink_id, attempts.made + 1, error.condition,
+                )  # fmt: skip
+                attempts.pause()
+                renewed = self._renew(transaction, attempts)
+                if look() is Finding.COMMITTED:
+                    return
+                # What was waited for brokers says nothing of how long the batch takes.
+                self._check_time(began + outage_s_here() - outage_s, error)
+                if renewed is None:
+                    if not (attempts.may_take_back and self._is_idle()):
+                        raise self._taken_over(ours, error) from error
+                    attempts.taken_back += 1
+                    renewed = self._id.fence()
+                    if look() is Finding.COMMITTED:
+                        return
+                if not attempts.another():
+                    raise self._not_committed(ours, attempts, error) from error
+                transaction = renewed
+            except BaseException:
+                self._give_up(transaction)
+                raise
+            else:
+                return
+
+    def _renew(self, transaction: OpenTransaction, attempts: _Attempts) -> OpenTransaction | None:
+        """Give up a transaction and begin another; None where someone else has ended it: they are left alone."""
+        try:
+            return self._id.renew(transaction)
+        except TransactionLostError as lost:
+            outage_s = outage_s_here()
+            weather = self._options.outage_timeout_ms and outage_s - attempts.outage_s >= _OUTAGE_S
+            if weather and attempts.may_take_back:
+                # Requests of our own that a broker takes late, when it goes on, look like another driver's; so does, in
+                # the first generation, the end of a transaction by its timeout. The marker tells what became of it.
+                attempts.outage_s = outage_s
+                attempts.taken_back += 1
+                return self._id.fence()
+            logger.warning("%s", lost)
+            return None
+
+    def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+        """Write everything, the marker last; gives COMMITTED where the batch turns out to be committed already."""
+        marker_at = self._markers.partition_of(key)
+        partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
+        self._id.join(transaction, [*partitions, marker_at])
+        with IdempotentProducer(
+            self._client,
+            self._options.producer,
+            transaction=transaction,
+            buffer_bytes=self._options.max_unacknowledged_bytes,
+            topic_timeout_ms=self._options.max_block_ms,
+            bulk=True,
+        ) as producer:
+            for chunk in chunks:
+                data = memoryview(chunk.load(self._spool))
+                position = 0
+                for batch in chunk.batches:
+                    producer.send(batch.topic_partition, data[position : position + batch.size], batch.records)
+                    position += batch.size
+            # Last: a marker without its records would be worse than records without their marker; the transaction
+            # takes care of both.
+            producer.send(marker_at, self._markers.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
+            producer.flush()
+            offset = producer.last_offset(marker_at)
+        if offset is None:
+            return Finding.NOT_COMMITTED
+        query_id = ours.query_id if key == _JOBS_KEY else None
+        return judge(self._markers.read_since(key, query_id, offset), ours)
+
+    def _check_time(self, began: float, cause: ConnectorError) -> None:
+        elapsed_ms = (time.monotonic() - began) * 1000
+        if elapsed_ms < self._timeout_ms:
+            return
+        raise DeliveryError(
+            f"Handing the batch to the brokers took {elapsed_ms:.0f} ms; they end a transaction after "
+            f"{self._timeout_ms} ms (option 'kafka.transaction.timeout.ms'). Nothing of it is visible.",
+            condition="TRANSACTION_TIMED_OUT",
+            hint="raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
+            "(maxOffsetsPerTrigger of the source).",
+            facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
+        ) from cause
+
+    def _is_idle(self) -> bool:
+        """Whether whoever has ended our transaction begins none of their own: as after an operator's abort.
+
+        A driver that has only fenced so far looks the same, so it is given some time to begin. Where it needs more, its
+        id is taken from it; it reads the marker before it does anything else, so nothing is written twice.
+        """
+        first = self._look_at_id()
+        if first is None or first.state is not TransactionState.EMPTY:
+            return False
+        time.sleep(_TIME_TO_BEGIN_S)
+        return first.same_transaction(self._look_at_id())
+
+    def _look_at_id(self) -> TransactionDescription | None:
+        try:
+            return describe_transaction(self._client, self._id.name)
+        except ConnectorError as error:
+            logger.warning("The state of transactional id '%s' cannot be seen: %s", self._id.name, error)
+            return None
+
+    def _taken_over(self, ours: CommitMarker, cause: ConnectorError) -> DeliveryError:
+        return DeliveryError(
+            f"Batch {ours.batch_id} of query {ours.query_id} was not committed: another driver has taken over the "
+            f"transactional id '{self._id.name}' meanwhile. Nothing that this driver wrote is visible.",
+            condition="SINK_TAKEN_OVER",
+            hint="the query runs twice, or a former driver of it still did: let only one go on. Where these are two "
+            "queries, give each a 'kafka.transactional.id' of its own.",
+            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+        )
+
+    @staticmethod
+    def _not_committed(ours: CommitMarker, attempts: _Attempts, cause: ConnectorError) -> DeliveryError:
+        return DeliveryError(
+            f"Batch {ours.batch_id} of query {ours.query_id} could not be committed in {attempts.made} attempts within "
+            f"{attempts.deadline.elapsed_ms()} ms. Nothing of it is visible. Last failure: {cause.message}",
+            condition="TRANSACTION_NOT_COMMITTED",
+            hint=cause.hint or "see what the brokers' logs say of the transactional id; run the query again.",
+            facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
+        )
+
+    def _give_up(self, transaction: OpenTransaction) -> None:
+        """Abort what is open, so that it does not hold readers back until its timeout.
+
+        Another driver's is left alone.
+        """
+        try:
+            self._id.renew(transaction)
+        except TransactionLostError as lost:
+            logger.warning("%s", lost)
+        except ConnectorError as error:
+            logger.warning(
+                "The transaction of '%s' could not be aborted; the brokers do it after %d ms: %s",
+                self._id.name, self._timeout_ms, error,
+            )  # fmt: skip
+
+
+class _Attempts:
+    """How often a batch was tried, and whether it is tried again: as long as records are tried to be delivered."""
+
+    def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
+        self.deadline = deadline
+        self.made = 0
+        # How often the id was taken from someone else, and how much of an outage there was by then.
+        self.taken_back = 0
+        self.outage_s = 0.0
+        self._backoff = backoff
+
+    def pause(self) -> None:
+        """Count an attempt that failed, and wait before anything else is asked."""
+        self.made += 1
+        time.sleep(self._backoff.next_s())
+
+    @property
+    def may_take_back(self) -> bool:
+        """Whether the id may be taken from someone else once more."""
+        return self.taken_back < _MOST_TAKEN_BACK
+
+    def another(self) -> bool:
+        """Whether there is time for one more attempt."""
+        return not self.deadline.expired

@@ -1,0 +1,250 @@
+"""What tasks of an exactly-once write prepare: record batches that only the driver sends. Layer: sink."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.produce.pool import ProducerSettings, borrow_producer
+from pyspark_kafka.connector import DataWriter, WriterCommitMessage
+from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError
+from pyspark_kafka.sink.executor.row_encoder import RowEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from pyspark_kafka.client.produce.producer import IdempotentProducer
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
+    from pyspark_kafka.sink.spool import SpoolFiles
+
+# A spool file is read by the driver whole, so this much memory at a time; a single record batch may be larger.
+_SPOOL_FILE_BYTES = 16 << 20
+# What a task may return where there is no spool. Spark bounds the sum over all tasks (spark.driver.maxResultSize).
+_MOST_WITHOUT_SPOOL = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """One record batch in a chunk.
+
+    Attributes:
+        size: its bytes.
+        records: its records.
+    """
+
+    topic_partition: TopicPartition
+    size: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Record batches in the order in which they were made, end to end.
+
+    Attributes:
+        batches: what is in it.
+        data: the bytes, where they travel with the message.
+        file: the name of the spool file that has them otherwise.
+    """
+
+    batches: tuple[PreparedBatch, ...]
+    data: bytes = b""
+    file: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the batches take."""
+        return sum(batch.size for batch in self.batches)
+
+    def load(self, spool: SpoolFiles | None) -> bytes:
+        """Give the bytes.
+
+        Raises:
+            CheckpointError: the spool file is not there, or not whole.
+        """
+        if not self.file:
+            return self.data
+        size = self.size
+        data = None if spool is None else spool.read(self.file, size)
+        if data is None or len(data) != size:
+            found = "is not there" if data is None else f"has {_bytes_found(data, size)} bytes instead of {size}"
+            shown = "an unknown place" if spool is None else spool.shown
+            raise CheckpointError(
+                f"The driver cannot read what a task prepared: spool file {self.file} in {shown} {found}. Nothing was "
+                "written.",
+                condition="SPOOL_FILE_MISSING" if data is None else "SPOOL_FILE_DAMAGED",
+                hint="option 'spoolLocation' must name a place that driver and executors share, and that nothing else "
+                "cleans up.",
+                facts={"file": self.file, "location": shown},
+            )
+        return data
+
+
+def _bytes_found(data: bytes, size: int) -> str:
+    return f"more than {size}" if len(data) > size else str(len(data))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage(WriterCommitMessage):
+    """What one task of an exactly-once write hands to the driver.
+
+    Attributes:
+        chunks: its record batches, in order.
+    """
+
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def records(self) -> int:
+        """How many records they hold."""
+        return sum(batch.records for chunk in self.chunks for batch in chunk.batches)
+
+    @property
+    def encoded_bytes(self) -> int:
+        """How many bytes they take."""
+        return sum(chunk.size for chunk in self.chunks)
+
+    def spool_files(self) -> Iterator[str]:
+        """Give the names of the files that hold them."""
+        return (chunk.file for chunk in self.chunks if chunk.file)
+
+
+class KafkaOutboxWriter(DataWriter):
+    """Encodes the rows of one task, and sends nothing.
+
+    What it has encoded travels to the driver in its commit message, up to `spoolThresholdBytes`; what is more is put
+    into files beside the checkpoint. So an attempt that is killed, loses against another one, or goes on after the
+    query has died, leaves nothing that any reader could see; its files are removed by the driver of a later batch.
+
+    Runs on: executor; blocks on the look-up of partition counts and on the file system. Memory: rows being gathered,
+    the threshold, and one spool file of 16 MiB.
+
+    Args:
+        options: topic, compression, sizes.
+        settings: thresholds and places of the exactly-once write.
+        columns: where the sink's columns are.
+        spool: where files go; None: nowhere.
+        batch_id: the micro-batch; 0 in a batch write.
+        task: Spark partition and task attempt, as `<partition>-<attempt>`; for names of files.
+        origin: whose rows they are, to be said in headers; None where records do not say it.
+
+    Raises:
+        RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
+        OptionError: there is more than the driver is to be handed, and no place to put it.
+        CheckpointError: the spool cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        columns: SinkColumns,
+        spool: SpoolFiles | None,
+        batch_id: int,
+        task: str,
+        origin: TaskOrigin | None = None,
+    ) -> None:
+        self._options = options
+        self._settings = settings
+        self._encoder = RowEncoder(options, columns, self._open_producer, origin)
+        self._spool = spool
+        self._batch_id = batch_id
+        self._task = task
+        self._resources = ExitStack()
+        self._producer: IdempotentProducer | None = None
+        self._chunks: list[Chunk] = []
+        self._held: list[tuple[TopicPartition, bytearray, int]] = []
+        self._held_bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows and encode them when enough are gathered."""
+        self._keep(self._encoder.add(batch))
+
+    def commit(self) -> PreparedMessage:
+        """Encode what is left and give everything to the driver."""
+        self._keep(self._encoder.finish())
+        # A task that has spooled returns nothing else: the driver's bound counts what all tasks return.
+        if self._held_bytes > self._most_returned() or self._chunks:
+            self._spill()
+        if self._held:
+            self._chunks.append(Chunk(_described(self._held), data=_joined(self._held)))
+            self._held, self._held_bytes = [], 0
+        return PreparedMessage(tuple(self._chunks))
+
+    def abort(self) -> None:
+        """Drop everything; files are removed where that is possible."""
+        self._encoder.drop()
+        self._held, self._held_bytes = [], 0
+        if self._spool is not None:
+            # A leftover is removed by the driver of a later batch.
+            with suppress(ConnectorError):
+                self._spool.remove(chunk.file for chunk in self._chunks if chunk.file)
+        self._chunks = []
+
+    def close(self) -> None:
+        """Give the connection back. Safe to call again."""
+        self._resources.close()
+        self._producer = None
+
+    def _open_producer(self) -> IdempotentProducer:
+        """Give what knows the partitions of topics; nothing is sent with it."""
+        if self._producer is None:
+            options = self._options
+            settings = ProducerSettings(
+                options.connection,
+                options.producer,
+                options.max_unacknowledged_bytes,
+                topic_timeout_ms=options.max_block_ms,
+                outage_timeout_ms=options.outage_timeout_ms,
+            )
+            self._producer = self._resources.enter_context(borrow_producer(settings))
+        return self._producer
+
+    def _keep(self, batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> None:
+        for batch in batches:
+            self._held.append(batch)
+            self._held_bytes += len(batch[1])
+            if self._held_bytes > max(self._most_returned(), _SPOOL_FILE_BYTES):
+                self._spill()
+
+    def _most_returned(self) -> int:
+        threshold = self._settings.spool_threshold_bytes
+        return max(threshold, _MOST_WITHOUT_SPOOL) if self._spool is None else threshold
+
+    def _spill(self) -> None:
+        """Put what is held into spool files, and forget it."""
+        spool = self._spool
+        if spool is None:
+            raise OptionError(
+                f"A task of an exactly-once write has encoded {self._held_bytes} bytes, more than the "
+                f"{self._most_returned()} that it may return to the driver, and there is no place to put them. "
+                "Nothing was written.",
+                condition="SPOOL_LOCATION_MISSING",
+                hint="set option 'spoolLocation' to a place that driver and executors share; or write with more, "
+                "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
+                "spark.driver.maxResultSize).",
+                facts={"bytes": self._held_bytes, "limit": self._most_returned()},
+            )
+        while self._held:
+            part, size = 0, 0
+            while part < len(self._held) and (not part or size + len(self._held[part][1]) <= _SPOOL_FILE_BYTES):
+                size += len(self._held[part][1])
+                part += 1
+            batches, self._held = self._held[:part], self._held[part:]
+            name = spool.write(self._batch_id, self._task, [data for _, data, _ in batches])
+            self._chunks.append(Chunk(_described(batches), file=name))
+        self._held_bytes = 0
+
+
+def _described(batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> tuple[PreparedBatch, ...]:
+    return tuple(PreparedBatch(where, len(data), records) for where, data, records in batches)
+
+
+def _joined(batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> bytes:
+    return b"".join(data for _, data, _ in batches)

@@ -1,0 +1,199 @@
+"""Rows to record batches, a topic-partition at a time. Knows no connection. Layer: sink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import RecordError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.records import RecordColumns, encode_rows, group_by_partition
+from pyspark_kafka.sink.executor.identity_headers import with_identity
+from pyspark_kafka.sink.executor.partitioner import Partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark_kafka.options import WriteOptions
+    from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
+
+# Rows are gathered to so many bytes before they are cut into record batches: with many partitions, the batches would
+# otherwise be as small as an Arrow batch divided by their number.
+_GATHERED_BYTES_PER_PARTITION = 512 * 1024
+_MIN_GATHERED_BYTES = 4 << 20
+_MAX_GATHERED_BYTES = 16 << 20
+
+
+class TopicPartitions(Protocol):
+    """What knows the partitions of topics: a producer."""
+
+    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
+        """Give how many partitions a topic has; ask the cluster where what is known does not go beyond a partition."""
+
+    def available_partitions(self, topic: str) -> Sequence[int]:
+        """Give the partitions that are led, in order, as far as it is known; asks nobody."""
+
+
+class RowEncoder:
+    """Gathers the rows of one task and cuts them into record batches. Rows of one partition keep their order.
+
+    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, 16 MiB at the most.
+
+    Shape: batches with the columns that `columns` points at; see `sink.columns`.
+
+    Args:
+        options: topic, compression, sizes.
+        columns: where the sink's columns are.
+        topics: opens what knows the partitions of topics; asked at a topic's first row, and when a row is for a
+            partition that is not known.
+        origin: whose rows they are, to be said in headers; None where records do not say it.
+
+    Attributes:
+        records: how many rows were encoded so far.
+        encoded_bytes: how many bytes they take in record batches.
+    """
+
+    def __init__(
+        self,
+        options: WriteOptions,
+        columns: SinkColumns,
+        topics: Callable[[], TopicPartitions],
+        origin: TaskOrigin | None = None,
+    ) -> None:
+        self._options = options
+        self._columns = columns
+        self._headers_at = columns.headers
+        self._topics = topics
+        self._origin = origin
+        self._rows_before = 0
+        self._partitioners: dict[str, Partitioner] = {}
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self.records = 0
+        self.encoded_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+        """Take rows; give the record batches that are complete, each with its number of records.
+
+        Raises:
+            RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
+        """
+        if not batch.num_rows:
+            return
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        if self._origin is not None:
+            self._gathered_bytes += batch.num_rows * self._origin.bytes_per_row
+        if self._gathered_bytes >= self._gather_limit():
+            yield from self.finish()
+
+    def finish(self) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+        """Give the record batches of what is left; see `add`."""
+        if not self._gathered:
+            return
+        rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
+        self.drop()
+        if self._origin is not None:
+            rows = self._identified(rows, self._origin)
+        for topic, of_topic in self._by_topic(rows):
+            yield from self._encode_topic(topic, of_topic)
+
+    def drop(self) -> None:
+        """Forget what is gathered."""
+        self._gathered, self._gathered_bytes = [], 0
+
+    def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
+        """Put a column with all headers behind the others."""
+        headers = with_identity(self._column(rows, self._headers_at), origin, self._rows_before, rows.num_rows)
+        self._rows_before += rows.num_rows
+        self._columns = replace(self._columns, headers=rows.num_columns)
+        return pa.RecordBatch.from_arrays([*rows.columns, headers], [*rows.schema.names, ""])
+
+    def _gather_limit(self) -> int:
+        partitions = sum(partitioner.partition_count for partitioner in self._partitioners.values())
+        return min(max(partitions * _GATHERED_BYTES_PER_PARTITION, _MIN_GATHERED_BYTES), _MAX_GATHERED_BYTES)
+
+    def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if self._options.topic is not None:
+            yield self._options.topic, rows
+            return
+        topics = rows.column(self._columns.topic)
+        if topics.null_count:
+            raise RecordError(
+                f"{topics.null_count} of {len(topics)} rows have null in column 'topic', and the option 'topic' is not "
+                "set. None of these rows was sent; earlier rows of the task may have been.",
+                condition="KAFKA_NULL_TOPIC_IN_DATA",
+                hint="set the option 'topic' for all rows, or fill or filter the nulls.",
+            )
+        named = topics.dictionary_encode()
+        if len(named.dictionary) == 1:
+            yield named.dictionary[0].as_py(), rows
+            return
+        for number, topic in enumerate(named.dictionary.to_pylist()):
+            yield topic, rows.filter(pc.equal(named.indices, number))
+
+    def _encode_topic(self, topic: str, rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+        keys, chosen = self._column(rows, self._columns.key), self._column(rows, self._columns.partition)
+        highest = -1 if chosen is None else pc.max(chosen).as_py()
+        partitioner = self._partitioner(topic, -1 if highest is None else highest)
+        partitions = partitioner.partitions(rows.num_rows, rows.nbytes, keys, chosen)
+        try:
+            indices, bounds = group_by_partition(partitions, partitioner.partition_count)
+            encodable = RecordColumns(
+                keys, rows.column(self._columns.value), headers=self._column(rows, self._columns.headers)
+            )
+            for partition in range(partitioner.partition_count):
+                topic_partition = TopicPartition(topic, partition)
+                position, stop = bounds[partition], bounds[partition + 1]
+                while position < stop:
+                    encoded, taken = self._encode(encodable, indices, position, stop)
+                    position += taken
+                    self.records += taken
+                    self.encoded_bytes += len(encoded)
+                    yield topic_partition, encoded, taken
+        except RecordError as error:
+            raise error.located(f"Writing to topic '{topic}'") from error
+
+    def _encode(self, rows: RecordColumns, indices: memoryview, start: int, stop: int) -> tuple[bytearray, int]:
+        producer = self._options.producer
+        limit = min(producer.batch_size, producer.max_request_size)
+
+        def encode(stop: int, limit: int) -> tuple[bytearray, int]:
+            return encode_rows(
+                rows,
+                indices,
+                start,
+                stop,
+                max_batch_bytes=limit,
+                compression=producer.compression,
+                compression_level=producer.compression_level,
+            )
+
+        try:
+            return encode(stop, limit)
+        except RecordError as error:
+            if error.condition != "RECORD_TOO_LARGE" or limit >= producer.max_request_size:
+                raise
+        # `batch.size` bounds batches, not records: a larger record has a batch of its own.
+        return encode(start + 1, producer.max_request_size)
+
+    def _partitioner(self, topic: str, highest: int) -> Partitioner:
+        """Give a topic's partitioner; the topic may have got partitions, up to `highest`, since it was made."""
+        known = self._partitioners.get(topic)
+        if known is None or known.partition_count <= highest:
+            topics = self._topics()
+            count = topics.partition_count(topic, beyond=highest)
+            if known is None or known.partition_count != count:
+                options = self._options.producer
+                sticky_bytes = min(options.batch_size, options.max_request_size)
+                known = Partitioner(count, sticky_bytes, available=lambda: topics.available_partitions(topic))
+                self._partitioners[topic] = known
+        return known
+
+    @staticmethod
+    def _column(rows: pa.RecordBatch, position: int) -> pa.Array | None:
+        return None if position < 0 else rows.column(position)

@@ -1,0 +1,6 @@
+"""The driver side of the source: offsets, limits, plans of batches. Never touches records.
+
+Entry points: `micro_batch.KafkaMicroBatchStream`, `batch.KafkaBatch`.
+Invariant: a plan is a function of start, end and options, so that a batch that is run again reads the same records.
+Layer: source.
+"""

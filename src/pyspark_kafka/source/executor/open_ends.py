@@ -1,0 +1,34 @@
+"""The open ends of a task's range, looked up when the task starts. Layer: source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.offsets import Earliest, Latest
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.model import IsolationLevel, OffsetRange
+    from pyspark_kafka.planning.late_binding import LateBinding
+
+
+def close_range(
+    client: KafkaClient, planned: OffsetRange, late: LateBinding, isolation_level: IsolationLevel
+) -> OffsetRange:
+    """Look up the open ends of a range as they are now.
+
+    Runs on: executor, when a task starts; one request for each end that must be known, mostly one in all.
+
+    Raises:
+        OptionError: an end was found on the wrong side of the one that an option names.
+        ConnectorError: the look-up failed.
+    """
+    where = planned.topic_partition
+    first_offset = log_end = None
+    # The start first: a log never ends before a start that it had earlier.
+    if late.asks_first_offset(planned):
+        first_offset = list_offsets(client, {where: Earliest()}, isolation_level)[where]
+    if late.end_by is not None:
+        log_end = list_offsets(client, {where: Latest()}, isolation_level)[where]
+    return late.close(planned, first_offset, log_end)

@@ -1,0 +1,1 @@
+"""Real brokers: several as one cluster, or one behind a proxy."""

@@ -1,0 +1,1 @@
+"""Clusters that do what a real one cannot be made to do."""

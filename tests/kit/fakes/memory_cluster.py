@@ -1,0 +1,432 @@
+"""A cluster in memory for producers: connections without sockets, a clock that a test moves, faults in a script.
+
+Requests arrive as the bytes that a socket would get and are decoded with kafka-python, so their encoding is checked on
+the way. `PartitionLog` follows the brokers' rules for sequences.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, ProduceResponse
+
+from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.errors import ConnectorError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions
+from pyspark_kafka.records import decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.transactions.owner import OpenTransaction
+
+SEQUENCES = 1 << 31
+OUT_OF_ORDER = 45
+ORDERS_0 = TopicPartition("orders", 0)
+ORDERS_1 = TopicPartition("orders", 1)
+
+
+def batch_of(*values: bytes, size: int = 0) -> bytearray:
+    """Encode one record batch; `size` pads the first value."""
+    padded = [values[0].ljust(size, b"."), *values[1:]]
+    return bytearray(encode(pa.record_batch({"value": pa.array(padded, pa.binary())}), timestamp_ms=0))
+
+
+@dataclass
+class PartitionLog:
+    """One partition of a leader: what was appended, and the last five batches of the producer.
+
+    Source: Kafka `ProducerStateEntry.findDuplicateBatch`, `ProducerAppendInfo.checkSequence`. As there, a log without
+    a state of the producer takes any sequence.
+    """
+
+    appended: list[Any] = field(default_factory=list)
+    last_sequences: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=5))
+
+    def append(self, base_sequence: int, record_count: int, content: Any) -> int:
+        """Append, or recognize a duplicate, or refuse; gives the error code."""
+        last = (base_sequence + record_count - 1) % SEQUENCES
+        if base_sequence >= 0:
+            if (base_sequence, last) in self.last_sequences:
+                return 0
+            if self.last_sequences and base_sequence != (self.last_sequences[-1][1] + 1) % SEQUENCES:
+                return OUT_OF_ORDER
+            self.last_sequences.append((base_sequence, last))
+        self.appended.append(content)
+        return 0
+
+
+class Clock:
+    """Seconds that pass only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += max(seconds, 1e-4)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to one produce request instead of the usual.
+
+    Attributes:
+        appends: whether the records get into the log.
+        code: what is answered for every partition of the request; None takes the log's own answer.
+        answer: whether it is answered at all…
+        closes: …or the connection is closed instead.
+        only: the partition that `code` is for; the others are treated as usual.
+    """
+
+    appends: bool = True
+    code: int | None = None
+    answer: bool = True
+    closes: bool = False
+    only: int | None = None
+    message: str | None = None
+    record_errors: tuple[tuple[int, str | None], ...] = ()
+    throttle_ms: int = 0
+
+
+LOST_REPLY = Fault(answer=False, closes=True)
+LOST_REQUEST = Fault(appends=False, answer=False, closes=True)
+SILENCE = Fault(answer=False)
+NOT_LEADER = Fault(appends=False, code=6)
+
+
+class FakeConnection:
+    """A connection to one broker of a `FakeCluster`."""
+
+    def __init__(self, cluster: FakeCluster, broker_id: int) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.address = f"broker-{broker_id}:9092"
+        self.closed = False
+        self._frame = b""
+        self._version = 0
+        self._answers: deque[tuple[float, Any]] = deque()
+        self._hangs = False
+
+    def send(self, request: Any, *, max_version: int, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self._check_open()
+        self._version = min(max_version, self.cluster.produce_version)
+        request.API_VERSION = self._version
+        request.with_header(correlation_id=7, client_id="test")
+        self._frame = bytes(request.encode(framed=True, header=True))
+
+    def send_frame(self, *parts: bytes, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self._check_open()
+        frame = b"".join([self._frame, *map(bytes, parts)])
+        assert len(frame) == struct.unpack_from(">i", frame)[0] + 4
+        request = ProduceRequest.decode(frame, version=self._version, header=True, framed=True)
+        self.cluster.requests.append((self.broker_id, request))
+        if self._hangs:
+            return
+        answer = self.cluster.produce(self.broker_id, request, self)
+        if answer is not None:
+            self._arrive(answer)
+
+    def readable(self, timeout_s: float) -> bool:
+        self._check_open()
+        clock = self.cluster.clock
+        until = clock.now + timeout_s
+        arrival = self._answers[0][0] if self._answers else float("inf")
+        if timeout_s > 0:
+            clock.now = max(clock.now, min(arrival, max(until, clock.now + 1e-4)))
+        return arrival <= clock.now
+
+    def receive(self, deadline: Deadline) -> Any:
+        assert not deadline.expired
+        _, answer = self._answers.popleft()
+        if isinstance(answer, ConnectorError):
+            self.closed = True
+            raise answer
+        return answer
+
+    def supports(self, request_class: Any) -> bool:
+        assert request_class.name == "InitProducerIdRequest"
+        return self.cluster.gives_producer_ids
+
+    def call(self, request: Any, deadline: Deadline, *, max_version: int) -> Any:
+        assert not deadline.expired
+        assert request.transactional_id is None
+        assert max_version == 5
+        code = self.cluster.init_codes.popleft() if self.cluster.init_codes else 0
+        return InitProducerIdResponse(
+            error_code=code, producer_id=self.cluster.producer_id, producer_epoch=0, throttle_time_ms=0
+        )
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise TransportError(f"The connection to {self.address} is closed.", condition="CONNECTION_CLOSED")
+
+    def hang(self) -> None:
+        """Handle nothing any more: brokers take the requests of a connection one after the other."""
+        self._hangs = True
+
+    def _arrive(self, answer: Any) -> None:
+        self._answers.append((self.cluster.clock.now + self.cluster.latency_s, answer))
+
+    def lose(self) -> None:
+        """Let the reader find the end of the stream."""
+        self._hangs = True
+        self._arrive(
+            TransportError(f"The connection to {self.address} was lost.", condition="CONNECTION_LOST", retriable=True)
+        )
+
+
+class FakeDials:
+    """Connections under way to brokers of a `FakeCluster`."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self._under_way: dict[int, float] = {}
+
+    def __contains__(self, broker_id: int) -> bool:
+        return broker_id in self._under_way
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def start(self, broker_id: int, host: str, port: int, deadline: Deadline) -> None:
+        assert (host, port) == (f"broker-{broker_id}", 9092)
+        assert not deadline.expired
+        self._under_way[broker_id] = self.cluster.connecting_until.get(broker_id, 0.0)
+
+    def take(self) -> list[tuple[int, FakeConnection | ConnectorError]]:
+        taken: list[tuple[int, FakeConnection | ConnectorError]] = []
+        for broker_id, until in list(self._under_way.items()):
+            if until > self.cluster.clock.now:
+                continue
+            del self._under_way[broker_id]
+            if self.cluster.borrow_errors:
+                taken.append((broker_id, self.cluster.borrow_errors.popleft()))
+            else:
+                self.cluster.connections.append(FakeConnection(self.cluster, broker_id))
+                taken.append((broker_id, self.cluster.connections[-1]))
+        return taken
+
+    def wait(self, timeout_s: float) -> None:
+        """Let the time pass until a connection is there, or is over; for `ProducerDials.wait`."""
+        clock = self.cluster.clock
+        soonest = min(self._under_way.values()) - clock.now
+        clock.sleep(max(0.0, min(timeout_s, soonest)))
+
+    def close(self) -> None:
+        self._under_way.clear()
+
+
+class FakeCluster:
+    """Brokers, topics and logs; `faults` are taken one a produce request, in order."""
+
+    def __init__(self, partitions: int = 2, *, topic: str = "orders", brokers: int = 1) -> None:
+        self.clock = Clock()
+        self.topic = topic
+        self.partitions = partitions
+        self.leaders = {TopicPartition(topic, number): number % brokers for number in range(partitions)}
+        self.brokers = dict.fromkeys(range(brokers))
+        self.logs: dict[TopicPartition, PartitionLog] = {
+            TopicPartition(topic, number): PartitionLog() for number in range(partitions)
+        }
+        self.faults: deque[Fault | None] = deque()
+        self.requests: list[tuple[int, Any]] = []
+        self.connections: list[FakeConnection] = []
+        self.given_back: list[FakeConnection] = []
+        self.init_codes: deque[int] = deque()
+        self.metadata_errors: deque[ConnectorError] = deque()
+        self.topic_codes: deque[int] = deque()
+        self.borrow_errors: deque[ConnectorError] = deque()
+        # Brokers to which a connection takes until then.
+        self.connecting_until: dict[int, float] = {}
+        self.before_produce: Callable[[], None] | None = None
+        self.producer_id = 4711
+        self.produce_version = 12
+        self.lookups = 0
+        self.latency_s = 0.0
+        self.gives_producer_ids = True
+        self.max_message_bytes = 1 << 30
+
+    def values(self, number: int) -> list[bytes]:
+        """Give the values in one partition's log, in their order."""
+        return [value for content in self.logs[TopicPartition(self.topic, number)].appended for value in content]
+
+    # What KafkaClient offers to a producer.
+
+    @property
+    def options(self) -> ConnectionOptions:
+        return ConnectionOptions((("broker-0", 9092),))
+
+    def as_client(self) -> KafkaClient:
+        return cast("KafkaClient", self)
+
+    def backoff(self) -> Backoff:
+        return Backoff(100, 1_000, rng=lambda: 0.5)
+
+    def deadline(self) -> Deadline:
+        return Deadline(25_000, clock=self.clock, sleep=self.clock.sleep)
+
+    def metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:
+        assert deadline is None or not deadline.expired
+        self.lookups += 1
+        if self.metadata_errors:
+            raise self.metadata_errors.popleft()
+        found = {}
+        for name in [self.topic] if topics is None else topics:
+            code = self.topic_codes.popleft() if self.topic_codes else 0
+            if name != self.topic:
+                code = 3
+            partitions = tuple(
+                PartitionMetadata(topic_partition, leader) for topic_partition, leader in sorted(self.leaders.items())
+            )
+            found[name] = TopicMetadata(name, partitions=() if code else partitions, error_code=code)
+        return ClusterMetadata({key: BrokerNode(key, f"broker-{key}", 9092) for key in self.brokers}, found)
+
+    def broker(self, broker_id: int) -> BrokerNode:
+        return BrokerNode(broker_id, f"broker-{broker_id}", 9092)
+
+    def borrow_idle(self, broker_id: int) -> FakeConnection | None:
+        if self.borrow_errors or broker_id in self.connecting_until:
+            return None
+        connection = FakeConnection(self, broker_id)
+        self.connections.append(connection)
+        return connection
+
+    def node(self, broker_id: int, deadline: Deadline) -> BrokerNode:
+        assert not deadline.expired
+        return self.broker(broker_id)
+
+    def dials(self) -> FakeDials:
+        return FakeDials(self)
+
+    def explain_unreachable(self, node: BrokerNode, error: ConnectorError) -> ConnectorError:
+        assert node
+        return error
+
+    def give_back(self, broker_id: int, connection: FakeConnection) -> None:
+        assert broker_id == connection.broker_id
+        self.given_back.append(connection)
+
+    def drop_idle_connections(self, broker_id: int) -> None:
+        assert broker_id in self.brokers
+
+    def any_connection(self, deadline: Deadline) -> FakeConnection:
+        assert not deadline.expired
+        return FakeConnection(self, 0)
+
+    def retrying(self, step: str, deadline: Deadline, attempt: Callable[[Deadline], Any]) -> Any:
+        assert step
+        while True:
+            try:
+                return attempt(deadline)
+            except ConnectorError as error:
+                if not error.retriable:
+                    raise
+                deadline.pause(0.1)
+
+    # The broker's side.
+
+    def produce(self, broker_id: int, request: Any, connection: FakeConnection) -> Any:
+        if self.before_produce is not None:
+            self.before_produce()
+        fault = (self.faults.popleft() if self.faults else None) or Fault()
+        topics = []
+        for topic in request.topic_data:
+            answers = [
+                self._produce_one(broker_id, TopicPartition(topic.name, entry.index), bytes(entry.records), fault)
+                for entry in topic.partition_data
+            ]
+            topics.append(SimpleNamespace(name=topic.name, partition_responses=answers))
+        if fault.closes:
+            connection.lose()
+            return None
+        if not fault.answer:
+            connection.hang()
+            return None
+        if request.acks == 0:
+            return None
+        return cast("ProduceResponse", SimpleNamespace(responses=topics, throttle_time_ms=fault.throttle_ms))
+
+    def _produce_one(self, broker_id: int, topic_partition: TopicPartition, data: bytes, fault: Fault) -> Any:
+        if fault.only not in (None, topic_partition.partition):
+            fault = Fault()
+        code = 0
+        if topic_partition not in self.leaders:
+            code = 3
+        elif self.leaders[topic_partition] != broker_id:
+            code = 6
+        elif len(data) > self.max_message_bytes:
+            code = 10
+        elif fault.appends:
+            producer_id, epoch, base_sequence, count = struct.unpack_from(">qhii", data, 43)
+            assert (producer_id, epoch) in ((self.producer_id, 0), (-1, -1))
+            code = self.logs[topic_partition].append(base_sequence, count, _values(data))
+        return SimpleNamespace(
+            index=topic_partition.partition,
+            error_code=code if fault.code is None else fault.code,
+            error_message=fault.message,
+            base_offset=-1,
+            record_errors=[
+                SimpleNamespace(batch_index=index, batch_index_error_message=text)
+                for index, text in fault.record_errors
+            ],
+        )
+
+
+def _values(data: bytes) -> list[bytes]:
+    # Decoding checks the CRC too, which a stamp changes.
+    values = decode(data, start_offset=0, columns=["value"]).batch.column("value").to_pylist()
+    return [bytes(value or b"").rstrip(b".") for value in values]
+
+
+def make_producer(
+    cluster: FakeCluster,
+    buffer_bytes: int = 32 << 20,
+    *,
+    bulk: bool = False,
+    transaction: OpenTransaction | None = None,
+    **options: Any,
+) -> IdempotentProducer:
+    """Give a producer of that cluster, in its time."""
+    return IdempotentProducer(
+        cluster.as_client(),
+        ProducerOptions(**options),
+        transaction=transaction,
+        buffer_bytes=buffer_bytes,
+        bulk=bulk,
+        clock=cluster.clock,
+        sleep=cluster.clock.sleep,
+    )
+
+
+def send_numbered(producer: IdempotentProducer, topic_partition: TopicPartition, *numbers: int, size: int = 0) -> None:
+    """Send a batch for each number; `size` pads it."""
+    for number in numbers:
+        producer.send(topic_partition, batch_of(b"%d" % number, size=size), 1)
+
+
+def numbers(*values: int) -> list[bytes]:
+    """Give what the log holds of them."""
+    return [b"%d" % value for value in values]
+
+
+def partitions_of(request: Any) -> list[int]:
+    """Give the partitions that a request writes to."""
+    return [entry.index for topic in request.topic_data for entry in topic.partition_data]

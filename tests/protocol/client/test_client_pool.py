@@ -1,0 +1,141 @@
+"""Clients are lent to one borrower at a time, kept by options, closed when idle, and left behind by a fork."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.fakes.tcp_cluster import FakeCluster
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.cluster.pool import ClientPool
+from pyspark_kafka.client.wire.messages import MetadataRequest
+from pyspark_kafka.options import ConnectionOptions, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OPTIONS = ConnectionOptions((("127.0.0.1", 1),))
+
+
+@pytest.fixture
+def pool() -> Iterator[ClientPool]:
+    pool = ClientPool()
+    yield pool
+    pool.close()
+
+
+def test_a_returned_client_is_lent_again(pool: ClientPool) -> None:
+    with pool.borrow(OPTIONS) as first:
+        pass
+    with pool.borrow(OPTIONS) as second:
+        assert second is first
+
+
+def test_two_borrowers_at_a_time_get_two_clients(pool: ClientPool) -> None:
+    with pool.borrow(OPTIONS) as first, pool.borrow(OPTIONS) as second:
+        assert first is not second
+
+
+def test_other_options_get_another_client(pool: ClientPool) -> None:
+    other = ConnectionOptions((("127.0.0.1", 1),), sasl_password=Secret("other"))
+    with pool.borrow(OPTIONS) as first:
+        pass
+    with pool.borrow(other) as second:
+        assert second is not first
+
+
+def test_a_client_comes_back_also_after_an_error(pool: ClientPool) -> None:
+    with pytest.raises(ValueError, match="boom"), pool.borrow(OPTIONS) as first:
+        raise ValueError("boom")
+    with pool.borrow(OPTIONS) as second:
+        assert second is first
+
+
+def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
+    now = [0.0]
+    pool = ClientPool(idle_seconds=60, clock=lambda: now[0])
+    with FakeCluster() as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers)
+        with pool.borrow(options) as first:
+            first.metadata(())
+            connection = first.any_connection(first.deadline())
+        now[0] = 61.0
+        with pool.borrow(options) as second:
+            assert second is not first
+            assert connection.closed
+        pool.close()
+
+
+def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPool) -> None:
+    with FakeCluster(2) as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=10_000)
+        with pool.borrow(options) as first:
+            first.metadata(())
+            cluster.stop(0)
+            with pool.borrow(options) as second:
+                # What the first one has learned comes back with it.
+                assert second.options.learned_servers == ()
+        with pool.borrow(options), pool.borrow(options), pool.borrow(options) as third:
+            assert third.options.learned_servers
+            assert third.metadata(()).cluster_id == "fake"
+
+
+def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_servers() -> None:
+    with FakeCluster() as cluster:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            gone = unused.getsockname()
+        options = ConnectionOptions((gone,), learned_servers=cluster.bootstrap_servers)
+        assert options == ConnectionOptions((gone,))
+        with KafkaClient(options) as client:
+            assert client.metadata(()).cluster_id == "fake"
+
+
+def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
+    with FakeCluster() as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers)
+        for _ in range(3):
+            with pool.borrow(options) as client:
+                client.metadata(())
+        assert cluster.connections == 1
+
+
+def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -> None:
+    with FakeCluster() as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers)
+        with pool.borrow(options) as client:
+            client.metadata(())
+            connection = client.any_connection(client.deadline())
+        cluster.drop_connections()
+        assert connection.readable(5.0)
+        with pool.borrow(options) as client:
+            client.metadata(())
+        assert cluster.connections == 2
+
+
+def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) -> None:
+    with FakeCluster() as cluster:
+        cluster.add_topic("t")
+        options = ConnectionOptions(cluster.bootstrap_servers)
+        with pool.borrow(options) as client:
+            client.metadata(())
+            connection = client.connection_to(0)
+            connection.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        assert connection.closed
+
+
+def test_a_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
+    with FakeCluster() as cluster:
+        options = ConnectionOptions(cluster.bootstrap_servers)
+        with pool.borrow(options) as client:
+            client.metadata(())
+        # What a child sees after a fork: the same memory under another process id. (A real fork of a process with
+        # threads is not safe under pytest.)
+        pool._process_id = os.getpid() + 1
+        with pool.borrow(options) as child_client:
+            assert child_client is not client
+        with pool.borrow(options) as again:
+            assert again is child_client

@@ -1,0 +1,121 @@
+"""Fetching from many brokers: what one of them does costs the ranges of the others no time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.fakes.black_hole import BlackHole
+from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, Raw, Silence, batches_of
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("connect to")] == []
+
+
+def led_by_each(cluster: FakeCluster) -> list[OffsetRange]:
+    """Make a topic with a partition led by each broker, ten records in each; give the ranges of all."""
+    cluster.add_topic("t", partitions=cluster.count)
+    for number in range(cluster.count):
+        cluster.leaders["t", number] = (number, 0)
+    log = BrokerLog({("t", number): batches_of(1) for number in range(cluster.count)}, cluster.topic_ids)
+    cluster.script(FetchRequest, log)
+    return [OffsetRange(TopicPartition("t", number), 0, 10) for number in range(cluster.count)]
+
+
+def fetcher_of(client: KafkaClient, ranges: list[OffsetRange], **changes: Any) -> MultiPartitionFetcher:
+    return MultiPartitionFetcher(client, ranges, FetchOptions(**({"max_wait_ms": 100} | changes)))
+
+
+def client_of(cluster: FakeCluster) -> KafkaClient:
+    return KafkaClient(ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=10, retry_backoff_max_ms=100))
+
+
+def test_leaders_are_connected_to_side_by_side() -> None:
+    with FakeCluster(20) as cluster, client_of(cluster) as client:
+        ranges = led_by_each(cluster)
+
+        def slow(request: Any) -> Any:
+            time.sleep(0.3)
+            return cluster._api_versions(request)
+
+        cluster.script(ApiVersionsRequest, slow)
+        with fetcher_of(client, ranges) as fetcher:
+            began_at = time.monotonic()
+            assert len({topic_partition for topic_partition, _ in fetcher}) == 20
+        # One after the other they take 6 s.
+        assert time.monotonic() - began_at < 3
+
+
+def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_another_one_leads() -> None:
+    with BlackHole() as hole, FakeCluster(3) as cluster, client_of(cluster) as client:
+        ranges = led_by_each(cluster)
+        cluster.elsewhere[1] = hole.address
+        with fetcher_of(client, ranges) as fetcher:
+            began_at = time.monotonic()
+            assert {next(fetcher)[0].partition, next(fetcher)[0].partition} == {0, 2}
+            assert time.monotonic() - began_at < 2
+            cluster.leaders["t", 1] = (2, 1)
+            assert [topic_partition.partition for topic_partition, _ in fetcher] == [1]
+        # The connect timeout is 10 s.
+        assert time.monotonic() - began_at < 7
+
+
+def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
+    with FakeCluster(3) as cluster, client_of(cluster) as client:
+        ranges = led_by_each(cluster)
+        cluster.script(FetchRequest, Silence, broker_id=1)
+        with fetcher_of(client, ranges) as fetcher:
+            began_at = time.monotonic()
+            assert {next(fetcher)[0].partition, next(fetcher)[0].partition} == {0, 2}
+            cluster.leaders["t", 1] = (2, 1)
+            assert [topic_partition.partition for topic_partition, _ in fetcher] == [1]
+        # The request timeout is 30 s.
+        assert time.monotonic() - began_at < 10
+
+
+def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
+    released = threading.Event()
+    with FakeCluster(2) as cluster, client_of(cluster) as client:
+        ranges = led_by_each(cluster)
+        log = BrokerLog({("t", number): batches_of(1) for number in range(2)}, cluster.topic_ids)
+
+        def late(request: Any) -> Any:
+            released.wait(20)
+            return log(request)
+
+        cluster.script(FetchRequest, late, broker_id=1)
+        threading.Timer(2.5, released.set).start()
+        with fetcher_of(client, ranges) as fetcher:
+            assert sorted(topic_partition.partition for topic_partition, _ in fetcher) == [0, 1]
+        assert [seen.broker_id for seen in cluster.requests(FetchRequest)].count(1) == 1
+
+
+def test_an_answer_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
+    with FakeCluster(2) as cluster, client_of(cluster) as client:
+        ranges = led_by_each(cluster)
+        log = BrokerLog({("t", 1): batches_of(1)}, cluster.topic_ids)
+
+        def behind(request: Any) -> Any:
+            time.sleep(0.3)
+            return log(request)
+
+        cluster.script(FetchRequest, Raw(b"\x00\x00\x10\x00\x00"), broker_id=0)
+        cluster.script(FetchRequest, behind, broker_id=1)
+        with fetcher_of(client, ranges) as fetcher:
+            began_at = time.monotonic()
+            assert next(fetcher)[0].partition == 1
+        assert time.monotonic() - began_at < 4

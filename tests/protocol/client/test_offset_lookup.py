@@ -1,0 +1,171 @@
+"""Look-ups over many brokers: side by side, whatever one of them does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.fakes.black_hole import BlackHole
+from kit.fakes.tcp_cluster import FakeCluster, Raw, Silence
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest
+from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("connect to")]
+    for thread in left:
+        # Told to stop; on a busy machine it may take a moment until it is its turn.
+        thread.join(5)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+def one_topic_each(cluster: FakeCluster) -> dict[TopicPartition, Any]:
+    for number in range(cluster.count):
+        cluster.add_topic(f"t{number}", leader=number)
+        cluster.ends[f"t{number}", 0] = (0, number)
+    return {TopicPartition(f"t{number}", 0): Latest() for number in range(cluster.count)}
+
+
+def ends_of(cluster: FakeCluster) -> dict[TopicPartition, int]:
+    return {TopicPartition(f"t{number}", 0): number for number in range(cluster.count)}
+
+
+def options_of(cluster: FakeCluster, **changes: Any) -> ConnectionOptions:
+    defaults: dict[str, Any] = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 100}
+    return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
+
+
+def test_brokers_that_are_slow_to_connect_to_are_connected_to_side_by_side() -> None:
+    with FakeCluster(40) as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+
+        def slow(request: Any) -> Any:
+            time.sleep(0.3)
+            return cluster._api_versions(request)
+
+        cluster.script(ApiVersionsRequest, slow)
+        began_at = time.monotonic()
+        assert list_offsets(client, specs) == ends_of(cluster)
+        # One after the other they take 12 s; the first one, for metadata, and all others together 0.6 s.
+        assert time.monotonic() - began_at < 4
+        opened = cluster.connections
+        assert list_offsets(client, specs) == ends_of(cluster)
+        assert cluster.connections == opened
+
+
+def test_a_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> None:
+    with BlackHole() as hole, FakeCluster(40) as cluster:
+        specs = one_topic_each(cluster)
+        cluster.elsewhere[7] = hole.address
+        # Nothing is lost of a request timeout that is as long as the whole step.
+        with KafkaClient(options_of(cluster, api_timeout_ms=4_000, connect_timeout_ms=4_000)) as client:
+            with pytest.raises(DeadlineError) as caught:
+                list_offsets(client, specs)
+            assert "Looking up the offset of t7-0 (1 of 40 left)" in str(caught.value)
+            # What was connected to is kept, and nobody was asked twice.
+            asked = [seen.broker_id for seen in cluster.requests(ListOffsetsRequest)]
+            assert sorted(asked) == [number for number in range(40) if number != 7]
+            opened = cluster.connections
+            del specs[TopicPartition("t7", 0)]
+            began_at = time.monotonic()
+            assert len(list_offsets(client, specs)) == 39
+            assert cluster.connections == opened
+            assert time.monotonic() - began_at < 3
+
+
+def test_the_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
+    with BlackHole() as hole, FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        cluster.elsewhere[1] = hole.address
+        timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
+        timer.start()
+        began_at = time.monotonic()
+        assert list_offsets(client, specs) == ends_of(cluster)
+        # The connect timeout is 10 s.
+        assert time.monotonic() - began_at < 8
+        timer.join()
+        assert len(cluster.requests(ListOffsetsRequest)) == 3
+
+
+def test_the_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
+    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        assert list_offsets(client, specs) == ends_of(cluster)
+        cluster.script(ListOffsetsRequest, Silence, broker_id=1)
+        timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
+        timer.start()
+        began_at = time.monotonic()
+        assert list_offsets(client, specs) == ends_of(cluster)
+        # One answer may take 10 s.
+        assert time.monotonic() - began_at < 8
+        timer.join()
+
+
+def test_a_broker_that_stops_in_the_middle_of_an_answer_holds_up_no_other() -> None:
+    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        cluster.script(ListOffsetsRequest, Raw(b"\x00\x00\x00\x40\x00"), broker_id=0)
+        with pytest.raises(DeadlineError, match=r"offset of t0-0 \(1 of 3 left\).*1 of 64 bytes had arrived"):
+            list_offsets(client, specs, deadline=Deadline(1_500))
+        asked = [seen.broker_id for seen in cluster.requests(ListOffsetsRequest)]
+        assert asked.count(1) == asked.count(2) == 1
+
+
+def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
+    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        list_offsets(client, specs)
+        real = cluster.list_offsets
+
+        def in_pieces(request: Any) -> Any:
+            cluster._open[-1].sendall(b"\x00")
+            time.sleep(0.05)
+            answer = real(request)
+            body = bytes(answer.encode(version=request.API_VERSION))
+            data = request.header.correlation_id.to_bytes(4, "big") + b"\x00" + body
+            whole = len(data).to_bytes(4, "big") + data
+            for position in range(1, len(whole) - 1):
+                cluster._open[-1].sendall(whole[position : position + 1])
+            return Raw(whole[-1:])
+
+        cluster.script(ListOffsetsRequest, in_pieces)
+        assert list_offsets(client, specs) == ends_of(cluster)
+
+
+def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        cluster.add_topic("u", leader=-1)
+        specs[TopicPartition("u", 0)] = Latest()
+        with pytest.raises(DeadlineError, match=r"offset of u-0 \(1 of 2 left\).*LEADER_NOT_AVAILABLE"):
+            list_offsets(client, specs, deadline=Deadline(500))
+        assert len(cluster.requests(ListOffsetsRequest)) == 1
+
+
+def test_an_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with BlackHole() as hole, FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        specs = one_topic_each(cluster)
+        cluster.elsewhere[1] = hole.address
+        cluster.script(ListOffsetsRequest, Silence, broker_id=2)
+
+        def interrupted(_: Any) -> Any:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("pyspark_kafka.client.lookups.offsets._LookUp._take", lambda *_: interrupted(None))
+        with pytest.raises(KeyboardInterrupt):
+            list_offsets(client, specs)
+        assert all(not connection.in_flight for connection in client._connections.all())

@@ -1,0 +1,218 @@
+"""Whom a client asks when servers are gone, silent, or only half there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka.protocol.sasl import SaslHandshakeResponse
+
+from kit.fakes.black_hole import BlackHole
+from kit.fakes.tcp_cluster import Close, FakeCluster, Silence
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, MetadataRequest, SaslHandshakeRequest
+from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import Latest
+from pyspark_kafka.options import ConnectionOptions, Secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T0 = TopicPartition("t", 0)
+
+
+def options_of(cluster: FakeCluster, **changes: Any) -> ConnectionOptions:
+    defaults: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "api_timeout_ms": 20_000}
+    return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    yield
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("connect to")]
+    for thread in left:
+        # Told to stop; on a busy machine it may take a moment until it is its turn.
+        thread.join(5)
+    assert [thread.name for thread in left if thread.is_alive()] == []
+
+
+def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_gone() -> None:
+    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        cluster.add_topic("t", leader=1)
+        cluster.ends["t", 0] = (0, 42)
+        client.metadata(["t"])
+        assert list_offsets(client, {T0: Latest()}) == {T0: 42}
+        cluster.stop(0)
+        client.forget("t")
+        assert list_offsets(client, {T0: Latest()}) == {T0: 42}
+        assert sorted(client.metadata().topics) == ["t"]
+
+
+def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> None:
+    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+        client.metadata(())
+        cluster.stop(0)
+        client.close()
+        assert client.metadata(()).cluster_id == "fake"
+
+
+def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
+    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+        client.metadata(())
+        cluster.stop(1)
+        client.close()
+        assert client.metadata(()).cluster_id == "fake"
+
+
+def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() -> None:
+    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster, api_timeout_ms=300)) as client:
+        client.metadata(())
+        ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]
+        cluster.stop(0)
+        cluster.stop(1)
+        with pytest.raises(TransportError) as caught:
+            client.metadata(())
+    text = str(caught.value)
+    assert text.startswith(
+        "[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers', and no broker learned from them, could be"
+    )
+    assert "check 'kafka.bootstrap.servers'" not in text
+    for port in ports:
+        assert f"127.0.0.1:{port}: [CONNECTION_FAILED]" in text
+
+
+def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
+    options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=200)
+    with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
+        client.metadata(())
+    assert str(caught.value).partition(" Hint: ")[2] == (
+        "check 'kafka.bootstrap.servers'; the name must be spelled right, and this machine must be able to resolve it."
+    )
+
+
+def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
+    with BlackHole() as hole, FakeCluster() as cluster:
+        servers = (hole.address, *cluster.bootstrap_servers)
+        with KafkaClient(ConnectionOptions(servers)) as client:
+            began_at = time.monotonic()
+            assert client.metadata(()).cluster_id == "fake"
+            # A third of the whole deadline, or the connect timeout, would be more than 6 s.
+            assert time.monotonic() - began_at < 5
+
+
+def test_refused_credentials_are_said_although_another_server_does_not_answer() -> None:
+    with BlackHole() as hole, FakeCluster() as cluster:
+        cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN"]))
+        options = ConnectionOptions(
+            (hole.address, *cluster.bootstrap_servers),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-256",
+            sasl_username="alice",
+            sasl_password=Secret("hunter2"),
+            api_timeout_ms=1_500,
+        )
+        with KafkaClient(options) as client, pytest.raises(AccessError, match="UNSUPPORTED_SASL_MECHANISM"):
+            client.metadata(())
+
+
+def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
+    with BlackHole() as hole, FakeCluster() as cluster:
+        cluster.script(ApiVersionsRequest, Close, Close, cluster._api_versions)
+        servers = (hole.address, *cluster.bootstrap_servers)
+        with KafkaClient(ConnectionOptions(servers)) as client:
+            began_at = time.monotonic()
+            assert client.metadata(()).cluster_id == "fake"
+            assert time.monotonic() - began_at < 7
+
+
+def test_another_broker_is_asked_when_one_is_silent() -> None:
+    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+        client.metadata(())
+        cluster.script(MetadataRequest, Silence, broker_id=0)
+        began_at = time.monotonic()
+        assert client.metadata(()).cluster_id == "fake"
+        # Half of the deadline, which one answer may take, is 10 s.
+        assert time.monotonic() - began_at < 6
+        asked = [seen.broker_id for seen in cluster.requests(MetadataRequest)]
+        assert asked == [0, 0, 1]
+        # The next question goes to the one that answered.
+        client.metadata(())
+        assert [seen.broker_id for seen in cluster.requests(MetadataRequest)] == [0, 0, 1, 1]
+
+
+def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> None:
+    released = threading.Event()
+    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+        client.metadata(())
+
+        def late(request: Any) -> Any:
+            released.wait(10)
+            return cluster.metadata(request)
+
+        cluster.script(MetadataRequest, late)
+        threading.Timer(1.5, released.set).start()
+        assert client.metadata(()).cluster_id == "fake"
+        assert len(cluster.requests(MetadataRequest)) == 2
+
+
+def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
+    released = threading.Event()
+    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+        client.metadata(())
+        cluster.stop(1)
+
+        def late(request: Any) -> Any:
+            released.wait(10)
+            return cluster.metadata(request)
+
+        cluster.script(MetadataRequest, late)
+        threading.Timer(1.5, released.set).start()
+        began_at = time.monotonic()
+        assert client.metadata(()).cluster_id == "fake"
+        assert time.monotonic() - began_at < 6
+
+
+def test_an_answer_without_brokers_is_not_believed() -> None:
+    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+        cluster.add_topic("t")
+
+        def starting(request: Any) -> Any:
+            answer = cluster.metadata(request)
+            answer.brokers = []
+            for topic in answer.topics:
+                topic.error_code, topic.partitions = 3, []
+            return answer
+
+        cluster.script(MetadataRequest, starting, starting, cluster.metadata)
+        assert client.metadata(["t"]).topics["t"].error is None
+        cluster.script(MetadataRequest, starting)
+        with pytest.raises(DeadlineError, match=r"METADATA_WITHOUT_BROKERS.*knows of no brokers"):
+            client.metadata(["t"], Deadline(200))
+
+
+@pytest.mark.parametrize(("highest", "expected"), [(8, -1), (9, 0)])
+def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected: int) -> None:
+    with (
+        FakeCluster(versions={MetadataRequest.API_KEY: (0, highest)}) as cluster,
+        KafkaClient(options_of(cluster)) as client,
+    ):
+        cluster.add_topic("t")
+        assert client.leader(T0).leader_epoch == expected
+
+
+def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:
+    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+        for number in range(2):
+            cluster.add_topic(f"t{number}", leader=number)
+        specs = {TopicPartition(f"t{number}", 0): Latest() for number in range(2)}
+        list_offsets(client, specs)
+        cluster.script(MetadataRequest, Silence, cluster.metadata, broker_id=0)
+        client.metadata(())
+        opened = cluster.connections
+        list_offsets(client, specs)
+        assert cluster.connections == opened

@@ -1,0 +1,21 @@
+"""Brokers that the driver has learned of travel to the tasks of a write."""
+
+from __future__ import annotations
+
+from kit.fakes.tcp_cluster import FakeCluster
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite, KafkaOutboxWriterFactory
+
+
+def test_tasks_of_an_exactly_once_write_know_brokers_that_the_driver_has_learned() -> None:
+    with FakeCluster(2) as cluster:
+        connection = ConnectionOptions(cluster.bootstrap_servers)
+        with borrow_client(connection) as client:
+            client.metadata(())
+        write = KafkaExactlyOnceBatchWrite(WriteOptions(connection), ExactlyOnceOptions(), SinkColumns(key=0, value=1))
+        factory = write.createBatchWriterFactory()
+        assert isinstance(factory, KafkaOutboxWriterFactory)
+        assert sorted(factory.options.connection.learned_servers) == sorted(map(cluster.address, range(2)))
+        close_clients()

@@ -1,0 +1,103 @@
+"""A broker that lags behind the creation of a topic names a former id: no loss, and no other topic."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, batches_of
+from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
+from pyspark_kafka.connector import ReadAllAvailable
+from pyspark_kafka.errors import DataLossError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
+from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
+from pyspark_kafka.source.driver.offset import KafkaOffset
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEMA = pa.schema([SOURCE_SCHEMA.field("offset")])
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster(2) as cluster:
+        cluster.add_topic("t", leader=1)
+        cluster.ends["t", 0] = (0, 30)
+        cluster.script(FetchRequest, BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids))
+        yield cluster
+        close_clients()
+
+
+def let_lag(cluster: FakeCluster, broker_id: int) -> None:
+    former = uuid.uuid4()
+
+    def lagging(request: Any) -> Any:
+        answer = cluster.metadata(request)
+        for topic in answer.topics:
+            topic.topic_id = former
+        return answer
+
+    cluster.script(MetadataRequest, lagging, broker_id=broker_id)
+
+
+def connection_to(cluster: FakeCluster) -> ConnectionOptions:
+    return ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
+
+
+def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cluster: FakeCluster) -> None:
+    let_lag(cluster, 0)
+    factory = KafkaPartitionReaderFactory(connection_to(cluster), FetchOptions(), SCHEMA, fail_on_data_loss=True)
+    task = KafkaInputPartition(OffsetRange(T0, 0, 30), topic_ids={"t": str(cluster.topic_ids["t"])})
+    reader = factory.createReader(task)
+    rows = 0
+    while reader.next():
+        rows += reader.get().num_rows
+    reader.close()
+    assert rows == 30
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+) -> None:
+    connection = connection_to(cluster)
+    options = StreamReadOptions(
+        connection,
+        Subscription("subscribe", topics=("t",)),
+        starting=Earliest(),
+        fail_on_data_loss=fail_on_data_loss,
+    )
+    stream = KafkaMicroBatchStream(options, SCHEMA)
+    first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    assert stream.planInputPartitions(stream.initialOffset(), first)
+    with borrow_client(connection) as client:
+        lags = 0 if client._told_by == cluster.address(0) else 1
+    let_lag(cluster, lags)
+    cluster.ends["t", 0] = (0, 40)
+    second = stream.latestOffset(first, ReadAllAvailable())
+    assert second == KafkaOffset({T0: 40})
+    (task,) = stream.planInputPartitions(first, second)
+    assert isinstance(task, KafkaInputPartition)
+    assert task.offset_range == OffsetRange(T0, 30, 40)
+    assert task.topic_ids == {"t": str(cluster.topic_ids["t"])}
+    assert "created again" not in caplog.text
+
+
+def test_a_topic_that_all_brokers_name_anew_is_another_one(cluster: FakeCluster) -> None:
+    options = StreamReadOptions(connection_to(cluster), Subscription("subscribe", topics=("t",)), starting=Earliest())
+    stream = KafkaMicroBatchStream(options, SCHEMA)
+    first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    stream.planInputPartitions(stream.initialOffset(), first)
+    cluster.topic_ids["t"] = uuid.uuid4()
+    with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
+        stream.latestOffset(first, ReadAllAvailable())

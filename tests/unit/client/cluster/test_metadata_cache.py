@@ -1,0 +1,94 @@
+"""What is remembered of a cluster, for how long, and what remembering costs."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
+from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
+from pyspark_kafka.model import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+def cluster_of(*topics: str, partitions: int = 1, port: int = 9092) -> ClusterMetadata:
+    return ClusterMetadata(
+        {0: BrokerNode(0, "h", port)},
+        {
+            name: TopicMetadata(
+                name,
+                uuid.uuid4(),
+                partitions=tuple(PartitionMetadata(TopicPartition(name, n), 0, 0) for n in range(partitions)),
+            )
+            for name in topics
+        },
+    )
+
+
+def test_what_is_old_is_not_given() -> None:
+    now = [0.0]
+    cache = MetadataCache(5_000, clock=lambda: now[0])
+    assert cache.led_partition(T0) is None
+    cache.remember(cluster_of("t"))
+    now[0] = 4.9
+    assert cache.led_partition(T0) is not None
+    now[0] = 5.0
+    assert cache.led_partition(T0) is None
+
+
+def test_what_was_just_heard_is_given_whatever_the_age_allowed() -> None:
+    now = [0.0]
+    cache = MetadataCache(0, clock=lambda: now[0])
+    cache.remember(cluster_of("t"))
+    now[0] = 0.9
+    assert cache.led_partition(T0) is not None
+    now[0] = 1.0
+    assert cache.led_partition(T0) is None
+
+
+def test_an_answer_about_all_topics_forgets_those_that_are_gone() -> None:
+    cache = MetadataCache(5_000)
+    cache.remember(cluster_of("t", "u"))
+    cache.remember(cluster_of("u"))
+    assert cache.topic_id("t") is not None
+    cache.remember(cluster_of("u"), all_topics=True)
+    assert cache.topic_id("t") is None
+    assert cache.partition(T0) is None
+
+
+def test_a_partition_that_a_topic_has_no_more_is_forgotten() -> None:
+    cache = MetadataCache(5_000)
+    cache.remember(cluster_of("t", partitions=2))
+    cache.remember(cluster_of("t"))
+    assert cache.partition(TopicPartition("t", 1)) is None
+
+
+def test_a_broker_at_another_address_is_told() -> None:
+    cache = MetadataCache(5_000)
+    assert cache.remember(cluster_of("t")) == []
+    assert cache.remember(cluster_of("t")) == []
+    assert cache.remember(cluster_of("t", port=9093)) == [0]
+
+
+def test_only_newer_leaders_with_an_address_are_learned() -> None:
+    cache = MetadataCache(5_000)
+    assert not cache.learn_leader(T0, 0, 1)
+    cache.remember(cluster_of("t"))
+    assert not cache.learn_leader(T0, 0, 0)
+    assert not cache.learn_leader(T0, 7, 1)
+    cache.learn_node(BrokerNode(7, "h", 9093))
+    assert cache.learn_leader(T0, 7, 1)
+    found = cache.led_partition(T0)
+    assert found is not None
+    assert (found.leader_id, found.leader_epoch) == (7, 1)
+
+
+def test_remembering_ten_thousand_topics_takes_no_time_to_speak_of() -> None:
+    found = cluster_of(*(f"topic-{number}" for number in range(10_000)), partitions=6)
+    cache = MetadataCache(300_000)
+    cache.remember(found)
+    # Of processor time, which other programs on the machine do not use up.
+    began_at = time.process_time()
+    cache.remember(found)
+    assert time.process_time() - began_at < 0.3

@@ -1,0 +1,116 @@
+"""Fetch requests are sessionless; topics without an id cap the version; the bytes asked for follow what was seen."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from pyspark_kafka.client.fetch.ask_size import AskSize, RecordSize, RecordSizes
+from pyspark_kafka.client.fetch.request import FetchPosition, build_fetch_request
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.options import FetchOptions
+
+MIB = 1 << 20
+TOPIC_ID = uuid.uuid4()
+
+
+def position(topic: str, partition: int, topic_id: uuid.UUID | None) -> FetchPosition:
+    return FetchPosition(TopicPartition(topic, partition), 5, topic_id, 3, 1000)
+
+
+def test_a_request_is_sessionless_and_carries_isolation_epoch_and_rack() -> None:
+    options = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_wait_ms=77, min_bytes=2)
+    request, max_version = build_fetch_request([position("t", 1, TOPIC_ID)], options, max_bytes=999, rack="r1")
+    assert max_version is None
+    assert (request.session_id, request.session_epoch) == (0, -1)
+    assert (request.isolation_level, request.max_wait_ms, request.min_bytes) == (1, 77, 2)
+    assert (request.max_bytes, request.rack_id) == (999, "r1")
+    partition = request.topics[0].partitions[0]
+    assert (partition.partition, partition.fetch_offset, partition.current_leader_epoch) == (1, 5, 3)
+    assert (partition.last_fetched_epoch, partition.partition_max_bytes) == (-1, 1000)
+    assert request.topics[0].topic_id == TOPIC_ID
+
+
+def test_one_topic_without_an_id_caps_the_whole_request_at_version_12() -> None:
+    positions = [position("a", 0, TOPIC_ID), position("b", 0, None)]
+    _, max_version = build_fetch_request(positions, FetchOptions(), max_bytes=1, rack=None)
+    assert max_version == 12
+
+
+def test_partitions_of_a_topic_stand_together() -> None:
+    positions = [position("a", 0, TOPIC_ID), position("b", 0, TOPIC_ID), position("a", 1, TOPIC_ID)]
+    request, _ = build_fetch_request(positions, FetchOptions(), max_bytes=1, rack=None)
+    assert [(topic.topic, [p.partition for p in topic.partitions]) for topic in request.topics] == [
+        ("a", [0, 1]),
+        ("b", [0]),
+    ]
+
+
+def seen(size: AskSize, size_bytes: int, offsets: int, batches: int) -> AskSize:
+    size.observe(size_bytes, offsets, batches)
+    return size
+
+
+def test_the_first_answer_of_a_topic_is_small_whatever_the_range() -> None:
+    assert AskSize(FetchOptions()).next_bytes(10_000_000) == 256 << 10
+    assert AskSize(FetchOptions()).next_bytes(100) == 100 * 512
+
+
+def test_a_long_range_asks_for_as_much_as_allowed_once_its_records_are_known() -> None:
+    assert seen(AskSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000) == 8 * MIB
+
+
+def test_half_of_the_buffer_is_the_most_that_is_asked_for() -> None:
+    assert seen(AskSize(FetchOptions(max_buffered_bytes=2 * MIB)), 100_000, 1_000, 10).next_bytes(10_000_000) == MIB
+
+
+def test_the_share_of_a_range_among_many_is_the_most_that_is_asked_for() -> None:
+    assert seen(AskSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000, 70_000) == 70_000
+
+
+@pytest.mark.parametrize(("offsets_left", "batches"), [(101, 3), (150, 3), (151, 4), (200, 4)])
+def test_the_end_of_a_range_is_overshot_by_the_rest_of_a_batch_and_a_twentieth(offsets_left: int, batches: int) -> None:
+    # 1,000 bytes an offset, 50,000 a batch.
+    size = seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20)
+    assert size.next_bytes(offsets_left) == batches * 52_500
+
+
+def test_the_last_batch_is_asked_for_with_the_least_for_it_comes_whole() -> None:
+    assert seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20).next_bytes(50) == 16 << 10
+
+
+def test_a_short_range_asks_for_one_default_batch_at_least() -> None:
+    assert AskSize(FetchOptions()).next_bytes(1) == 16 << 10
+    assert seen(AskSize(FetchOptions()), 500, 10, 5).next_bytes(1) == 16 << 10
+
+
+def test_what_one_range_saw_is_known_to_the_next_of_the_topic_and_to_no_other() -> None:
+    known = RecordSizes()
+    seen(AskSize(FetchOptions(), "t", known), 100_000, 100, 10)
+    assert AskSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_050_000 + 10_000
+    assert AskSize(FetchOptions(), "u", known).next_bytes(1_000) == 256 << 10
+
+
+def test_an_answer_without_a_whole_batch_teaches_nothing() -> None:
+    assert seen(AskSize(FetchOptions()), 0, 0, 0).next_bytes(10_000_000) == 256 << 10
+
+
+def test_where_records_are_and_none_came_more_is_asked_for_up_to_the_bound() -> None:
+    size = AskSize(FetchOptions(max_partition_fetch_bytes=100_000))
+    asked = []
+    for _ in range(5):
+        asked.append(size.next_bytes(1, 1))
+        size.starve()
+    assert asked == [16 << 10, 32 << 10, 64 << 10, 100_000, 100_000]
+
+
+def test_a_tiny_limit_of_the_user_is_kept() -> None:
+    assert AskSize(FetchOptions(max_partition_fetch_bytes=100)).next_bytes(10) == 100
+
+
+def test_the_sizes_of_the_topics_read_longest_ago_are_forgotten() -> None:
+    known = RecordSizes(kept=2)
+    for topic in ("a", "b", "a", "c"):
+        known.put(topic, RecordSize(1.0, 10.0))
+    assert [known.get(topic) is not None for topic in "abc"] == [True, False, True]

@@ -1,0 +1,51 @@
+"""What brokers say of the sizes of logs: refusals, broken disks, logs on their way to another disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import DescribeLogDirsResponse
+
+from pyspark_kafka.client.lookups.log_sizes import _parse_response
+from pyspark_kafka.errors import AccessError
+from pyspark_kafka.model import TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+Result = DescribeLogDirsResponse.DescribeLogDirsResult
+Topic = Result.DescribeLogDirsTopic
+
+
+def directory(*entries: tuple[int, int, bool], error_code: int = 0) -> Any:
+    partitions = [
+        Topic.DescribeLogDirsPartition(partition_index=number, partition_size=size, offset_lag=0, is_future_key=future)
+        for number, size, future in entries
+    ]
+    return Result(error_code=error_code, log_dir="/d", topics=[Topic(name="t", partitions=partitions)])
+
+
+def response(*directories: Any, error_code: int = 0) -> Any:
+    return DescribeLogDirsResponse(throttle_time_ms=0, error_code=error_code, results=list(directories))
+
+
+def test_sizes_come_from_all_directories_and_only_for_what_was_asked() -> None:
+    answer = response(directory((0, 10, False), (7, 99, False)), directory((1, 20, False)))
+    assert _parse_response(answer, {A, B}, "kafka-1:9092") == {A: 10, B: 20}
+
+
+def test_a_log_on_its_way_to_another_disk_counts_once() -> None:
+    assert _parse_response(response(directory((0, 10, False)), directory((0, 4, True))), {A}, "x:1") == {A: 10}
+
+
+def test_a_broken_disk_says_nothing_of_its_logs() -> None:
+    answer = response(directory((0, 10, False), error_code=56), directory((1, 20, False)))
+    assert _parse_response(answer, {A, B}, "x:1") == {B: 20}
+
+
+@pytest.mark.parametrize("answer", [response(error_code=31), response()], ids=["version 3", "older"])
+def test_a_user_who_may_not_describe_the_cluster_is_told(answer: Any) -> None:
+    with pytest.raises(AccessError) as caught:
+        _parse_response(answer, {A}, "kafka-1:9092")
+    text = str(caught.value)
+    assert text.startswith("[CLUSTER_AUTHORIZATION_FAILED] Asking kafka-1:9092 for the sizes of logs failed")
+    assert "Hint: the user needs the right to DESCRIBE the cluster" in text

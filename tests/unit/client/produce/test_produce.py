@@ -1,0 +1,596 @@
+"""The producer against a cluster in memory: faults between request and answer, moving leaders, stamps, life cycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.fakes.memory_cluster import (
+    LOST_REPLY,
+    LOST_REQUEST,
+    NOT_LEADER,
+    ORDERS_0,
+    ORDERS_1,
+    SILENCE,
+    FakeCluster,
+    Fault,
+    PartitionLog,
+    batch_of,
+    make_producer,
+    numbers,
+    partitions_of,
+    send_numbered,
+)
+from pyspark_kafka.client.outage import is_weather
+from pyspark_kafka.client.produce.batches import Batch, ProducerState, SequenceStamp
+from pyspark_kafka.client.produce.producer import ProducerMetrics
+from pyspark_kafka.errors import ConnectorError, DeliveryError, ProtocolError, TransportError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.records import patch_header
+
+# Delivery
+
+
+def test_records_arrive_in_order_and_are_counted() -> None:
+    cluster = FakeCluster()
+    with make_producer(cluster) as producer:
+        for number in range(30):
+            producer.send(TopicPartition("orders", number % 2), batch_of(b"%d" % number, b"more"), 2)
+        producer.flush()
+        assert producer.metrics.records == 60
+        assert producer.metrics.retries == 0
+    for number in (0, 1):
+        assert cluster.values(number)[::2] == numbers(*range(number, 30, 2))
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 12])
+def test_every_version_delivers(version: int) -> None:
+    cluster = FakeCluster()
+    cluster.produce_version = version
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1, 2, 3)
+        producer.flush()
+    assert cluster.values(0) == numbers(1, 2, 3)
+
+
+def test_small_batches_of_many_partitions_share_a_request() -> None:
+    cluster = FakeCluster(partitions=50)
+    cluster.latency_s = 0.01
+    with make_producer(cluster) as producer:
+        for number in range(50):
+            send_numbered(producer, TopicPartition("orders", number), number)
+        producer.flush()
+    assert [len(partitions_of(request)) for _, request in cluster.requests] == [1, 49]
+
+
+def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size() -> None:
+    cluster = FakeCluster(partitions=3)
+    cluster.latency_s = 0.01
+    with make_producer(cluster, max_request_size=2_500) as producer:
+        for number in range(5):
+            for partition in range(3):
+                send_numbered(producer, TopicPartition("orders", partition), number, size=1_000)
+        producer.flush()
+    for _, request in cluster.requests:
+        found = partitions_of(request)
+        assert len(found) == len(set(found)) <= 2
+    assert 2 in [len(partitions_of(request)) for _, request in cluster.requests]
+    assert [cluster.values(partition) for partition in range(3)] == [numbers(*range(5))] * 3
+
+
+@pytest.mark.parametrize("max_in_flight", [1, 3, 5])
+def test_requests_under_way_are_bounded(max_in_flight: int) -> None:
+    cluster = FakeCluster(partitions=12)
+    cluster.faults.extend([SILENCE] * 100)
+    with make_producer(cluster, max_in_flight=max_in_flight) as producer:
+        for partition in range(12):
+            send_numbered(producer, TopicPartition("orders", partition), 1, size=500_000)
+        assert len(cluster.requests) == max_in_flight
+
+
+def test_send_blocks_while_the_buffer_is_full() -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    unanswered: list[int] = []
+    with make_producer(cluster, buffer_bytes=10_000) as producer:
+        for number in range(100):
+            send_numbered(producer, ORDERS_0, number, size=3_000)
+            unanswered.append(producer._state.unacknowledged_bytes)
+        producer.flush()
+    assert 6_000 < max(unanswered) <= 10_000
+    assert cluster.values(0) == numbers(*range(100))
+
+
+def test_batch_larger_than_the_buffer_is_sent_alone() -> None:
+    cluster = FakeCluster()
+    with make_producer(cluster, buffer_bytes=10) as producer:
+        send_numbered(producer, ORDERS_0, 1, 2)
+        producer.flush()
+    assert cluster.values(0) == numbers(1, 2)
+
+
+def test_poll_sends_what_waits_for_company() -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        assert len(cluster.requests) == 1
+        producer.poll()
+        assert cluster.values(1) == numbers(2)
+
+
+def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
+    cluster = FakeCluster()
+    cluster.init_codes.append(31)  # would fail
+    with make_producer(cluster, acks=1) as producer:
+        assert producer.next_stamp(ORDERS_0) == SequenceStamp(-1, -1, -1)
+        send_numbered(producer, ORDERS_0, 1, 2)
+        producer.flush()
+    assert cluster.values(0) == numbers(1, 2)
+    assert {request.acks for _, request in cluster.requests} == {1}
+    assert not cluster.logs[ORDERS_0].last_sequences
+
+
+def test_acks_0_waits_for_no_answer() -> None:
+    cluster = FakeCluster()
+    with make_producer(cluster, acks=0) as producer:
+        send_numbered(producer, ORDERS_0, 1, 2)
+        producer.flush()
+        assert producer.metrics.records == 2
+    assert cluster.values(0) == numbers(1, 2)
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        LOST_REPLY,
+        LOST_REQUEST,
+        SILENCE,
+        NOT_LEADER,
+        Fault(appends=True, code=7),
+        Fault(appends=False, code=19),
+        Fault(appends=True, code=20),
+        Fault(appends=True, code=46),
+        Fault(appends=False, code=3),
+        Fault(appends=False, code=56),
+    ],
+    ids=[
+        "lost reply",
+        "lost request",
+        "silence",
+        "NOT_LEADER",
+        "REQUEST_TIMED_OUT",
+        "NOT_ENOUGH_REPLICAS",
+        "AFTER_APPEND",
+        "DUPLICATE",
+        "UNKNOWN_TOPIC",
+        "STORAGE_ERROR",
+    ],
+)
+@pytest.mark.parametrize("position", [0, 1, 3])
+def test_one_fault_neither_loses_nor_duplicates_nor_reorders(fault: Fault, position: int) -> None:
+    cluster = FakeCluster()
+    cluster.faults.extend([*[None] * position, fault])
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, *range(12), size=300_000)
+        producer.flush()
+        assert producer.metrics.records == 12
+        assert (producer.metrics.retries > 0) == (fault.code != 46)
+    assert cluster.values(0) == numbers(*range(12))
+
+
+FAULTS = [
+    None,
+    None,
+    None,
+    LOST_REPLY,
+    LOST_REQUEST,
+    SILENCE,
+    NOT_LEADER,
+    Fault(appends=False, code=19),
+    Fault(appends=True, code=7),
+    Fault(appends=False, code=19, only=0),
+    Fault(throttle_ms=500),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    faults=st.lists(st.sampled_from(FAULTS), max_size=40),
+    plan=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000])), min_size=1, max_size=40),
+    moves=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), max_size=10),
+)
+def test_every_partition_holds_what_was_sent_once_and_in_order(
+    faults: list[Fault | None], plan: list[tuple[int, int]], moves: list[tuple[int, int]]
+) -> None:
+    cluster = FakeCluster(partitions=4, brokers=2)
+    cluster.faults.extend(faults)
+    waiting = list(moves)
+
+    def move_leader() -> None:
+        if waiting and len(cluster.requests) % 2:
+            partition, broker_id = waiting.pop()
+            cluster.leaders[TopicPartition("orders", partition)] = broker_id
+
+    cluster.before_produce = move_leader
+    expected: dict[int, list[bytes]] = {partition: [] for partition in range(4)}
+    with make_producer(cluster, delivery_timeout_ms=10_000_000) as producer:
+        for number, (partition, size) in enumerate(plan):
+            send_numbered(producer, TopicPartition("orders", partition), number, size=size)
+            expected[partition] += numbers(number)
+        producer.flush()
+    assert {partition: cluster.values(partition) for partition in range(4)} == expected
+
+
+def test_batches_follow_a_moved_leader_in_order() -> None:
+    cluster = FakeCluster(brokers=2)
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        cluster.leaders[ORDERS_0] = 1
+        send_numbered(producer, ORDERS_0, 2, 3, 4)
+        producer.flush()
+    assert cluster.values(0) == numbers(1, 2, 3, 4)
+    assert [broker_id for broker_id, _ in cluster.requests][-1] == 1
+
+
+def test_partition_without_leader_is_waited_for_while_others_are_served() -> None:
+    cluster = FakeCluster()
+    cluster.leaders[ORDERS_0] = -1
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        producer.poll()
+        assert cluster.values(1) == numbers(2)
+        cluster.leaders[ORDERS_0] = 0
+        producer.flush()
+    assert cluster.values(0) == numbers(1)
+
+
+def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
+    cluster = FakeCluster()
+    refused = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    cluster.borrow_errors.extend([refused] * 3)
+    cluster.metadata_errors.extend([refused] * 2)
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+    assert cluster.values(0) == numbers(1)
+
+
+def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
+    cluster = FakeCluster(brokers=2)
+    gone = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    cluster.borrow_errors.append(gone)
+    with make_producer(cluster) as producer:
+        assert producer.partition_count("orders") == 2
+        cluster.leaders[ORDERS_0] = 1
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+    assert [broker_id for broker_id, _ in cluster.requests] == [1]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
+def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(brokers=2)
+    usual = cluster.metadata
+
+    def after_an_election(*args: Any) -> Any:
+        cluster.leaders[ORDERS_0] = 1
+        return usual(*args)
+
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        started = cluster.clock.now
+        cluster.faults.append(Fault(appends=stored, answer=False))
+        monkeypatch.setattr(cluster, "metadata", after_an_election)
+        send_numbered(producer, ORDERS_0, 2, 3)
+        producer.flush()
+    assert cluster.clock.now - started < 5
+    # What it has stored it had replicated; a second time it is dropped by its sequence.
+    assert cluster.values(0) == numbers(1, 2, 3)
+    assert [broker_id for broker_id, _ in cluster.requests][-1] == 1
+
+
+def test_silent_broker_that_still_leads_is_waited_for() -> None:
+    cluster = FakeCluster(brokers=2)
+    cluster.latency_s = 20.0
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert len(cluster.requests) == 1
+    # Once for the leader, and then every two seconds.
+    assert 8 <= cluster.lookups <= 12
+
+
+def test_silent_broker_is_waited_for_while_nobody_says_who_leads() -> None:
+    cluster = FakeCluster(brokers=2)
+    refused = TransportError("Broker broker-1:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    cluster.latency_s = 5.0
+    with make_producer(cluster) as producer:
+        assert producer.partition_count("orders") == 2
+        cluster.metadata_errors.extend([refused] * 2)
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert not cluster.metadata_errors
+
+
+def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
+    cluster = FakeCluster()
+    cluster.faults.append(Fault(throttle_ms=40_000))
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        started = cluster.clock.now
+        send_numbered(producer, ORDERS_0, 2)
+        producer.flush()
+        assert 40 <= cluster.clock.now - started < 41
+        assert producer.metrics.retries == 0
+
+
+def test_answer_that_leaves_a_partition_out_is_not_taken_for_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+    usual = cluster.produce
+
+    def forgetful(*args: Any) -> Any:
+        answer = usual(*args)
+        answer.responses = [] if len(cluster.requests) == 1 else answer.responses
+        return answer
+
+    monkeypatch.setattr(cluster, "produce", forgetful)
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+        assert producer.metrics == ProducerMetrics(1, producer.metrics.bytes, 1, retries=1)
+    assert cluster.values(0) == numbers(1)
+
+
+# Stamps
+
+
+def test_batch_encoded_with_its_stamp_is_sent_as_it_is() -> None:
+    cluster = FakeCluster()
+    with make_producer(cluster) as producer:
+        for number in range(3):
+            data = batch_of(b"%d" % number, b"b")
+            stamp = producer.reserve(ORDERS_0, 2) if number % 2 else producer.next_stamp(ORDERS_0)
+            assert stamp == SequenceStamp(4711, 0, 2 * number)
+            patch_header(
+                data,
+                producer_id=stamp.producer_id,
+                producer_epoch=stamp.producer_epoch,
+                base_sequence=stamp.base_sequence,
+            )
+            producer.send(ORDERS_0, bytes(data), 2)
+        producer.flush()
+    assert cluster.values(0)[::2] == numbers(0, 1, 2)
+
+
+def test_batch_with_another_stamp_is_refused() -> None:
+    data = batch_of(b"a")
+    patch_header(data, producer_id=4711, producer_epoch=0, base_sequence=9)
+    with (
+        make_producer(FakeCluster()) as producer,
+        pytest.raises(
+            ProtocolError, match=r"SEQUENCE_STAMP_MISMATCH\] orders-0: .*base_sequence=9\), but .*=0\) is due"
+        ),
+    ):
+        producer.send(ORDERS_0, data, 1)
+
+
+def test_record_count_that_is_not_the_header_s_is_refused() -> None:
+    with (
+        make_producer(FakeCluster()) as producer,
+        pytest.raises(ProtocolError, match=r"RECORD_BATCH_INVALID\] orders-0: a batch said to hold 2 records has 1"),
+    ):
+        producer.send(ORDERS_0, batch_of(b"a"), 2)
+
+
+def test_read_only_bytes_are_copied_for_their_stamp_and_not_changed() -> None:
+    cluster = FakeCluster()
+    data = bytes(batch_of(b"a"))
+    unchanged = bytes(bytearray(data))
+    with make_producer(cluster) as producer:
+        producer.send(ORDERS_0, memoryview(data), 1)
+        producer.flush()
+    assert data == unchanged
+    assert cluster.values(0) == [b"a"]
+
+
+def test_flush_refuses_when_a_reservation_was_not_used() -> None:
+    with make_producer(FakeCluster()) as producer:
+        producer.reserve(ORDERS_0, 5)
+        with pytest.raises(ProtocolError, match=r"SEQUENCE_RESERVATION_UNUSED\] orders-0: sequences from 0 on"):
+            producer.flush()
+
+
+# Life cycle
+
+
+def test_close_gives_connections_back_and_may_be_called_again() -> None:
+    cluster = FakeCluster(brokers=2)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    send_numbered(producer, ORDERS_1, 1)
+    producer.flush()
+    producer.close()
+    producer.close()
+    assert sorted(connection.broker_id for connection in cluster.given_back) == [0, 1]
+    with pytest.raises(ProtocolError, match="PRODUCER_CLOSED"):
+        producer.poll()
+
+
+def test_nothing_is_connected_or_asked_before_the_first_batch() -> None:
+    cluster = FakeCluster()
+    with make_producer(cluster) as producer:
+        producer.flush()
+        producer.poll()
+    assert cluster.connections == []
+    assert cluster.lookups == 0
+
+
+def test_partition_count_is_asked_once() -> None:
+    cluster = FakeCluster(partitions=7)
+    with make_producer(cluster) as producer:
+        assert [producer.partition_count("orders") for _ in range(3)] == [7, 7, 7]
+        send_numbered(producer, ORDERS_0, 1)
+        producer.flush()
+    assert cluster.lookups == 1
+
+
+def test_partition_count_of_a_topic_that_is_not_there_fails_after_15_seconds() -> None:
+    cluster = FakeCluster()
+    started = cluster.clock.now
+    with make_producer(cluster) as producer, pytest.raises(DeliveryError, match=r"\[UNKNOWN_TOPIC\] .*'typo'"):
+        producer.partition_count("typo")
+    assert 15 <= cluster.clock.now - started < 17
+
+
+def test_partition_count_waits_for_a_topic_that_appears() -> None:
+    cluster = FakeCluster(partitions=3)
+    cluster.topic_codes.extend([3, 5])
+    with make_producer(cluster) as producer:
+        assert producer.partition_count("orders") == 3
+
+
+# Longer than kafka.delivery.timeout.ms.
+PAUSE_S = 121
+
+
+@pytest.mark.parametrize("idempotence", [True, False])
+def test_a_pause_of_the_caller_is_not_counted_against_the_brokers(idempotence: bool) -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    producer = make_producer(cluster, idempotence=idempotence)
+    # The second batch waits for the first one, whose answer arrives while nobody listens.
+    send_numbered(producer, ORDERS_0, 1, 2, size=600_000)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert cluster.values(0) == numbers(1, 2)
+
+
+def test_small_batches_that_wait_for_company_are_sent_after_a_pause() -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    send_numbered(producer, ORDERS_1, 2)
+    cluster.clock.now += PAUSE_S
+    send_numbered(producer, ORDERS_0, 3)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert (cluster.values(0), cluster.values(1)) == (numbers(1, 3), numbers(2))
+
+
+@pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_REPLY, SILENCE])
+def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(fault: Fault) -> None:
+    cluster = FakeCluster()
+    cluster.latency_s = 0.01
+    cluster.faults.append(fault)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    cluster.clock.now += PAUSE_S
+    producer.flush()
+    assert cluster.values(0) == numbers(1)
+    assert producer.metrics.retries == 1
+
+
+def test_a_partition_that_was_looked_up_before_a_pause_is_looked_up_for_its_whole_time_after_it() -> None:
+    cluster = FakeCluster(partitions=1)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_1, 1)
+    cluster.clock.now += PAUSE_S
+    producer.poll()
+    cluster.leaders[ORDERS_1] = 0
+    cluster.logs[ORDERS_1] = PartitionLog()
+    producer.flush()
+    assert cluster.values(1) == numbers(1)
+
+
+def test_time_inside_of_calls_still_counts() -> None:
+    cluster = FakeCluster()
+    cluster.faults.extend([SILENCE] * 10)
+    producer = make_producer(cluster)
+    send_numbered(producer, ORDERS_0, 1)
+    cluster.clock.now += PAUSE_S
+    began = cluster.clock.now
+    with pytest.raises(DeliveryError, match="DELIVERY_TIMED_OUT"):
+        producer.flush()
+    assert 119 <= cluster.clock.now - began <= 125
+
+
+def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
+    cluster = FakeCluster(partitions=100)
+    producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
+    # Each answer is there at once, so that nothing is ever in flight.
+    for number in range(400):
+        producer.send(TopicPartition("orders", number % 100), batch_of(b"%d" % number, size=16_000), 1)
+    producer.flush()
+    assert len(cluster.requests) <= 16
+    assert sum(len(partitions_of(request)) for _, request in cluster.requests) == 400
+    assert cluster.values(7) == numbers(7, 107, 207, 307)
+
+
+def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> None:
+    cluster = FakeCluster(partitions=50, brokers=50)
+    producer = make_producer(cluster, bulk=True, buffer_bytes=100_000)
+    for number in range(200):
+        producer.send(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
+    producer.flush()
+    assert cluster.values(49) == numbers(49, 99, 149, 199)
+
+
+def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(partitions=1_000)
+    producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
+    looks = 0
+    sendable = ProducerState.sendable
+
+    def counted(state: ProducerState, topic_partition: TopicPartition, now: float) -> Batch | None:
+        nonlocal looks
+        looks += 1
+        return sendable(state, topic_partition, now)
+
+    monkeypatch.setattr(ProducerState, "sendable", counted)
+    for number in range(3_000):
+        producer.send(TopicPartition("orders", number % 1_000), batch_of(b"%d" % number, size=4_000), 1)
+    producer.flush()
+    # A request takes some 130 of them: a look at all that wait for each new one would be 65 looks a batch.
+    assert looks <= 15 * 3_000
+    assert cluster.values(999) == numbers(999, 1_999, 2_999)
+
+
+def test_a_broker_that_takes_long_to_connect_to_holds_up_nothing_for_the_others() -> None:
+    cluster = FakeCluster(partitions=2, brokers=2)
+    started = cluster.clock.now
+    cluster.connecting_until[0] = started + 20
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        assert cluster.values(1) == numbers(2)
+        assert cluster.clock.now - started < 0.1
+        producer.flush()
+    assert cluster.values(0) == numbers(1)
+    assert 20 <= cluster.clock.now - started < 21
+
+
+def test_what_waits_for_a_broker_that_cannot_be_connected_to_is_late_for_that_reason() -> None:
+    cluster = FakeCluster()
+    cluster.connecting_until[0] = cluster.clock.now + 1_000
+    with make_producer(cluster, delivery_timeout_ms=40_000) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        with pytest.raises(DeliveryError, match=r"DELIVERY_TIMED_OUT\].*Connecting to broker-0:9092") as caught:
+            producer.flush()
+    # So an outage is known to be one.
+    assert isinstance(caught.value.__cause__, ConnectorError)
+    assert is_weather(caught.value.__cause__)
