@@ -73,12 +73,12 @@ def measure_look_ups(bootstrap_servers: str, partitions: int, repeats: int) -> d
     asked = [TopicPartition(_TOPIC, partition) for partition in range(partitions)]
     found: dict[str, list[float]] = {}
     with borrow_client(options.connection) as client:
-        found["metadata"] = times_ms(lambda: client.metadata([_TOPIC]), repeats)
+        found["metadata"] = times_ms(lambda: client.fetch_metadata([_TOPIC]), repeats)
         hour_ago = AtTimestamp(int(time.time() * 1000) - 3_600_000)
         for name, spec in (("earliest", Earliest()), ("latest", Latest()), ("by timestamp", hour_ago)):
 
             def list_all(spec: Any = spec) -> None:
-                client.metadata([_TOPIC])
+                client.fetch_metadata([_TOPIC])
                 offsets = list_offsets(client, dict.fromkeys(asked, spec))
                 if len(offsets) != partitions:
                     raise RuntimeError(f"{len(offsets)} offsets of {partitions} partitions were found")

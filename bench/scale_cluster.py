@@ -180,8 +180,8 @@ def remember_metadata() -> list[Figure]:
     with cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
         cluster.versions.update(versions)
         cluster.script(MetadataRequest, ready)
-        client.metadata(None)
-        asked, failed = _timed(lambda: client.metadata(None))
+        client.fetch_metadata(None)
+        asked, failed = _timed(lambda: client.fetch_metadata(None))
     what = f"metadata of {_TOPICS:,} topics x {_PARTITIONS_EACH} partitions"
     return [
         seconds(f"{what} remembered, second time", remembered, 0.3),

@@ -235,7 +235,7 @@ class Cluster:
     def partitions(self, topic: str) -> list[PartitionMetadata]:
         """Give what is known of a topic's partitions now; empty if there is none of that name."""
         with self._ask() as client:
-            found = client.metadata([topic]).topics.get(topic)
+            found = client.fetch_metadata([topic]).topics.get(topic)
         return [] if found is None else list(found.partitions)
 
     def topics(self) -> list[str]:
@@ -245,7 +245,7 @@ class Cluster:
     def known_brokers(self) -> set[int]:
         """Give the brokers that the cluster counts as its own."""
         with self._ask() as client:
-            return set(client.metadata(()).brokers)
+            return set(client.fetch_metadata(()).brokers)
 
     def has_leaders(self, topic: str) -> bool:
         """Whether every partition has a leader."""

@@ -175,7 +175,7 @@ def write(kafka: EmbeddedKafka, client: KafkaClient) -> Written:
 
 
 def check_metadata(client: KafkaClient, written: Written) -> None:
-    topics = client.metadata([written.topic, "not-there"]).topics
+    topics = client.fetch_metadata([written.topic, "not-there"]).topics
     described = topics[written.topic]
     assert described.error is None
     assert [found.topic_partition for found in described.partitions] == [written.transactional, written.compressed]
@@ -332,5 +332,5 @@ def test_every_version_makes_a_topic(kafka: EmbeddedKafka, monkeypatch: pytest.M
     name = f"tour-{uuid.uuid4().hex[:8]}"
     with connect(kafka) as client:
         create_topic(client, name, partitions=3)
-        assert len(client.metadata([name]).topics[name].partitions) == 3
+        assert len(client.fetch_metadata([name]).topics[name].partitions) == 3
     assert versions_of(sent, CreateTopicsRequest) == {version}

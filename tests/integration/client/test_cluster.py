@@ -18,7 +18,7 @@ from pyspark_kafka.client.admin.topics import (
     delete_topics,
 )
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.lookups.log_sizes import log_bytes
+from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -40,7 +40,7 @@ def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
 
 def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(partitions=12)
-    found = client.metadata([topic])
+    found = client.fetch_metadata([topic])
     described = found.topics[topic]
     assert described.error is None
     assert described.topic_id is not None
@@ -52,10 +52,10 @@ def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaCl
 def test_a_topic_that_does_not_exist_is_not_made_by_asking(client: KafkaClient) -> None:
     name = f"missing-{uuid.uuid4().hex}"
     for _ in range(2):
-        error = client.metadata([name]).topics[name].error
+        error = client.fetch_metadata([name]).topics[name].error
         assert error is not None
         assert error.condition == "UNKNOWN_TOPIC"
-    assert name not in client.metadata().topics
+    assert name not in client.fetch_metadata().topics
 
 
 def test_offsets_are_found_by_end_and_by_time(
@@ -95,7 +95,7 @@ def test_the_sizes_of_logs_are_what_brokers_store(
     topic = make_topic(partitions=3)
     large, small, empty = (TopicPartition(topic, number) for number in range(3))
     produce(bootstrap_servers, topic, [Record(None, b"." * 1000, 0)] * 100 + [Record(None, b"x", 1)])
-    found = log_bytes(client, [large, small, empty])
+    found = fetch_log_sizes(client, [large, small, empty])
     assert 100_000 < found[large] < 120_000
     assert 0 < found[small] < 200
     assert found[empty] == 0
@@ -113,11 +113,11 @@ def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstra
     topic = f"admin-{uuid.uuid4().hex[:8]}"
     partition = TopicPartition(topic, 0)
     create_topics(client, [NewTopic(topic, 2, configs={"retention.ms": "100000"})])
-    assert len(client.metadata([topic]).topics[topic].partitions) == 2
+    assert len(client.fetch_metadata([topic]).topics[topic].partitions) == 2
     with pytest.raises(BrokerError, match=rf"\[TOPIC_ALREADY_EXISTS\] Creating topic '{topic}' failed"):
         create_topics(client, [NewTopic(topic)])
     create_partitions(client, {topic: 5})
-    assert len(client.metadata([topic]).topics[topic].partitions) == 5
+    assert len(client.fetch_metadata([topic]).topics[topic].partitions) == 5
     with pytest.raises(BrokerError, match=r"\[INVALID_PARTITIONS\]"):
         create_partitions(client, {topic: 3})
     produce(bootstrap_servers, topic, [Record(None, b"x", 0)] * 10)
@@ -129,7 +129,7 @@ def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstra
     with pytest.raises(BrokerError, match=r"\[INVALID_CONFIG\]"):
         alter_topic_configs(client, topic, {"no.such.config": "1"})
     delete_topics(client, [topic])
-    error = client.metadata([topic]).topics[topic].error
+    error = client.fetch_metadata([topic]).topics[topic].error
     assert error is not None
     assert error.condition == "UNKNOWN_TOPIC"
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):

@@ -111,7 +111,7 @@ def add_scram_user(broker: SecureBroker) -> None:
 def cluster_id(options: ConnectionOptions) -> str | None:
     """Bootstrap, then ask over the advertised address of the same listener."""
     with KafkaClient(options) as client:
-        broker_id = next(iter(client.metadata(()).brokers))
+        broker_id = next(iter(client.fetch_metadata(()).brokers))
         connection = client.borrow(broker_id)
         answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False), client.deadline())
         client.give_back(broker_id, connection)
@@ -150,7 +150,7 @@ def test_a_wrong_password_is_an_access_error(broker: SecureBroker, mechanism: st
 def test_wrong_credentials_end_a_step_at_once_and_not_at_its_deadline(broker: SecureBroker) -> None:
     options = broker.options("SASL_PLAINTEXT", sasl_password=Secret("wrong-one"), api_timeout_ms=120_000)
     with KafkaClient(options) as client, pytest.raises(AccessError):
-        client.metadata(())
+        client.fetch_metadata(())
 
 
 def test_a_certificate_of_an_unknown_authority_is_rejected(broker: SecureBroker) -> None:

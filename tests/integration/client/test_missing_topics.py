@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.lookups.missing_topics import cluster_text, explained, nearest_topic
+from pyspark_kafka.client.lookups.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
 from pyspark_kafka.client.produce.producer import IdempotentProducer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
@@ -38,19 +38,19 @@ def client(servers: tuple[tuple[str, int], ...]) -> Iterator[KafkaClient]:
     [("custmers", "customers"), ("payments", "Payments"), ("customers-archiv", "customers-archive"), ("xyzzy", None)],
 )
 def test_the_nearest_name_is_given(client: KafkaClient, asked: str, meant: str | None) -> None:
-    assert nearest_topic(client, asked) == meant
+    assert find_nearest_topic(client, asked) == meant
 
 
 def test_a_topic_is_not_offered_for_itself(client: KafkaClient) -> None:
     # It may have been made a moment ago.
-    assert nearest_topic(client, "customers") is None
+    assert find_nearest_topic(client, "customers") is None
 
 
 def test_the_error_names_the_cluster_and_what_was_perhaps_meant(
     client: KafkaClient, servers: tuple[tuple[str, int], ...]
 ) -> None:
     ((host, port),) = servers
-    assert str(explained(client, "custmers")) == (
+    assert str(explain_missing_topic(client, "custmers")) == (
         f"[UNKNOWN_TOPIC] Topic 'custmers' does not exist in the cluster of {host}:{port}, or this user may not "
         "describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). Nothing was read or written. Hint: did you "
         "mean 'customers'? Otherwise check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic "
@@ -65,7 +65,7 @@ def test_a_cluster_of_many_servers_is_named_by_the_first_ones() -> None:
 
 def test_names_that_cannot_be_had_are_not_guessed() -> None:
     with KafkaClient(ConnectionOptions((("127.0.0.1", 1),), api_timeout_ms=500)) as unreachable:
-        assert nearest_topic(unreachable, "customers") is None
+        assert find_nearest_topic(unreachable, "customers") is None
 
 
 def test_a_write_says_that_it_waits_for_a_topic(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -58,7 +58,7 @@ def test_the_topic_is_made_once_and_compacted(client: KafkaClient) -> None:
     name = f"markers-{uuid.uuid4().hex[:8]}"
     for _ in range(2):
         MarkerTopic(client, name, 1_000).ensure()
-    assert len(client.metadata([name]).topics[name].partitions) == 16
+    assert len(client.fetch_metadata([name]).topics[name].partitions) == 16
     assert MarkerTopic(client, name, 1_000).read("never-wrote") is None
 
 
@@ -204,7 +204,7 @@ def test_a_topic_that_another_query_has_just_made_is_waited_for(
     client: KafkaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"markers-{uuid.uuid4().hex[:8]}"
-    metadata, answers = client.metadata, [True] * 3
+    metadata, answers = client.fetch_metadata, [True] * 3
 
     def lagging(topics: list[str], *arguments: object) -> ClusterMetadata:
         found = metadata(topics, *arguments)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def test_a_topic_that_another_query_has_just_made_is_waited_for(
         admin.create_topics(other, topics)
 
     monkeypatch.setattr(marker_topic, "create_topics", faster)
-    monkeypatch.setattr(client, "metadata", lagging)
+    monkeypatch.setattr(client, "fetch_metadata", lagging)
     topic = MarkerTopic(client, name, 1_000)
     topic.ensure()
     assert topic.partition_of("one").topic == name

@@ -403,7 +403,7 @@ def test_a_reader_closed_early_leaves_a_client_that_the_next_reader_is_quick_wit
         running.close()
         with borrow_client(connection) as client:
             clients.add(id(client))
-            assert client.known_leader(TopicPartition(topic, 0)) is not None
+            assert client.cached_leader(TopicPartition(topic, 0)) is not None
     print(f"first records after {', '.join(f'{wait:.1f}' for wait in waits)} ms")  # noqa: T201 - the figure is wanted
     assert len(clients) == 1
     # The best of the warm ones: other work of the machine may hold up any of them.

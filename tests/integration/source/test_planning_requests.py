@@ -62,7 +62,7 @@ def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
         # The broker takes up the partitions of a new topic one after the other; until then it is asked again.
         list_offsets(client, asked)
         requests.clear()
-        client.metadata([topic])
+        client.fetch_metadata([topic])
         found = list_offsets(client, asked)
     assert requests == ["MetadataRequest", "ListOffsetsRequest"]
     # By time, partitions without records are left out.

@@ -42,7 +42,7 @@ def port_of(bootstrap_servers: str) -> int:
 def partition_counts(bootstrap_servers: str, *topics: str) -> dict[str, int]:
     options = ConnectionOptions(bootstrap_servers=(("127.0.0.1", port_of(bootstrap_servers)),))
     with KafkaClient(options) as client:
-        found = client.metadata(topics or None).topics
+        found = client.fetch_metadata(topics or None).topics
         return {name: len(topic.partitions) for name, topic in found.items() if not topic.is_internal}
 
 

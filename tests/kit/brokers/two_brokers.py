@@ -87,7 +87,7 @@ class TwoBrokers:
     def partitions(self, topic: str, broker: EmbeddedKafka | None = None) -> list[PartitionMetadata]:
         """Give what a broker, or else broker 1, knows of a topic now."""
         with _ask(broker or self.first) as client:
-            return list(client.metadata([topic]).topics[topic].partitions)
+            return list(client.fetch_metadata([topic]).topics[topic].partitions)
 
     def mend(self) -> None:
         """Bring broker 2 back; wait until it is in step, and leads again what it is meant to."""
@@ -119,7 +119,7 @@ class TwoBrokers:
 
     def _has_both(self) -> bool:
         with _ask(self.first) as client:
-            return set(client.metadata(()).brokers) == {1, 2}
+            return set(client.fetch_metadata(()).brokers) == {1, 2}
 
 
 @contextmanager

@@ -283,7 +283,7 @@ class FakeCluster:
     def deadline(self) -> Deadline:
         return Deadline(25_000, clock=self.clock, sleep=self.clock.sleep)
 
-    def metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:
+    def fetch_metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:
         assert deadline is None or not deadline.expired
         self.lookups += 1
         if self.metadata_errors:
@@ -299,7 +299,7 @@ class FakeCluster:
             found[name] = TopicMetadata(name, partitions=() if code else partitions, error_code=code)
         return ClusterMetadata({key: BrokerNode(key, f"broker-{key}", 9092) for key in self.brokers}, found)
 
-    def broker(self, broker_id: int) -> BrokerNode:
+    def cached_broker(self, broker_id: int) -> BrokerNode:
         return BrokerNode(broker_id, f"broker-{broker_id}", 9092)
 
     def borrow_idle(self, broker_id: int) -> FakeConnection | None:
@@ -309,9 +309,9 @@ class FakeCluster:
         self.connections.append(connection)
         return connection
 
-    def node(self, broker_id: int, deadline: Deadline) -> BrokerNode:
+    def find_broker(self, broker_id: int, deadline: Deadline) -> BrokerNode:
         assert not deadline.expired
-        return self.broker(broker_id)
+        return self.cached_broker(broker_id)
 
     def dials(self) -> FakeDials:
         return FakeDials(self)

@@ -60,7 +60,7 @@ def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
     with FakeCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as first:
-            first.metadata(())
+            first.fetch_metadata(())
             connection = first.any_connection(first.deadline())
         now[0] = 61.0
         with pool.borrow(options) as second:
@@ -73,14 +73,14 @@ def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: Client
     with FakeCluster(2) as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=10_000)
         with pool.borrow(options) as first:
-            first.metadata(())
+            first.fetch_metadata(())
             cluster.stop(0)
             with pool.borrow(options) as second:
                 # What the first one has learned comes back with it.
                 assert second.options.learned_servers == ()
         with pool.borrow(options), pool.borrow(options), pool.borrow(options) as third:
             assert third.options.learned_servers
-            assert third.metadata(()).cluster_id == "fake"
+            assert third.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_servers() -> None:
@@ -91,7 +91,7 @@ def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_serv
         options = ConnectionOptions((gone,), learned_servers=cluster.bootstrap_servers)
         assert options == ConnectionOptions((gone,))
         with KafkaClient(options) as client:
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
@@ -99,7 +99,7 @@ def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
         options = ConnectionOptions(cluster.bootstrap_servers)
         for _ in range(3):
             with pool.borrow(options) as client:
-                client.metadata(())
+                client.fetch_metadata(())
         assert cluster.connections == 1
 
 
@@ -107,12 +107,12 @@ def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool)
     with FakeCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
-            client.metadata(())
+            client.fetch_metadata(())
             connection = client.any_connection(client.deadline())
         cluster.drop_connections()
         assert connection.readable(5.0)
         with pool.borrow(options) as client:
-            client.metadata(())
+            client.fetch_metadata(())
         assert cluster.connections == 2
 
 
@@ -121,7 +121,7 @@ def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) ->
         cluster.add_topic("t")
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
-            client.metadata(())
+            client.fetch_metadata(())
             connection = client.connection_to(0)
             connection.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         assert connection.closed
@@ -131,7 +131,7 @@ def test_a_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
     with FakeCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
-            client.metadata(())
+            client.fetch_metadata(())
         # What a child sees after a fork: the same memory under another process id. (A real fork of a process with
         # threads is not safe under pytest.)
         pool._process_id = os.getpid() + 1

@@ -345,7 +345,7 @@ def test_a_tls_handshake_that_the_other_side_ends_is_tried_again(tls_files: TlsF
         _, port = cluster.address(0)
         options = tls_files.client_options(port, retry_backoff_ms=1)
         with KafkaClient(options) as client:
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
             assert len(greeted) == 2
 
 
@@ -356,7 +356,7 @@ def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline() 
     with FakeCluster(greet=greet) as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers, security_protocol="SSL", retry_backoff_ms=1)
         with KafkaClient(options) as client, pytest.raises(TransportError, match="not a TLS listener") as caught:
-            client.metadata((), Deadline(60_000))
+            client.fetch_metadata((), Deadline(60_000))
         assert not caught.value.retriable
 
 

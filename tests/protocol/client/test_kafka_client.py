@@ -40,14 +40,14 @@ def test_any_bootstrap_server_that_answers_will_do() -> None:
     with FakeCluster() as cluster:
         servers = (("127.0.0.1", free_port()), *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers, api_timeout_ms=5_000)) as client:
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_an_unreachable_cluster_names_every_server_and_why_and_the_option() -> None:
     first, second = free_port(), free_port()
     options = ConnectionOptions((("127.0.0.1", first), ("127.0.0.1", second)), api_timeout_ms=200)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
-        client.metadata(())
+        client.fetch_metadata(())
     text = str(caught.value)
     assert text.startswith("[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers' could be used")
     for port in (first, second):
@@ -61,14 +61,14 @@ def test_a_server_that_swallows_everything_leaves_time_for_the_next() -> None:
         silent.script(ApiVersionsRequest, Silence)
         servers = (*silent.bootstrap_servers, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers, api_timeout_ms=2_500)) as client:
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_a_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -> None:
     with FakeCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close)
         with KafkaClient(options_of(cluster, api_timeout_ms=60_000)) as client, pytest.raises(TransportError) as caught:
-            client.metadata(())
+            client.fetch_metadata(())
     assert caught.value.condition == "BOOTSTRAP_FAILED"
     assert "plaintext client on a TLS listener" in str(caught.value)
     assert not caught.value.retriable
@@ -78,7 +78,7 @@ def test_metadata_describes_brokers_topics_and_missing_topics() -> None:
     topic_id = uuid.uuid4()
     with FakeCluster(2, racks={1: "r1"}) as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t", partitions=2, leader=1, topic_id=topic_id)
-        found = client.metadata(["t", "missing"])
+        found = client.fetch_metadata(["t", "missing"])
     assert {node.broker_id: node.rack for node in found.brokers.values()} == {0: None, 1: "r1"}
     assert found.topics["t"].topic_id == topic_id
     assert [(p.topic_partition, p.leader_id, p.leader_epoch) for p in found.topics["t"].partitions] == [
@@ -96,40 +96,40 @@ def test_all_topics_are_asked_for_with_none() -> None:
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("a")
         cluster.add_topic("b")
-        assert sorted(client.metadata().topics) == ["a", "b"]
+        assert sorted(client.fetch_metadata().topics) == ["a", "b"]
         assert cluster.requests(MetadataRequest)[-1].request.topics is None
 
 
 def test_asking_never_creates_a_topic() -> None:
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(["t"])
+        client.fetch_metadata(["t"])
         assert cluster.requests(MetadataRequest)[-1].request.allow_auto_topic_creation is False
 
 
 def test_a_lost_metadata_answer_is_asked_for_again() -> None:
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.script(MetadataRequest, Close, cluster.metadata)
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_an_unanswered_step_ends_with_its_deadline_and_its_name() -> None:
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence)
         with pytest.raises(DeadlineError, match="MetadataRequest did not finish within"):
-            client.metadata((), Deadline(150))
+            client.fetch_metadata((), Deadline(150))
 
 
 def test_leaders_come_from_memory_until_they_are_old() -> None:
     with FakeCluster() as cluster:
         cluster.add_topic("t")
         with KafkaClient(options_of(cluster)) as client:
-            client.leader(T0)
-            client.leader(T0)
+            client.find_leader(T0)
+            client.find_leader(T0)
             assert len(cluster.requests(MetadataRequest)) == 1
             client.forget("t")
-            client.leader(T0)
+            client.find_leader(T0)
             assert len(cluster.requests(MetadataRequest)) == 2
 
 
@@ -149,7 +149,7 @@ def test_an_election_is_waited_for() -> None:
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, cluster.metadata, cluster.metadata, elected)
-        leader = client.leader(T0)
+        leader = client.find_leader(T0)
         assert (leader.leader_id, leader.leader_epoch) == (0, 5)
 
 
@@ -157,7 +157,7 @@ def test_a_partition_that_stays_without_a_leader_is_named() -> None:
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t", leader=-1)
         with pytest.raises(DeadlineError, match=r"Looking up the leader of t-0 .*LEADER_NOT_AVAILABLE \(5\)"):
-            client.leader(T0, Deadline(500))
+            client.find_leader(T0, Deadline(500))
 
 
 def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
@@ -168,7 +168,7 @@ def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, cluster.metadata, created)
-        assert client.leader(T0).leader_id == 0
+        assert client.find_leader(T0).leader_id == 0
 
 
 @pytest.mark.parametrize("partition", [0, 7])
@@ -177,7 +177,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(parti
         if partition:
             cluster.add_topic("t")
         with pytest.raises(BrokerError) as caught:
-            client.leader(TopicPartition("t", partition))
+            client.find_leader(TopicPartition("t", partition))
     expected = "Topic 't' has no partition 7" if partition else "Topic 't' does not exist"
     assert str(caught.value).startswith(f"[UNKNOWN_TOPIC] {expected}, or this user may not describe it")
     assert caught.value.code == 3
@@ -255,7 +255,7 @@ def test_a_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
     with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t", partitions=2)
         cluster.ends["t", 0], cluster.ends["t", 1] = (0, 10), (0, 20)
-        client.metadata(["t"])
+        client.fetch_metadata(["t"])
         cluster.leaders["t", 1] = (1, 1)
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {1: 6}), broker_id=0)
         assert list_offsets(client, {T0: Latest(), T1: Latest()}) == {T0: 10, T1: 20}

@@ -45,38 +45,38 @@ def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_g
     with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t", leader=1)
         cluster.ends["t", 0] = (0, 42)
-        client.metadata(["t"])
+        client.fetch_metadata(["t"])
         assert list_offsets(client, {T0: Latest()}) == {T0: 42}
         cluster.stop(0)
         client.forget("t")
         assert list_offsets(client, {T0: Latest()}) == {T0: 42}
-        assert sorted(client.metadata().topics) == ["t"]
+        assert sorted(client.fetch_metadata().topics) == ["t"]
 
 
 def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> None:
     with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.stop(0)
         client.close()
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
     with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.stop(1)
         client.close()
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() -> None:
     with FakeCluster(2) as cluster, KafkaClient(options_of(cluster, api_timeout_ms=300)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]
         cluster.stop(0)
         cluster.stop(1)
         with pytest.raises(TransportError) as caught:
-            client.metadata(())
+            client.fetch_metadata(())
     text = str(caught.value)
     assert text.startswith(
         "[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers', and no broker learned from them, could be"
@@ -89,7 +89,7 @@ def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() ->
 def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
     options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=200)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
-        client.metadata(())
+        client.fetch_metadata(())
     assert str(caught.value).partition(" Hint: ")[2] == (
         "check 'kafka.bootstrap.servers'; the name must be spelled right, and this machine must be able to resolve it."
     )
@@ -100,7 +100,7 @@ def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> Non
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
             began_at = time.monotonic()
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
             # A third of the whole deadline, or the connect timeout, would be more than 6 s.
             assert time.monotonic() - began_at < 5
 
@@ -117,7 +117,7 @@ def test_refused_credentials_are_said_although_another_server_does_not_answer() 
             api_timeout_ms=1_500,
         )
         with KafkaClient(options) as client, pytest.raises(AccessError, match="UNSUPPORTED_SASL_MECHANISM"):
-            client.metadata(())
+            client.fetch_metadata(())
 
 
 def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
@@ -126,29 +126,29 @@ def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> No
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
             began_at = time.monotonic()
-            assert client.metadata(()).cluster_id == "fake"
+            assert client.fetch_metadata(()).cluster_id == "fake"
             assert time.monotonic() - began_at < 7
 
 
 def test_another_broker_is_asked_when_one_is_silent() -> None:
     with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence, broker_id=0)
         began_at = time.monotonic()
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
         # Half of the deadline, which one answer may take, is 10 s.
         assert time.monotonic() - began_at < 6
         asked = [seen.broker_id for seen in cluster.requests(MetadataRequest)]
         assert asked == [0, 0, 1]
         # The next question goes to the one that answered.
-        client.metadata(())
+        client.fetch_metadata(())
         assert [seen.broker_id for seen in cluster.requests(MetadataRequest)] == [0, 0, 1, 1]
 
 
 def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> None:
     released = threading.Event()
     with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
 
         def late(request: Any) -> Any:
             released.wait(10)
@@ -156,14 +156,14 @@ def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> 
 
         cluster.script(MetadataRequest, late)
         threading.Timer(1.5, released.set).start()
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
         assert len(cluster.requests(MetadataRequest)) == 2
 
 
 def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
     with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         cluster.stop(1)
 
         def late(request: Any) -> Any:
@@ -173,7 +173,7 @@ def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
         cluster.script(MetadataRequest, late)
         threading.Timer(1.5, released.set).start()
         began_at = time.monotonic()
-        assert client.metadata(()).cluster_id == "fake"
+        assert client.fetch_metadata(()).cluster_id == "fake"
         assert time.monotonic() - began_at < 6
 
 
@@ -189,10 +189,10 @@ def test_an_answer_without_brokers_is_not_believed() -> None:
             return answer
 
         cluster.script(MetadataRequest, starting, starting, cluster.metadata)
-        assert client.metadata(["t"]).topics["t"].error is None
+        assert client.fetch_metadata(["t"]).topics["t"].error is None
         cluster.script(MetadataRequest, starting)
         with pytest.raises(DeadlineError, match=r"METADATA_WITHOUT_BROKERS.*knows of no brokers"):
-            client.metadata(["t"], Deadline(200))
+            client.fetch_metadata(["t"], Deadline(200))
 
 
 @pytest.mark.parametrize(("highest", "expected"), [(8, -1), (9, 0)])
@@ -202,7 +202,7 @@ def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected:
         KafkaClient(options_of(cluster)) as client,
     ):
         cluster.add_topic("t")
-        assert client.leader(T0).leader_epoch == expected
+        assert client.find_leader(T0).leader_epoch == expected
 
 
 def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:
@@ -212,7 +212,7 @@ def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> Non
         specs = {TopicPartition(f"t{number}", 0): Latest() for number in range(2)}
         list_offsets(client, specs)
         cluster.script(MetadataRequest, Silence, cluster.metadata, broker_id=0)
-        client.metadata(())
+        client.fetch_metadata(())
         opened = cluster.connections
         list_offsets(client, specs)
         assert cluster.connections == opened

@@ -13,7 +13,7 @@ def test_tasks_of_an_exactly_once_write_know_brokers_that_the_driver_has_learned
     with FakeCluster(2) as cluster:
         connection = ConnectionOptions(cluster.bootstrap_servers)
         with borrow_client(connection) as client:
-            client.metadata(())
+            client.fetch_metadata(())
         write = KafkaExactlyOnceBatchWrite(WriteOptions(connection), ExactlyOnceOptions(), SinkColumns(key=0, value=1))
         factory = write.createBatchWriterFactory()
         assert isinstance(factory, KafkaOutboxWriterFactory)

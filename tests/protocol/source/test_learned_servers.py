@@ -101,7 +101,7 @@ def test_a_task_carries_few_addresses_whatever_the_size_of_the_cluster(cluster: 
     cluster.count, cluster.elsewhere = 1_000, {number: (f"broker-{number}", 9092) for number in range(3, 1_000)}
     connection = ConnectionOptions(cluster.bootstrap_servers)
     with pool.borrow_client(connection) as client:
-        client.metadata(())
+        client.fetch_metadata(())
         assert len(client._servers()) == 17
     assert len(pool.learned_servers(connection)) == 5
     assert pool.learned_servers(ConnectionOptions((("other", 9092),))) == ()

@@ -46,7 +46,7 @@ class FakeClient:
     def deadline(self) -> Deadline:
         return Deadline(1_000)
 
-    def metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:  # noqa: ARG002 - the client's
+    def fetch_metadata(self, topics: Iterable[str] | None, deadline: Deadline | None = None) -> ClusterMetadata:  # noqa: ARG002 - the client's
         names = sorted(self.partitions) if topics is None else sorted(topics)
         self._called(("metadata", None if topics is None else names))
         return ClusterMetadata({}, {name: self._topic(name) for name in names})

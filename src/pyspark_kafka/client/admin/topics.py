@@ -197,7 +197,7 @@ def delete_records(
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
         left = {where: offset for where, offset in before.items() if where not in starts}
         by_broker: dict[int, dict[TopicPartition, int]] = {}
-        for where, leader in client.leaders(left, step).items():
+        for where, leader in client.find_leaders(left, step).items():
             by_broker.setdefault(leader.leader_id, {})[where] = left[where]
         requests = {broker_id: _delete_request(asked, step) for broker_id, asked in by_broker.items()}
         failures: dict[TopicPartition, ConnectorError] = {}
@@ -313,7 +313,7 @@ def _call_controller(
     client: KafkaClient, request: Any, deadline: Deadline, *, when_lost: Callable[[], None] | None = None
 ) -> Any:
     """Ask the broker that is the controller, or with KRaft passes on to it; asked for anew, for it moves."""
-    controller_id = client.metadata((), deadline).controller_id
+    controller_id = client.fetch_metadata((), deadline).controller_id
     try:
         return client.call(request, broker_id=controller_id if controller_id >= 0 else None, deadline=deadline)
     except (TransportError, DeadlineError):
@@ -360,6 +360,6 @@ def _wait_for_metadata(
 ) -> None:
     names = list(topics)
     backoff = client.backoff()
-    while not done(client.metadata(names, deadline)):
+    while not done(client.fetch_metadata(names, deadline)):
         deadline.check(f"{step} ({', '.join(names)})")
         deadline.pause(backoff.next_s())

@@ -104,11 +104,11 @@ class Exchanges:
             min_version: with a broker that does not share this version or a newer one, the answer is a ProtocolError
                 with condition UNSUPPORTED_VERSION.
         """
-        node = self._client.broker(broker_id)
+        node = self._client.cached_broker(broker_id)
         if node is None:
             # Asks the cluster, which says that there is no such broker, or where it is.
             try:
-                node = self._client.node(broker_id, self._deadline)
+                node = self._client.find_broker(broker_id, self._deadline)
             except ConnectorError as error:
                 self._failed.append(Answer(broker_id, f"broker {broker_id}", error=error))
                 return
@@ -176,7 +176,7 @@ class Exchanges:
             if isinstance(outcome, Connection):
                 self._send(broker_id, self._under_way[broker_id], outcome)
                 continue
-            node = self._client.broker(broker_id)
+            node = self._client.cached_broker(broker_id)
             error = outcome if node is None else self._client.explain_unreachable(node, outcome)
             self._failed.append(self._fail(broker_id, error))
         return readable
@@ -240,6 +240,6 @@ def ask_all(
             if deadline.expired:
                 break
         for broker_id in requests.keys() - found.keys():
-            address = node.address if (node := client.broker(broker_id)) is not None else f"broker {broker_id}"
+            address = node.address if (node := client.cached_broker(broker_id)) is not None else f"broker {broker_id}"
             found[broker_id] = Answer(broker_id, address, error=deadline.error(f"Asking {address}"))
     return found

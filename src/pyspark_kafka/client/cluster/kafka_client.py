@@ -107,7 +107,7 @@ class KafkaClient:
 
     # Metadata
 
-    def metadata(self, topics: Iterable[str] | None = None, deadline: Deadline | None = None) -> ClusterMetadata:
+    def fetch_metadata(self, topics: Iterable[str] | None = None, deadline: Deadline | None = None) -> ClusterMetadata:
         """Ask the cluster about brokers and topics, and remember the answer.
 
         Topics are never created by asking. A topic that does not exist is in the answer, with its error.
@@ -163,15 +163,15 @@ class KafkaClient:
         """Drop what is known of a topic, so that the next question about it goes to the cluster."""
         self._cache.forget(topic)
 
-    def topic_id(self, topic: str) -> UUID | None:
+    def cached_topic_id(self, topic: str) -> UUID | None:
         """Give the id of a topic as last heard; None if the brokers do not tell, or were not asked."""
         return self._cache.topic_id(topic)
 
-    def broker(self, broker_id: int) -> BrokerNode | None:
+    def cached_broker(self, broker_id: int) -> BrokerNode | None:
         """Give a broker as last heard."""
         return self._cache.brokers.get(broker_id)
 
-    def known_leader(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
+    def cached_leader(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
         """Give a partition with its leader from memory; None if it is not known, is leaderless, or is old."""
         return self._cache.led_partition(topic_partition)
 
@@ -198,7 +198,7 @@ class KafkaClient:
             self._connections.drop(node.broker_id)
         return self._cache.learn_leader(topic_partition, leader_id, leader_epoch)
 
-    def leader(self, topic_partition: TopicPartition, deadline: Deadline | None = None) -> PartitionMetadata:
+    def find_leader(self, topic_partition: TopicPartition, deadline: Deadline | None = None) -> PartitionMetadata:
         """Give a partition with its leader, from memory or from the cluster; waits for an election.
 
         Raises:
@@ -207,9 +207,9 @@ class KafkaClient:
             DeadlineError: there was no leader all the time.
             TransportError: no broker can be reached.
         """
-        return self.leaders([topic_partition], deadline)[topic_partition]
+        return self.find_leaders([topic_partition], deadline)[topic_partition]
 
-    def leaders(
+    def find_leaders(
         self, topic_partitions: Iterable[TopicPartition], deadline: Deadline | None = None
     ) -> dict[TopicPartition, PartitionMetadata]:
         """Give the leaders of many partitions with at most one question a round; see `leader`."""
@@ -217,7 +217,7 @@ class KafkaClient:
         deadline = deadline or self.deadline()
         backoff = self.backoff()
         while True:
-            found = {tp: known for tp in wanted if (known := self.known_leader(tp)) is not None}
+            found = {tp: known for tp in wanted if (known := self.cached_leader(tp)) is not None}
             missing = [tp for tp in wanted if tp not in found]
             if not missing:
                 return found
@@ -228,19 +228,19 @@ class KafkaClient:
             else:
                 backoff.next_s()
             try:
-                self.look_up_leaders(missing, deadline, () if backoff.attempts >= _UNKNOWN_TOPIC_LOOKS else missing)
+                self.fetch_leaders(missing, deadline, () if backoff.attempts >= _UNKNOWN_TOPIC_LOOKS else missing)
             except DeadlineError as error:
                 # The first question failed by itself; a later one was only cut short, and why it was asked says more.
                 cause = error if backoff.attempts == 1 else self.why_leaderless(missing[0])
                 raise deadline.error(step, cause) from error
 
-    def look_up_leaders(
+    def fetch_leaders(
         self,
         topic_partitions: Iterable[TopicPartition],
         deadline: Deadline,
         perhaps_new: Collection[TopicPartition] = (),
     ) -> None:
-        """Ask the cluster once for the leaders of partitions; `known_leader` has what came of it.
+        """Ask the cluster once for the leaders of partitions; `cached_leader` has what came of it.
 
         Args:
             topic_partitions: those to ask for.
@@ -253,7 +253,7 @@ class KafkaClient:
             DeadlineError, TransportError: as `metadata`.
         """
         wanted, patient = list(topic_partitions), set(perhaps_new)
-        answer = self.metadata({topic_partition.topic for topic_partition in wanted}, deadline)
+        answer = self.fetch_metadata({topic_partition.topic for topic_partition in wanted}, deadline)
         for topic_partition in wanted:
             _check_exists(answer, topic_partition, last_look=topic_partition not in patient)
 
@@ -334,7 +334,7 @@ class KafkaClient:
         """
         deadline = deadline or self.deadline()
         # First: the answer may make the connection to whichever server this broker's.
-        node = self.node(broker_id, deadline)
+        node = self.find_broker(broker_id, deadline)
         known = self._connections.shared.get(broker_id)
         if known is not None:
             if (known.in_flight and not known.closed) or known.idle_and_alive:
@@ -349,7 +349,7 @@ class KafkaClient:
         if idle is not None:
             return idle
         deadline = deadline or self.deadline()
-        return self._open(self.node(broker_id, deadline), deadline)
+        return self._open(self.find_broker(broker_id, deadline), deadline)
 
     def borrow_idle(self, broker_id: int) -> Connection | None:
         """Give a connection as `borrow` does, if there is one already."""
@@ -367,14 +367,14 @@ class KafkaClient:
         """Give what connects to several brokers side by side, by broker id; the caller closes it."""
         return Dials(self.options, self._connections.buffers)
 
-    def node(self, broker_id: int, deadline: Deadline) -> BrokerNode:
+    def find_broker(self, broker_id: int, deadline: Deadline) -> BrokerNode:
         """Give the address of a broker, from memory or from the cluster.
 
         Raises:
             TransportError: it is no member (condition BROKER_UNKNOWN), or no broker can be reached.
         """
         if broker_id not in self._cache.brokers:
-            self.metadata((), deadline)
+            self.fetch_metadata((), deadline)
         node = self._cache.brokers.get(broker_id)
         if node is not None:
             return node

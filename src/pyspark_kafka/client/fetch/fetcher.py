@@ -19,7 +19,7 @@ from pyspark_kafka.client.fetch.lanes import Asked, Lane, Lanes
 from pyspark_kafka.client.fetch.patience import FetchPatience
 from pyspark_kafka.client.fetch.request import FetchPosition, build_fetch_request
 from pyspark_kafka.client.fetch.response import FetchAnswer, parse_fetch_response
-from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion, epoch_ends
+from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion, fetch_epoch_ends
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
@@ -243,11 +243,11 @@ class MultiPartitionFetcher:
         now = self._clock()
         waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
         self._check_ends([read for read in waiting if read.end_check_at <= now], progress)
-        leaders = self._known_leaders(waiting)
+        leaders = self._cached_leaders(waiting)
         unknown = [read for read in waiting if read.topic_partition not in leaders]
         if unknown:
             self._look_up(unknown, progress)
-            leaders = self._known_leaders(waiting)
+            leaders = self._cached_leaders(waiting)
         self._check_topics(waiting, leaders)
         self._confirm_epochs(waiting, leaders, progress)
         for lane, reads in self._route(waiting, leaders):
@@ -270,7 +270,7 @@ class MultiPartitionFetcher:
     def _check_topics(self, waiting: Sequence[PartitionRead], leaders: dict[TopicPartition, PartitionMetadata]) -> None:
         """Raise where a topic is another one now; before, have brokers asked again and leave it out of `leaders`."""
         known = [read for read in waiting if read.topic_partition in leaders]
-        ids = {topic: self._client.topic_id(topic) for topic in {read.topic_partition.topic for read in known}}
+        ids = {topic: self._client.cached_topic_id(topic) for topic in {read.topic_partition.topic for read in known}}
         doubtful = [read for read in known if read.doubts_topic(ids[read.topic_partition.topic])]
         for read in doubtful:
             del leaders[read.topic_partition]
@@ -291,12 +291,12 @@ class MultiPartitionFetcher:
         self._fail_later(self._not_connected())
         now = self._clock()
         waiting = [read for read in self._active if not read.in_flight and read.due_at <= now]
-        leaders = self._known_leaders(waiting)
+        leaders = self._cached_leaders(waiting)
         waiting = [
             read
             for read in waiting
             if read.topic_partition in leaders
-            and read.is_same_topic(self._client.topic_id(read.topic_partition.topic))
+            and read.is_same_topic(self._client.cached_topic_id(read.topic_partition.topic))
             and read.unconfirmed_epoch(leaders[read.topic_partition].leader_epoch) is None
         ]
         for lane, reads in self._route(waiting, leaders):
@@ -306,26 +306,26 @@ class MultiPartitionFetcher:
                 # The next turn sends again, and reports if that fails too.
                 lane.drop()
 
-    def _known_leaders(self, reads: Sequence[PartitionRead]) -> dict[TopicPartition, PartitionMetadata]:
-        known = ((read.topic_partition, self._client.known_leader(read.topic_partition)) for read in reads)
+    def _cached_leaders(self, reads: Sequence[PartitionRead]) -> dict[TopicPartition, PartitionMetadata]:
+        known = ((read.topic_partition, self._client.cached_leader(read.topic_partition)) for read in reads)
         return {topic_partition: leader for topic_partition, leader in known if leader is not None}
 
     def _look_up(self, unknown: Sequence[PartitionRead], progress: Deadline) -> None:
         budget = progress.within(self._client.options.api_timeout_ms)
         try:
             if len(self._active) == 1:
-                self._client.leaders([read.topic_partition for read in unknown], budget)
+                self._client.find_leaders([read.topic_partition for read in unknown], budget)
                 return
-            found = self._client.metadata({read.topic_partition.topic for read in unknown}, budget)
+            found = self._client.fetch_metadata({read.topic_partition.topic for read in unknown}, budget)
             missing = [read.topic_partition for read in unknown if found.partition(read.topic_partition) is None]
             if missing:
                 # Made a moment ago, or not there: that is found out with patience, and said.
-                self._client.leaders(missing, budget)
+                self._client.find_leaders(missing, budget)
         except ConnectorError as error:
             self._recover([(read, error) for read in unknown], progress)
             return
         # Others can be read meanwhile, so elections are not waited for.
-        leaderless = [read for read in unknown if self._client.known_leader(read.topic_partition) is None]
+        leaderless = [read for read in unknown if self._client.cached_leader(read.topic_partition) is None]
         if leaderless:
             what = f"{leaderless[0].topic_partition} has no leader"
             self._note_failure(leaderless, broker_error(ErrorCode.LEADER_NOT_AVAILABLE, what))
@@ -344,7 +344,7 @@ class MultiPartitionFetcher:
                 by_leader.setdefault(leader.leader_id, []).append(question)
         if not by_leader:
             return
-        ends = epoch_ends(self._client, by_leader, progress.within(self._client.options.request_timeout_ms))
+        ends = fetch_epoch_ends(self._client, by_leader, progress.within(self._client.options.request_timeout_ms))
         failed: list[tuple[PartitionRead, ConnectorError]] = []
         confirmed: list[tuple[PartitionRead, int, int]] = []
         for topic_partition, end in ends.items():
@@ -370,7 +370,7 @@ class MultiPartitionFetcher:
         for read in waiting:
             leader = leaders.get(read.topic_partition)
             if leader is not None:
-                broker_id = read.choose_broker(leader, lambda member: self._client.broker(member) is not None)
+                broker_id = read.choose_broker(leader, lambda member: self._client.cached_broker(member) is not None)
                 by_broker.setdefault(broker_id, []).append(read)
         now = self._clock()
         routed = []
@@ -445,7 +445,7 @@ class MultiPartitionFetcher:
         if not topics:
             return
         try:
-            self._client.metadata(topics, progress.within(self._client.options.answer_timeout_ms))
+            self._client.fetch_metadata(topics, progress.within(self._client.options.answer_timeout_ms))
         except ConnectorError as error:
             # Not what was asked for: the silent ones may answer yet.
             self._last_error = self._last_error or error
@@ -460,8 +460,8 @@ class MultiPartitionFetcher:
     def _has_left(self, read: PartitionRead, broker_id: int) -> bool:
         """Whether a broker is known to be another one now than the one to ask for a range."""
         if read.replica_id == broker_id:
-            return self._client.broker(broker_id) is None
-        leader = self._client.known_leader(read.topic_partition)
+            return self._client.cached_broker(broker_id) is None
+        leader = self._client.cached_leader(read.topic_partition)
         return leader is not None and leader.leader_id != broker_id
 
     def _receive(self, lane: Lane, progress: Deadline) -> bool:
@@ -533,7 +533,9 @@ class MultiPartitionFetcher:
 
     def _look_for_replicas(self, redirected: Sequence[PartitionRead]) -> None:
         """Have the cluster asked for replicas that leaders name and that are not known: new, or back again."""
-        unknown = [read for read in redirected if read.replica_id >= 0 and self._client.broker(read.replica_id) is None]
+        unknown = [
+            read for read in redirected if read.replica_id >= 0 and self._client.cached_broker(read.replica_id) is None
+        ]
         for topic in {read.topic_partition.topic for read in unknown}:
             self._client.forget(topic)
         self._postpone(unknown)
@@ -616,7 +618,7 @@ class MultiPartitionFetcher:
             return
         for read in due:
             # A topic that was made again is told by its id.
-            if read.is_same_topic(self._client.topic_id(read.topic_partition.topic)):
+            if read.is_same_topic(self._client.cached_topic_id(read.topic_partition.topic)):
                 read.check_log(*ends[read.topic_partition])
 
     def _log_ends(self, reads: Sequence[PartitionRead], progress: Deadline) -> dict[TopicPartition, tuple[int, int]]:

@@ -121,7 +121,7 @@ class Lanes:
         lane.give_back(self._client)
         lane.connection = self._client.borrow_idle(lane.broker_id)
         if lane.connection is None:
-            node = self._client.node(lane.broker_id, deadline)
+            node = self._client.find_broker(lane.broker_id, deadline)
             self._dials.start(lane.broker_id, node.host, node.port, deadline)
             self._dialled_at[lane.broker_id] = self._clock()
         return lane.connection
@@ -134,7 +134,7 @@ class Lanes:
         for broker_id, outcome in self._dials.take():
             del self._dialled_at[broker_id]
             if isinstance(outcome, ConnectorError):
-                node = self._client.broker(broker_id)
+                node = self._client.cached_broker(broker_id)
                 error = outcome if node is None else self._client.explain_unreachable(node, outcome)
                 failed.append((broker_id, error))
             else:

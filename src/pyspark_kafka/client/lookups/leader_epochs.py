@@ -56,7 +56,7 @@ class EpochEnd:
 _CANNOT_TELL = EpochEnd(ErrorCode.NONE, -1)
 
 
-def epoch_ends(
+def fetch_epoch_ends(
     client: KafkaClient, questions: Mapping[int, Iterable[EpochQuestion]], deadline: Deadline
 ) -> dict[TopicPartition, EpochEnd | ConnectorError]:
     """Ask leaders where the epochs of positions end, all of them at the same time.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HINT = "the user needs the right to DESCRIBE the cluster, and the service must offer DescribeLogDirs."
 
 
-def log_bytes(
+def fetch_log_sizes(
     client: KafkaClient, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
 ) -> dict[TopicPartition, int]:
     """Look up what each partition's log takes on the disk of its leader.
@@ -44,7 +44,7 @@ def log_bytes(
 
     def attempt(step: Deadline) -> dict[TopicPartition, int]:
         by_broker: dict[int, list[PartitionMetadata]] = {}
-        for partition in client.leaders(pending, step).values():
+        for partition in client.find_leaders(pending, step).values():
             by_broker.setdefault(partition.leader_id, []).append(partition)
         requests = {broker_id: _build_request(led) for broker_id, led in by_broker.items()}
         failure: ConnectorError | None = None

@@ -27,13 +27,13 @@ def cluster_text(options: ConnectionOptions) -> str:
     return f"the cluster of {', '.join(servers[:_SERVERS_NAMED])}{more}"
 
 
-def nearest_topic(client: KafkaClient, topic: str) -> str | None:
+def find_nearest_topic(client: KafkaClient, topic: str) -> str | None:
     """Give the topic whose name is most like `topic`, of those that the user may describe; None where none is.
 
     One request more, for an error that ends the query. Never raises: where the names cannot be had, none is named.
     """
     try:
-        there = client.metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
+        there = client.fetch_metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
     except ConnectorError:
         return None
     by_letters = {known.name.lower(): known.name for known in there if not known.is_internal and known.name != topic}
@@ -41,6 +41,6 @@ def nearest_topic(client: KafkaClient, topic: str) -> str | None:
     return by_letters[found[0]] if found else None
 
 
-def explained(client: KafkaClient, topic: str) -> BrokerError:
+def explain_missing_topic(client: KafkaClient, topic: str) -> BrokerError:
     """Build the error of a topic that does not exist, with its cluster and the name that was perhaps meant."""
-    return unknown_topic(topic, cluster=cluster_text(client.options), nearest=nearest_topic(client, topic))
+    return unknown_topic(topic, cluster=cluster_text(client.options), nearest=find_nearest_topic(client, topic))

@@ -120,16 +120,16 @@ class _LookUp:
     def _ask(self) -> None:
         """Ask the leaders of what is open; what has no leader now is asked for again later."""
         client = self._client
-        unknown = [tp for tp in self._open if client.known_leader(tp) is None]
+        unknown = [tp for tp in self._open if client.cached_leader(tp) is None]
         if unknown:
             new = {tp for tp in unknown if self._unknown_looks.get(tp, 0) + 1 < _UNKNOWN_LOOKS}
             try:
-                client.look_up_leaders(unknown, self._deadline, new)
+                client.fetch_leaders(unknown, self._deadline, new)
             except DeadlineError as error:
                 raise self._deadline.error(self._step(), self._last or error) from error
         by_broker: dict[int, list[PartitionMetadata]] = {}
         for topic_partition in self._open:
-            leader = client.known_leader(topic_partition)
+            leader = client.cached_leader(topic_partition)
             if leader is None:
                 self._unknown_looks[topic_partition] = self._unknown_looks.get(topic_partition, 0) + 1
                 self._retry_later(client.why_leaderless(topic_partition))
@@ -172,7 +172,7 @@ class _LookUp:
         if silent:
             topics = {partition.topic_partition.topic for broker_id in silent for partition in self._asked[broker_id]}
             try:
-                self._client.metadata(topics, self._deadline.within(self._client.options.answer_timeout_ms))
+                self._client.fetch_metadata(topics, self._deadline.within(self._client.options.answer_timeout_ms))
             except ConnectorError as error:
                 # Not what was asked for: the silent ones may answer yet.
                 self._last = self._last or error
@@ -183,7 +183,7 @@ class _LookUp:
     def _leave_moved(self, broker_id: int) -> None:
         kept: list[PartitionMetadata] = []
         for partition in self._asked[broker_id]:
-            leader = self._client.known_leader(partition.topic_partition)
+            leader = self._client.cached_leader(partition.topic_partition)
             if leader is None or leader.leader_id == broker_id:
                 kept.append(partition)
             else:

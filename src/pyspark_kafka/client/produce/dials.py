@@ -41,7 +41,7 @@ class ProducerDials:
             return None
         connection = self._client.borrow_idle(broker_id)
         if connection is None:
-            node = self._client.node(broker_id, deadline)
+            node = self._client.find_broker(broker_id, deadline)
             self._dials.start(broker_id, node.host, node.port, deadline)
         return connection
 
@@ -60,7 +60,7 @@ class ProducerDials:
         self._dials.close()
 
     def _explained(self, broker_id: int, outcome: Connection | ConnectorError) -> Connection | ConnectorError:
-        node = self._client.broker(broker_id)
+        node = self._client.cached_broker(broker_id)
         if node is None or not isinstance(outcome, ConnectorError):
             return outcome
         return self._client.explain_unreachable(node, outcome)

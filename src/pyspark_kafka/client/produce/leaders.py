@@ -79,7 +79,7 @@ class PartitionLeaders:
             ConnectorError: the cluster cannot be asked.
         """
         if self._outdated(topic) or self._counts[topic] <= beyond:
-            found = self._client.metadata([topic])
+            found = self._client.fetch_metadata([topic])
             self._counts.pop(topic, None)
             self._learn(found)
             if topic not in self._counts:
@@ -104,7 +104,7 @@ class PartitionLeaders:
         Raises:
             ConnectorError: the cluster cannot be asked.
         """
-        found = self._client.metadata({topic_partition.topic for topic_partition in topic_partitions}, deadline)
+        found = self._client.fetch_metadata({topic_partition.topic for topic_partition in topic_partitions}, deadline)
         self._learn(found)
         missing: dict[TopicPartition, BrokerError] = {}
         for topic_partition in topic_partitions:

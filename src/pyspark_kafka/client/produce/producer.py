@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.lookups.missing_topics import cluster_text, nearest_topic
+from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches import Batch, ProducerState, SequenceStamp, Verdict
@@ -234,7 +234,7 @@ class IdempotentProducer:
                     raise found
                 cluster = cluster_text(self._client.options)
                 if deadline.expired:
-                    waited_ms, nearest = deadline.elapsed_ms(), nearest_topic(self._client, topic)
+                    waited_ms, nearest = deadline.elapsed_ms(), find_nearest_topic(self._client, topic)
                     raise produce_errors.no_such_topic(
                         self._state, topic, waited_ms, cluster=cluster, nearest=nearest
                     ) from found
@@ -665,7 +665,7 @@ class IdempotentProducer:
         return Deadline(self._options.delivery_timeout_ms).error(f"Connecting to {address}"), address
 
     def _address(self, broker_id: int) -> str:
-        node = self._client.broker(broker_id)
+        node = self._client.cached_broker(broker_id)
         return node.address if node is not None else f"broker {broker_id}"
 
     def _send_request(self, lane: Lane, batches: list[Batch]) -> None:

@@ -139,7 +139,7 @@ def list_transactions(
 
     def attempt(step: Deadline) -> list[TransactionDescription]:
         # Each with a request of its own: sending it writes the version into it.
-        asked = {broker_id: _list_request(open_only=open_only) for broker_id in client.metadata((), step).brokers}
+        asked = {broker_id: _list_request(open_only=open_only) for broker_id in client.fetch_metadata((), step).brokers}
         listed = ask_all(client, asked, step)
         names: dict[int, list[str]] = {}
         for broker_id, answer in sorted(listed.items()):

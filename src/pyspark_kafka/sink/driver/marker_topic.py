@@ -119,7 +119,7 @@ class MarkerTopic:
 
     def _learn(self) -> bool:
         """Ask how many partitions there are; gives False where there is no such topic, or not yet."""
-        known = self._client.metadata([self.topic]).topics.get(self.topic)
+        known = self._client.fetch_metadata([self.topic]).topics.get(self.topic)
         if known is None:
             return False
         if known.error is not None:
@@ -130,7 +130,7 @@ class MarkerTopic:
         return True
 
     def _create(self) -> None:
-        brokers = len(self._client.metadata([]).brokers)
+        brokers = len(self._client.fetch_metadata([]).brokers)
         wanted = NewTopic(self.topic, _PARTITIONS, min(_REPLICAS, brokers), configs=_CONFIGS)
         try:
             create_topics(self._client, [wanted])

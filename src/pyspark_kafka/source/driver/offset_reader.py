@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.missing_topics import explained
+from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.client.waiting import contact_of
@@ -123,7 +123,7 @@ class KafkaOffsetReader:
 
         def look_up(client: KafkaClient) -> dict[str, str]:
             client.doubt()
-            found = client.metadata(topics).topics
+            found = client.fetch_metadata(topics).topics
             return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id is not None}
 
         time.sleep(self._connection.retry_backoff_ms / 1000)
@@ -234,9 +234,9 @@ class KafkaOffsetReader:
         if not asked:
             return {}
         # Few queries ask for it, and with it comes what is only there to administer clusters.
-        from pyspark_kafka.client.lookups.log_sizes import log_bytes  # noqa: PLC0415
+        from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes  # noqa: PLC0415
 
-        return self._retrying("looking up the sizes of logs", lambda client: log_bytes(client, asked))
+        return self._retrying("looking up the sizes of logs", lambda client: fetch_log_sizes(client, asked))
 
     def _list(
         self, client: KafkaClient, partitions: Iterable[TopicPartition], spec: OffsetSpec
@@ -254,12 +254,14 @@ class KafkaOffsetReader:
         if kind == "subscribePattern":
             # Searched, not matched whole: "orders" takes "orders-eu" too.
             pattern = re.compile(self._subscription.pattern or "")
-            return _assignment_of(client.metadata(None), lambda topic: pattern.search(topic) is not None)
+            return _assignment_of(client.fetch_metadata(None), lambda topic: pattern.search(topic) is not None)
         if kind == "subscribe":
-            return _assignment_of(client.metadata(self._subscription.topics), lambda _: True, self._may_be_missing)
+            return _assignment_of(
+                client.fetch_metadata(self._subscription.topics), lambda _: True, self._may_be_missing
+            )
         listed = frozenset(self._subscription.topic_partitions)
         topics = sorted({topic_partition.topic for topic_partition in listed})
-        existing = _assignment_of(client.metadata(topics), lambda _: True, self._may_be_missing)
+        existing = _assignment_of(client.fetch_metadata(topics), lambda _: True, self._may_be_missing)
         missing = sorted(listed.difference(existing.partitions))
         # Said once, not at each trigger.
         told, self._told_missing = self._told_missing, missing
@@ -305,7 +307,7 @@ class KafkaOffsetReader:
                     if not known and "partition" not in error.facts:
                         # Of one that was read the spelling is right.
                         with borrow_client(self._connection) as client:
-                            missing = explained(client, error.facts["topic"])
+                            missing = explain_missing_topic(client, error.facts["topic"])
                         raise missing from None
                 # The client has already retried what passes by itself, up to its deadline; waiting as long again
                 # would only hide the error from the user.

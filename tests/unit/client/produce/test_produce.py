@@ -280,7 +280,7 @@ def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
 @pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
 def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster(brokers=2)
-    usual = cluster.metadata
+    usual = cluster.fetch_metadata
 
     def after_an_election(*args: Any) -> Any:
         cluster.leaders[ORDERS_0] = 1
@@ -291,7 +291,7 @@ def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkey
         producer.flush()
         started = cluster.clock.now
         cluster.faults.append(Fault(appends=stored, answer=False))
-        monkeypatch.setattr(cluster, "metadata", after_an_election)
+        monkeypatch.setattr(cluster, "fetch_metadata", after_an_election)
         send_numbered(producer, ORDERS_0, 2, 3)
         producer.flush()
     assert cluster.clock.now - started < 5
