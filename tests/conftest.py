@@ -10,7 +10,7 @@ import pytest
 
 from archive_classes import start_drivers_quickly
 
-pytest_plugins = ("kit.fixtures.broker", "kit.fixtures.spark", "kit.fixtures.offsets")
+pytest_plugins = ("kit.fixtures.broker", "kit.fixtures.codec", "kit.fixtures.offsets", "kit.fixtures.spark")
 
 # Workers must be this interpreter: the default is the `python3` of PATH, which need not have this package.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

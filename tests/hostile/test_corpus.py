@@ -9,13 +9,10 @@ import pytest
 
 from fuzzing.seeds import seeds_of
 from fuzzing.targets import TARGETS
-from kit.record_batches import codec_variant
 from pyspark_kafka.records import _variant
 
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import Kernel
-
-__all__ = ["codec_variant"]
 
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus"
 

@@ -1,43 +1,24 @@
-"""Record batches built by hand, byte by byte, and the fixture that runs a codec test on both variants of the kernel.
+"""Record batches built by hand, byte by byte.
 
 The builder shares no code with the codec: it is what the codec is tested against.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import TYPE_CHECKING, Any
 
 import crc32c
 import pyarrow as pa
-import pytest
 
-from pyspark_kafka.records import HEADERS_TYPE, _variant, iter_decode
+from pyspark_kafka.records import HEADERS_TYPE, iter_decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 LOG_APPEND, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 ABORT, COMMIT = 0, 1
-
-
-@pytest.fixture(params=["compiled", "uncompiled"], autouse=True)
-def codec_variant(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with this variant of the kernel; autouse in every module that imports it."""
-    previous = _variant.kernel
-    if request.param == "uncompiled":
-        _variant.kernel = _variant.load_pure_python()
-    else:
-        compiled = _variant.load_compiled()
-        if compiled is None:
-            if os.environ.get("PYSPARK_KAFKA_REQUIRE_COMPILED") == "1":
-                pytest.fail("the compiled codec is required but was not built: python setup.py build_ext --inplace")
-            pytest.skip("the compiled codec was not built: python setup.py build_ext --inplace")
-        _variant.kernel = compiled
-    yield request.param
-    _variant.kernel = previous
 
 
 def varint(value: int) -> bytes:

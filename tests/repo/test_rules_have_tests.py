@@ -112,8 +112,8 @@ def test_a_rule_of_fetch_responses_has_tests_of_its_number(name: str) -> None:
 @pytest.mark.parametrize("name", CODEC_RULES)
 def test_a_rule_of_the_codec_is_tested_on_both_variants(name: str) -> None:
     files = files_of(f"test_{name.lower()}_*")
-    # The fixture is autouse where it is imported.
-    assert any(path.parent == UNIT_RECORDS and "codec_variant" in path.read_text() for path in files)
+    assert "codec_variant" in (UNIT_RECORDS / "conftest.py").read_text()
+    assert any(path.parent == UNIT_RECORDS for path in files)
 
 
 def test_every_number_that_is_cited_is_a_rule() -> None:

@@ -16,7 +16,6 @@ from kit.record_batches import (
     COMMIT,
     TRANSACTIONAL,
     batch,
-    codec_variant,
     control_batch,
     offsets,
     record,
@@ -39,8 +38,6 @@ from pyspark_kafka.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["codec_variant"]
 
 # The variant is set once a test, not once an example: it does not change between them.
 COMMON = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 
 import pyspark_kafka
-from kit.record_batches import codec_variant
 from pyspark_kafka.records import codec_info
-
-__all__ = ["codec_variant"]
 
 
 def test_codec_info_names_the_variant_in_use(codec_variant: str) -> None:

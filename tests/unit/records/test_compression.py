@@ -13,12 +13,10 @@ import cramjam
 import pyarrow as pa
 import pytest
 
-from kit.record_batches import GZIP, LZ4, SNAPPY, ZSTD, batch, codec_variant, record, rows, whole
+from kit.record_batches import GZIP, LZ4, SNAPPY, ZSTD, batch, record, rows, whole
 from pyspark_kafka.errors import CorruptRecordsError
 from pyspark_kafka.records import decode, encode
 from pyspark_kafka.records.compression import CodecError, Decompressor, compress, lz4_bound, zstd_bound
-
-__all__ = ["codec_variant"]
 
 VALUES = [b"some value that repeats itself %d" % (index % 10) for index in range(5_000)]
 SECTION = b"".join(record(index, value) for index, value in enumerate(VALUES))

@@ -12,11 +12,9 @@ import pytest
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from kit.record_batches import batch, codec_variant, record, rows, whole
+from kit.record_batches import batch, record, rows, whole
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, decode, encode, encode_rows, patch_header
-
-__all__ = ["codec_variant"]
 
 
 def read_by_kafka_python(data: bytes) -> list[tuple[int, int, bytes | None, bytes | None, list[Any]]]:

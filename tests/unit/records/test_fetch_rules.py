@@ -17,7 +17,6 @@ from kit.record_batches import (
     LOG_APPEND,
     TRANSACTIONAL,
     batch,
-    codec_variant,
     control_batch,
     offsets,
     plain_batch,
@@ -28,8 +27,6 @@ from kit.record_batches import (
 )
 from pyspark_kafka.errors import CorruptRecordsError, RecordError
 from pyspark_kafka.records import decode, iter_decode, scan
-
-__all__ = ["codec_variant"]
 
 
 def at(ms: int) -> datetime:

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.record_batches import codec_variant, whole
-
-__all__ = ["codec_variant"]
+from kit.record_batches import whole
 
 GOLDEN = Path(__file__).with_name("golden")
 

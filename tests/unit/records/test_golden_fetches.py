@@ -16,10 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kit.record_batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL, codec_variant
+from kit.record_batches import CONTROL, DELETE_HORIZON, TRANSACTIONAL
 from pyspark_kafka.records import COLUMN_NAMES, iter_decode, scan
-
-__all__ = ["codec_variant"]
 
 FOLDER = Path(__file__).parents[2] / "golden" / "batches"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

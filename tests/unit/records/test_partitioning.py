@@ -6,11 +6,8 @@ import pyarrow as pa
 import pytest
 from kafka.partitioner.default import murmur2
 
-from kit.record_batches import codec_variant
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import group_by_partition, murmur2_partitions
-
-__all__ = ["codec_variant"]
 
 # From Kafka's own UtilsTest.testMurmur2 (Java).
 JAVA_VECTORS = {

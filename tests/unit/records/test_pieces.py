@@ -7,10 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kit.record_batches import ZSTD, batch, codec_variant, plain_batch, record, whole
+from kit.record_batches import ZSTD, batch, plain_batch, record, whole
 from pyspark_kafka.records import COLUMN_NAMES, HEADERS_TYPE, decode, iter_decode, scan
-
-__all__ = ["codec_variant"]
 
 
 def test_all_columns_have_the_declared_types_and_nullability() -> None:

@@ -8,14 +8,11 @@ from kit.record_batches import (
     COMMIT,
     TRANSACTIONAL,
     batch,
-    codec_variant,
     control_batch,
     offsets,
     plain_batch,
 )
 from pyspark_kafka.records import iter_decode
-
-__all__ = ["codec_variant"]
 
 
 def in_transaction(offset: int, producer_id: int, count: int = 2) -> bytes:

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.record_batches import codec_variant
 from pyspark_kafka.records import COLUMN_NAMES, decode
-
-__all__ = ["codec_variant"]
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "records.md").read_text()

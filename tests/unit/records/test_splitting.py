@@ -6,10 +6,8 @@ import struct
 
 import pytest
 
-from kit.record_batches import codec_variant, rows
+from kit.record_batches import rows
 from pyspark_kafka.records import decode, encode, patch_header, split_batch
-
-__all__ = ["codec_variant"]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
