@@ -110,7 +110,7 @@ class RecordCounts:
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class ProducerBatch:
     """One record batch on its way; mutable, owned by `ProducerState`.
 
     Attributes:
@@ -141,7 +141,7 @@ class _Partition:
     next_number: int = 0
     reserved: deque[SequenceStamp] = field(default_factory=deque)
     reserved_counts: deque[int] = field(default_factory=deque)
-    batches: deque[Batch] = field(default_factory=deque)
+    batches: deque[ProducerBatch] = field(default_factory=deque)
     in_flight: int = 0
     queued: int = 0
     # Attempts under way end before anything is sent again.
@@ -193,7 +193,7 @@ class ProducerState:
         # wait, and each `send` looks for what it may send.
         self._ready: dict[TopicPartition, None] = {}
         # All batches by when they expire; those that are acknowledged are dropped as they come to the front.
-        self._expiries: list[tuple[float, int, Batch]] = []
+        self._expiries: list[tuple[float, int, ProducerBatch]] = []
         self._expiry_number = 0
         self._unacknowledged = 0
 
@@ -273,7 +273,9 @@ class ProducerState:
 
     # -- batches
 
-    def append(self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, expires_at: float) -> Batch:
+    def append(
+        self, topic_partition: TopicPartition, data: Bytes, record_count: int, *, expires_at: float
+    ) -> ProducerBatch:
         """Queue a batch behind the others of its partition; its stamp is `expected_stamp`'s."""
         partition = self._partition(topic_partition)
         base_sequence = self.expected_stamp(topic_partition, record_count).base_sequence
@@ -282,7 +284,9 @@ class ProducerState:
             partition.reserved_counts.popleft()
         elif self.idempotent:
             self._advance(partition, record_count)
-        batch = Batch(topic_partition, data, record_count, base_sequence, expires_at, len(data), partition.next_number)
+        batch = ProducerBatch(
+            topic_partition, data, record_count, base_sequence, expires_at, len(data), partition.next_number
+        )
         partition.next_number += 1
         partition.batches.append(batch)
         partition.queued += 1
@@ -293,7 +297,7 @@ class ProducerState:
         self.unacknowledged_bytes += batch.size
         return batch
 
-    def _note_expiry(self, batch: Batch) -> None:
+    def _note_expiry(self, batch: ProducerBatch) -> None:
         self._expiry_number += 1
         if len(self._expiries) > 2 * self._unacknowledged + _EXPIRIES_KEPT:
             # One batch that waits long must not keep what is known of all that were delivered meanwhile.
@@ -321,7 +325,7 @@ class ProducerState:
         """Give the partitions that have something to send and wait for nothing but, perhaps, the end of a pause."""
         return iter(self._ready)
 
-    def sendable(self, topic_partition: TopicPartition, now: float) -> Batch | None:
+    def sendable(self, topic_partition: TopicPartition, now: float) -> ProducerBatch | None:
         """Give the batch of this partition to send now; None when there is none, or it has to wait."""
         partition = self._partitions[topic_partition]
         if now < partition.not_before or not self._may_send(partition):
@@ -331,7 +335,7 @@ class ProducerState:
             return None
         return batch
 
-    def mark_sent(self, batch: Batch) -> None:
+    def mark_sent(self, batch: ProducerBatch) -> None:
         """Note that the batch goes to a broker now."""
         partition = self._partitions[batch.topic_partition]
         batch.in_flight = True
@@ -346,7 +350,7 @@ class ProducerState:
             self._queued[batch.topic_partition] = None
             self._sort(batch.topic_partition, partition)
 
-    def judge(self, batch: Batch, code: int, *, retriable: bool) -> Verdict:
+    def judge(self, batch: ProducerBatch, code: int, *, retriable: bool) -> Verdict:
         """Say what a broker's answer means, without changing anything.
 
         Args:
@@ -363,7 +367,7 @@ class ProducerState:
             return Verdict.FATAL if batch is first else Verdict.RETRY
         return Verdict.RETRY if retriable else Verdict.FATAL
 
-    def acknowledge(self, batch: Batch) -> None:
+    def acknowledge(self, batch: ProducerBatch) -> None:
         """Forget a delivered batch."""
         partition = self._partitions[batch.topic_partition]
         if partition.batches[0] is batch:
@@ -384,7 +388,7 @@ class ProducerState:
         self.delivered_bytes += batch.size
         self.delivered_batches += 1
 
-    def fail(self, batch: Batch, now: float, code: int | None = None) -> None:
+    def fail(self, batch: ProducerBatch, now: float, code: int | None = None) -> None:
         """Queue a batch again after a failed attempt.
 
         Args:
@@ -406,7 +410,7 @@ class ProducerState:
         self._queued[batch.topic_partition] = None
         self._end_attempt(partition, batch)
 
-    def split(self, batch: Batch, parts: list[tuple[Bytes, int]]) -> None:
+    def split(self, batch: ProducerBatch, parts: list[tuple[Bytes, int]]) -> None:
         """Put parts into the place of a batch that is not under way, without a pause.
 
         Args:
@@ -422,7 +426,7 @@ class ProducerState:
                 other.number += len(parts) - 1
                 after.append(other)
         for number, (data, records) in enumerate(parts, batch.number):
-            part = Batch(batch.topic_partition, data, records, sequence, batch.expires_at, len(data), number)
+            part = ProducerBatch(batch.topic_partition, data, records, sequence, batch.expires_at, len(data), number)
             part.maybe_appended = batch.maybe_appended
             before.append(part)
             self._note_expiry(part)
@@ -438,7 +442,7 @@ class ProducerState:
         self._unacknowledged += len(parts) - 1
         self.unacknowledged_bytes += sum(len(data) for data, _ in parts) - batch.size
 
-    def refuse(self, batch: Batch, code: int) -> None:
+    def refuse(self, batch: ProducerBatch, code: int) -> None:
         """Note a final refusal, so that `counts` tells it; the producer is of no use afterwards."""
         partition = self._partitions[batch.topic_partition]
         if code not in _PROVES_ABSENCE:
@@ -451,7 +455,7 @@ class ProducerState:
         partition = self._partitions[topic_partition]
         partition.not_before = max(partition.not_before, until)
 
-    def _end_attempt(self, partition: _Partition, batch: Batch) -> None:
+    def _end_attempt(self, partition: _Partition, batch: ProducerBatch) -> None:
         batch.in_flight = False
         partition.in_flight -= 1
         if not partition.in_flight:
@@ -471,7 +475,7 @@ class ProducerState:
         """How many batches are queued or under way."""
         return self._unacknowledged
 
-    def queued_batch(self, topic_partition: TopicPartition) -> Batch:
+    def queued_batch(self, topic_partition: TopicPartition) -> ProducerBatch:
         """Give the oldest batch of a partition that is not under way; there must be one."""
         return next(batch for batch in self._partitions[topic_partition].batches if not batch.in_flight)
 
@@ -487,7 +491,7 @@ class ProducerState:
             heapq.heappop(expiries)
         return expiries[0][0] if expiries else None
 
-    def first_expired(self, now: float) -> Batch | None:
+    def first_expired(self, now: float) -> ProducerBatch | None:
         """Give a batch, of a partition with something to send, whose time for delivery is over.
 
         Batches of a partition expire in their order. Those in flight are given up with their requests.

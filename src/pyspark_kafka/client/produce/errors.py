@@ -12,8 +12,8 @@ from pyspark_kafka.client.wire.messages import broker_error, error_kind
 from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.produce.batches import Batch, ProducerState, RecordCounts
-    from pyspark_kafka.client.produce.protocol import PartitionAnswer
+    from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, RecordCounts
+    from pyspark_kafka.client.produce.protocol import ProducePartitionResponse
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 
@@ -73,8 +73,8 @@ def _facts(
 
 def refused(
     state: ProducerState,
-    batch: Batch,
-    answer: PartitionAnswer,
+    batch: ProducerBatch,
+    answer: ProducePartitionResponse,
     broker: str,
     *,
     max_request_size: int,
@@ -134,7 +134,7 @@ def refused(
 
 
 def expired(
-    state: ProducerState, batch: Batch, timeout_ms: int, broker: str | None, cause: ConnectorError | None
+    state: ProducerState, batch: ProducerBatch, timeout_ms: int, broker: str | None, cause: ConnectorError | None
 ) -> DeliveryError:
     """Build the error for a batch that was not acknowledged in time."""
     topic_partition = batch.topic_partition

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka.client.net.connection import Connection
-    from pyspark_kafka.client.produce.batches import Batch
+    from pyspark_kafka.client.produce.batches import ProducerBatch
     from pyspark_kafka.model import TopicPartition
 
 
@@ -21,7 +21,7 @@ _LOOK_AGAIN_S = 2.0
 
 
 @dataclass(slots=True)
-class Request:
+class InFlightRequest:
     """A request in flight.
 
     Attributes:
@@ -30,18 +30,18 @@ class Request:
         sent_at: when it was sent, by the same clock.
     """
 
-    batches: dict[TopicPartition, Batch]
+    batches: dict[TopicPartition, ProducerBatch]
     ends_at: float
     sent_at: float
 
 
 @dataclass(slots=True)
-class Lane:
+class ProduceLane:
     """The conversation with one broker."""
 
     broker_id: int
     connection: Connection
-    requests: deque[Request] = field(default_factory=deque)
+    requests: deque[InFlightRequest] = field(default_factory=deque)
     throttled_until: float = 0.0
     heard_at: float = 0.0
     looked_at: float = 0.0

@@ -18,14 +18,14 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce import errors as produce_errors
-from pyspark_kafka.client.produce.batches import Batch, ProducerState, SequenceStamp, Verdict
+from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, SequenceStamp, Verdict
 from pyspark_kafka.client.produce.dials import ProducerDials
 from pyspark_kafka.client.produce.identity import request_identity
-from pyspark_kafka.client.produce.lanes import DeliveryClock, Lane, Request
+from pyspark_kafka.client.produce.lanes import DeliveryClock, InFlightRequest, ProduceLane
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.protocol import (
     ProduceFrame,
-    parse_answers,
+    parse_produce_response,
     stamp_batch,
 )
 from pyspark_kafka.client.produce.size_limits import TopicLimits
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.produce.identity import ProducerIdentity
-    from pyspark_kafka.client.produce.protocol import PartitionAnswer
+    from pyspark_kafka.client.produce.protocol import ProducePartitionResponse
     from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionIdentity
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ProducerOptions
@@ -143,7 +143,7 @@ class IdempotentProducer:
             backoff_ms=client.options.retry_backoff_ms,
             backoff_max_ms=client.options.retry_backoff_max_ms,
         )
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, ProduceLane] = {}
         self._dials = ProducerDials(client)
         self._metadata_backoff = client.backoff()
         self._leaders = PartitionLeaders(client, clock)
@@ -492,10 +492,10 @@ class IdempotentProducer:
                 left = True
         return left
 
-    def _take_answer(self, lane: Lane, request: Request, response: Any) -> None:
+    def _take_answer(self, lane: ProduceLane, request: InFlightRequest, response: Any) -> None:
         now = self._clock()
-        fatal: tuple[Batch, PartitionAnswer] | None = None
-        for answer in parse_answers(response):
+        fatal: tuple[ProducerBatch, ProducePartitionResponse] | None = None
+        for answer in parse_produce_response(response):
             batch = request.batches.pop(answer.topic_partition, None)
             if batch is None:
                 continue  # not asked for, or answered twice
@@ -543,7 +543,7 @@ class IdempotentProducer:
                 transactional_id=None if self._transaction is None else self._transaction.name,
             )
 
-    def _lose(self, lane: Lane, error: ConnectorError) -> None:
+    def _lose(self, lane: ProduceLane, error: ConnectorError) -> None:
         """Close a lane; what was under way is sent again, on another connection."""
         lane.connection.close()
         self._lanes.pop(lane.broker_id, None)
@@ -551,7 +551,7 @@ class IdempotentProducer:
         for request in requests:
             self._fail_request(request, error, lane.connection.address)
 
-    def _fail_request(self, request: Request, error: ConnectorError, broker: str) -> None:
+    def _fail_request(self, request: InFlightRequest, error: ConnectorError, broker: str) -> None:
         now = self._clock()
         for topic_partition, batch in request.batches.items():
             self._state.fail(batch, now)
@@ -582,7 +582,7 @@ class IdempotentProducer:
             return False  # a walk over what is queued would find nothing to do
         sent = False
         while True:
-            by_broker: dict[int, list[Batch]] = {}
+            by_broker: dict[int, list[ProducerBatch]] = {}
             leaderless: list[TopicPartition] = []
             for topic_partition in self._state.ready_partitions():
                 batch = self._state.sendable(topic_partition, now)
@@ -603,14 +603,14 @@ class IdempotentProducer:
                 return sent
             sent = True
 
-    def _has_room(self, lane: Lane, now: float) -> bool:
+    def _has_room(self, lane: ProduceLane, now: float) -> bool:
         return len(lane.requests) < self._options.max_in_flight and now >= lane.throttled_until
 
-    def _dispatch_to(self, broker_id: int, batches: list[Batch], now: float, *, everything: bool) -> bool:
+    def _dispatch_to(self, broker_id: int, batches: list[ProducerBatch], now: float, *, everything: bool) -> bool:
         lane = self._lanes.get(broker_id)
         if lane is not None and not self._has_room(lane, now):
             return False
-        taken: list[Batch] = []
+        taken: list[ProducerBatch] = []
         size = 0
         for batch in batches:
             if taken and size + batch.size > self._options.max_request_size:
@@ -627,7 +627,7 @@ class IdempotentProducer:
         self._send_request(lane, taken)
         return True
 
-    def _open_lane(self, broker_id: int, batches: list[Batch]) -> Lane | None:
+    def _open_lane(self, broker_id: int, batches: list[ProducerBatch]) -> ProduceLane | None:
         """Give a lane to a broker; None while it is connected to, which holds up nothing for other brokers."""
         limit_ms = (min(batch.expires_at for batch in batches) - self._delivery_clock.now()) * 1000
         try:
@@ -637,7 +637,7 @@ class IdempotentProducer:
             return None
         if connection is None:
             return None
-        lane = self._lanes[broker_id] = Lane(broker_id, connection)
+        lane = self._lanes[broker_id] = ProduceLane(broker_id, connection)
         return lane
 
     def _take_connected(self) -> bool:
@@ -645,7 +645,7 @@ class IdempotentProducer:
         finished = self._dials.take()
         for broker_id, outcome in finished:
             if not isinstance(outcome, ConnectorError):
-                self._lanes[broker_id] = Lane(broker_id, outcome)
+                self._lanes[broker_id] = ProduceLane(broker_id, outcome)
                 continue
             waiting = [tp for tp in self._state.ready_partitions() if self._leaders.get(tp) == broker_id]
             if waiting:
@@ -656,7 +656,7 @@ class IdempotentProducer:
         address = self._address(broker_id)
         self._put_off(topic_partitions, f"connecting to {address}", error, address)
 
-    def _why_unconnected(self, late: Batch) -> tuple[ConnectorError | None, str | None]:
+    def _why_unconnected(self, late: ProducerBatch) -> tuple[ConnectorError | None, str | None]:
         """Give why a batch that has never failed is late: its broker does not let itself be connected to."""
         leader_id = self._leaders.get(late.topic_partition)
         if leader_id is None or leader_id not in self._dials:
@@ -668,7 +668,7 @@ class IdempotentProducer:
         node = self._client.cached_broker(broker_id)
         return node.address if node is not None else f"broker {broker_id}"
 
-    def _send_request(self, lane: Lane, batches: list[Batch]) -> None:
+    def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
         frame = ProduceFrame(
             self._options.acks,
             self._options.request_timeout_ms,
@@ -678,7 +678,7 @@ class IdempotentProducer:
         now = self._clock()
         expires_at = self._delivery_clock.on_the_wall(min(batch.expires_at for batch in batches))
         ends_at = min(now + self._options.request_timeout_ms / 1000, expires_at)
-        request = Request({batch.topic_partition: batch for batch in batches}, ends_at, now)
+        request = InFlightRequest({batch.topic_partition: batch for batch in batches}, ends_at, now)
         lane.requests.append(request)
         for batch in batches:
             self._state.mark_sent(batch)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchStart",
     "InitProducerIdRequest",
-    "PartitionAnswer",
     "ProduceFrame",
-    "parse_answers",
+    "ProducePartitionResponse",
     "parse_batch_start",
+    "parse_produce_response",
     "stamp_batch",
 ]
 
@@ -238,7 +238,7 @@ def _unsigned_varint(value: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionAnswer:
+class ProducePartitionResponse:
     """What a broker said to one batch.
 
     Attributes:
@@ -254,16 +254,16 @@ class PartitionAnswer:
     base_offset: int = -1
 
 
-def parse_answers(response: Any) -> list[PartitionAnswer]:
+def parse_produce_response(response: Any) -> list[ProducePartitionResponse]:
     """Give a Produce answer partition by partition; one listed twice is taken once."""
-    answers: dict[TopicPartition, PartitionAnswer] = {}
+    answers: dict[TopicPartition, ProducePartitionResponse] = {}
     for topic in response.responses:
         for partition in topic.partition_responses:
             topic_partition = TopicPartition(topic.name, partition.index)
             record_errors = tuple(
                 (at.batch_index, at.batch_index_error_message) for at in partition.record_errors or ()
             )
-            answer = PartitionAnswer(
+            answer = ProducePartitionResponse(
                 topic_partition,
                 partition.error_code,
                 partition.error_message,

@@ -12,7 +12,7 @@ from pyspark_kafka.client.produce.batches import ProduceCode
 from pyspark_kafka.records import split_batch
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.produce.batches import Batch
+    from pyspark_kafka.client.produce.batches import ProducerBatch
 
     Bytes = bytes | bytearray | memoryview
 
@@ -39,7 +39,7 @@ class TopicLimits:
         self._limits: dict[str, int] = {}
 
     @staticmethod
-    def splittable(batch: Batch, code: int) -> bool:
+    def splittable(batch: ProducerBatch, code: int) -> bool:
         """Whether a refusal is cured by smaller batches.
 
         Should the log hold the batch nevertheless, from an attempt before the topic's limit was lowered, its parts
@@ -47,7 +47,7 @@ class TopicLimits:
         """
         return code in _TOO_LARGE and batch.record_count > 1
 
-    def refused(self, batch: Batch) -> None:
+    def refused(self, batch: ProducerBatch) -> None:
         """Note that a batch was too large for its topic."""
         topic, size = batch.topic_partition.topic, batch.size
         if topic not in self._limits:
@@ -59,12 +59,12 @@ class TopicLimits:
             )
         self._limits[topic] = min(self._limits.get(topic, size), max(1, size // 2))
 
-    def fits(self, batch: Batch) -> bool:
+    def fits(self, batch: ProducerBatch) -> bool:
         """Whether a batch is as small as its topic is known to need, or cannot be smaller."""
         limit = self._limits.get(batch.topic_partition.topic)
         return limit is None or batch.size <= limit or batch.record_count == 1
 
-    def cut(self, batch: Batch) -> list[tuple[Bytes, int]]:
+    def cut(self, batch: ProducerBatch) -> list[tuple[Bytes, int]]:
         """Give the records of a batch in parts that its topic may take."""
         limit = self._limits[batch.topic_partition.topic]
         done: list[tuple[Bytes, int]] = []

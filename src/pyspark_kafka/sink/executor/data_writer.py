@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.produce.pool import ProducerSettings, borrow_producer
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
-from pyspark_kafka.sink.executor.row_encoder import RowEncoder
+from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.client.produce.producer import IdempotentProducer
-    from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
+    from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class KafkaDataWriter(DataWriter):
 
     def __init__(self, options: WriteOptions, columns: SinkColumns, origin: TaskOrigin | None = None) -> None:
         self._options = options
-        self._encoder = RowEncoder(options, columns, self._open_producer, origin)
+        self._encoder = RecordBatchEncoder(options, columns, self._open_producer, origin)
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None
 
@@ -100,6 +100,6 @@ class KafkaDataWriter(DataWriter):
             self._producer = self._resources.enter_context(borrow_producer(settings))
         return self._producer
 
-    def _send(self, batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> None:
-        for topic_partition, encoded, records in batches:
-            self._open_producer().send(topic_partition, encoded, records)
+    def _send(self, batches: Iterable[EncodedBatch]) -> None:
+        for topic_partition, data, record_count in batches:
+            self._open_producer().send(topic_partition, data, record_count)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.produce.pool import ProducerSettings, borrow_producer
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
 from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError
-from pyspark_kafka.sink.executor.row_encoder import RowEncoder
+from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
+    from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
     from pyspark_kafka.sink.spool import SpoolFiles
 
 # A spool file is read by the driver whole, so this much memory at a time; a single record batch may be larger.
@@ -152,14 +153,14 @@ class KafkaOutboxWriter(DataWriter):
     ) -> None:
         self._options = options
         self._settings = settings
-        self._encoder = RowEncoder(options, columns, self._open_producer, origin)
+        self._encoder = RecordBatchEncoder(options, columns, self._open_producer, origin)
         self._spool = spool
         self._batch_id = batch_id
         self._task = task
         self._resources = ExitStack()
         self._producer: IdempotentProducer | None = None
         self._chunks: list[Chunk] = []
-        self._held: list[tuple[TopicPartition, bytearray, int]] = []
+        self._held: list[EncodedBatch] = []
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -206,10 +207,10 @@ class KafkaOutboxWriter(DataWriter):
             self._producer = self._resources.enter_context(borrow_producer(settings))
         return self._producer
 
-    def _keep(self, batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> None:
+    def _keep(self, batches: Iterable[EncodedBatch]) -> None:
         for batch in batches:
             self._held.append(batch)
-            self._held_bytes += len(batch[1])
+            self._held_bytes += len(batch.data)
             if self._held_bytes > max(self._most_returned(), _SPOOL_FILE_BYTES):
                 self._spill()
 
@@ -233,18 +234,18 @@ class KafkaOutboxWriter(DataWriter):
             )
         while self._held:
             part, size = 0, 0
-            while part < len(self._held) and (not part or size + len(self._held[part][1]) <= _SPOOL_FILE_BYTES):
-                size += len(self._held[part][1])
+            while part < len(self._held) and (not part or size + len(self._held[part].data) <= _SPOOL_FILE_BYTES):
+                size += len(self._held[part].data)
                 part += 1
             batches, self._held = self._held[:part], self._held[part:]
-            name = spool.write(self._batch_id, self._task, [data for _, data, _ in batches])
+            name = spool.write(self._batch_id, self._task, [batch.data for batch in batches])
             self._chunks.append(Chunk(_described(batches), file=name))
         self._held_bytes = 0
 
 
-def _described(batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> tuple[PreparedBatch, ...]:
-    return tuple(PreparedBatch(where, len(data), records) for where, data, records in batches)
+def _described(batches: Iterable[EncodedBatch]) -> tuple[PreparedBatch, ...]:
+    return tuple(PreparedBatch(batch.topic_partition, len(batch.data), batch.record_count) for batch in batches)
 
 
-def _joined(batches: Iterable[tuple[TopicPartition, bytearray, int]]) -> bytes:
-    return b"".join(data for _, data, _ in batches)
+def _joined(batches: Iterable[EncodedBatch]) -> bytes:
+    return b"".join(batch.data for batch in batches)

@@ -25,7 +25,7 @@ from kit.fakes.memory_cluster import (
     send_numbered,
 )
 from pyspark_kafka.client.outage import is_weather
-from pyspark_kafka.client.produce.batches import Batch, ProducerState, SequenceStamp
+from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, SequenceStamp
 from pyspark_kafka.client.produce.producer import ProducerMetrics
 from pyspark_kafka.errors import ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
@@ -556,7 +556,7 @@ def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch:
     looks = 0
     sendable = ProducerState.sendable
 
-    def counted(state: ProducerState, topic_partition: TopicPartition, now: float) -> Batch | None:
+    def counted(state: ProducerState, topic_partition: TopicPartition, now: float) -> ProducerBatch | None:
         nonlocal looks
         looks += 1
         return sendable(state, topic_partition, now)

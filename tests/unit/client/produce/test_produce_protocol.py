@@ -9,10 +9,10 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from kit.fakes.memory_cluster import batch_of
 from pyspark_kafka.client.produce.protocol import (
-    PartitionAnswer,
     ProduceFrame,
-    parse_answers,
+    ProducePartitionResponse,
     parse_batch_start,
+    parse_produce_response,
 )
 from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import ProtocolError
@@ -99,11 +99,11 @@ def test_answer_is_given_partition_by_partition(version: int) -> None:
         throttle_time_ms=4,
     )
     decoded = ProduceResponse.decode(response.encode(version=version), version=version)
-    refused = PartitionAnswer(ORDERS_300, 87)
+    refused = ProducePartitionResponse(ORDERS_300, 87)
     if version >= 8:
-        refused = PartitionAnswer(ORDERS_300, 87, "bad ones", ((3, "no key"), (7, None)))
+        refused = ProducePartitionResponse(ORDERS_300, 87, "bad ones", ((3, "no key"), (7, None)))
     # What is listed twice counts once: docs/internals/fetch-rules.md, R14.
-    assert parse_answers(decoded) == [PartitionAnswer(ORDERS_0, 0, base_offset=5), refused]
+    assert parse_produce_response(decoded) == [ProducePartitionResponse(ORDERS_0, 0, base_offset=5), refused]
 
 
 def test_batch_start_tells_producer_and_counts() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kit.fakes.memory_cluster import PartitionLog
 from pyspark_kafka.client.produce.batches import (
     SEQUENCE_LIMIT,
-    Batch,
+    ProducerBatch,
     ProducerState,
     RecordCounts,
     SequenceStamp,
@@ -43,7 +43,7 @@ def add(state: ProducerState, *counts: int, topic_partition: TopicPartition = TP
         state.append(topic_partition, bytes(count), count, expires_at=expires_at)
 
 
-def send_all(state: ProducerState, now: float = 0.0) -> list[Batch]:
+def send_all(state: ProducerState, now: float = 0.0) -> list[ProducerBatch]:
     sent = []
     for topic_partition in list(state.ready_partitions()):
         while (batch := state.sendable(topic_partition, now)) is not None:
@@ -281,8 +281,8 @@ def test_bytes_are_counted_until_they_are_acknowledged() -> None:
 class Wire:
     """One connection: requests not yet handled, answers not yet taken, both in order."""
 
-    requests: deque[Batch] = field(default_factory=deque)
-    answers: deque[tuple[Batch, int]] = field(default_factory=deque)
+    requests: deque[ProducerBatch] = field(default_factory=deque)
+    answers: deque[tuple[ProducerBatch, int]] = field(default_factory=deque)
 
 
 class World:
@@ -301,7 +301,7 @@ class World:
             add(self.state, count, expires_at=1e18)
         self.expected = [batch.base_sequence for batch in self._batches()]
 
-    def _batches(self) -> list[Batch]:
+    def _batches(self) -> list[ProducerBatch]:
         return list(self.state._partitions[TP].batches)
 
     def step(self, action: str) -> None:
@@ -331,7 +331,7 @@ class World:
         elif wire.requests:
             self.handle(action, wire.requests.popleft())
 
-    def handle(self, action: str, batch: Batch) -> None:
+    def handle(self, action: str, batch: ProducerBatch) -> None:
         if action == "refuse":
             self.wire.answers.append((batch, NOT_ENOUGH_REPLICAS))
         elif action == "append, but say timed out":
@@ -340,10 +340,10 @@ class World:
         else:
             self.wire.answers.append((batch, self.append(batch)))
 
-    def append(self, batch: Batch) -> int:
+    def append(self, batch: ProducerBatch) -> int:
         return self.log.append(batch.base_sequence, batch.record_count, batch.base_sequence)
 
-    def take(self, batch: Batch, code: int) -> None:
+    def take(self, batch: ProducerBatch, code: int) -> None:
         verdict = self.state.judge(batch, code, retriable=code in (NOT_ENOUGH_REPLICAS, TIMED_OUT))
         assert verdict is not Verdict.FATAL, f"code {code} for sequence {batch.base_sequence}"
         if verdict is Verdict.DELIVERED:

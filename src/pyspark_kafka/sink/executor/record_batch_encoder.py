@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +38,21 @@ class TopicPartitions(Protocol):
         """Give the partitions that are led, in order, as far as it is known; asks nobody."""
 
 
-class RowEncoder:
+class EncodedBatch(NamedTuple):
+    """One record batch, ready to be sent. A tuple, because one is made for every record batch.
+
+    Attributes:
+        topic_partition: where it goes.
+        data: its bytes; the sender may write a sequence into its header.
+        record_count: how many records it holds.
+    """
+
+    topic_partition: TopicPartition
+    data: bytearray
+    record_count: int
+
+
+class RecordBatchEncoder:
     """Gathers the rows of one task and cuts them into record batches. Rows of one partition keep their order.
 
     Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, 16 MiB at the most.
@@ -76,7 +90,7 @@ class RowEncoder:
         self.records = 0
         self.encoded_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+    def add(self, batch: pa.RecordBatch) -> Iterator[EncodedBatch]:
         """Take rows; give the record batches that are complete, each with its number of records.
 
         Raises:
@@ -91,7 +105,7 @@ class RowEncoder:
         if self._gathered_bytes >= self._gather_limit():
             yield from self.finish()
 
-    def finish(self) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+    def finish(self) -> Iterator[EncodedBatch]:
         """Give the record batches of what is left; see `add`."""
         if not self._gathered:
             return
@@ -136,7 +150,7 @@ class RowEncoder:
         for number, topic in enumerate(named.dictionary.to_pylist()):
             yield topic, rows.filter(pc.equal(named.indices, number))
 
-    def _encode_topic(self, topic: str, rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, bytearray, int]]:
+    def _encode_topic(self, topic: str, rows: pa.RecordBatch) -> Iterator[EncodedBatch]:
         keys, chosen = self._column(rows, self._columns.key), self._column(rows, self._columns.partition)
         highest = -1 if chosen is None else pc.max(chosen).as_py()
         partitioner = self._partitioner(topic, -1 if highest is None else highest)
@@ -154,7 +168,7 @@ class RowEncoder:
                     position += taken
                     self.records += taken
                     self.encoded_bytes += len(encoded)
-                    yield topic_partition, encoded, taken
+                    yield EncodedBatch(topic_partition, encoded, taken)
         except RecordError as error:
             raise error.located(f"Writing to topic '{topic}'") from error
 
