@@ -134,7 +134,7 @@ def test_a_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
             client.fetch_metadata(())
         # What a child sees after a fork: the same memory under another process id. (A real fork of a process with
         # threads is not safe under pytest.)
-        pool._process_id = os.getpid() + 1
+        pool._idle._process_id = os.getpid() + 1
         with pool.borrow(options) as child_client:
             assert child_client is not client
         with pool.borrow(options) as again:

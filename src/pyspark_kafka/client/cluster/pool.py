@@ -1,16 +1,17 @@
-"""Clients kept between the tasks of one worker process, so that a warm task starts without connecting.
+"""Clients that the tasks of one worker process share, so that a warm task starts without connecting.
 
-Keyed by the connection options: two clusters, or two users of one, never share a client. Layer: client.
+The key is the connection options: two clusters, or two users of one cluster, never share a client. When an idle client
+is closed: `client/idle_pool.py`. Layer: client.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,49 +19,31 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.options import ConnectionOptions
 
-# Brokers close connections idle for 10 minutes (connections.max.idle.ms); be gone before.
-_IDLE_SECONDS = 300.0
 # A worker runs one task at a time; threads of a driver may hold some more.
-_KEPT_PER_KEY = 4
-# Of so many clusters, the brokers that were learned are remembered.
+_KEPT_PER_CLUSTER = 4
+# The number of clusters whose brokers are remembered.
 _LEARNED_KEPT = 64
-# So many of them are tried by a new client.
+# The number of learned brokers that a new client tries.
 _LEARNED_TRIED = 16
 
 
 class ClientPool:
-    """Lends clients, one borrower at a time each, and keeps what comes back.
+    """Lends clients, each to one borrower at a time, and keeps those that come back.
 
-    Safe to use from threads. After a fork the child starts empty: two processes must not share a socket.
-
-    Runs on: driver and executor.
+    Runs on: driver and executor; any thread.
 
     Args:
-        idle_seconds: unused clients are closed after that, at the next borrowing.
-        clock: monotonic seconds; tests give their own.
+        idle_seconds: how long a client is kept without a borrower.
+        clock: monotonic seconds; tests pass their own.
     """
 
-    def __init__(self, idle_seconds: float = _IDLE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._idle_seconds = idle_seconds
-        self._clock = clock
-        self._reset()
-
-    def _reset(self) -> None:
-        self._process_id = os.getpid()
-        self._lock = threading.Lock()
-        self._resting: dict[ConnectionOptions, list[tuple[KafkaClient, float]]] = {}
-        # Brokers that clients have learned of, for new ones.
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._idle: IdlePool[ConnectionOptions, KafkaClient] = IdlePool(
+            most_per_key=_KEPT_PER_CLUSTER, idle_seconds=idle_seconds, clock=clock
+        )
+        # Brokers that clients have learned of, for new clients. Never changed, only replaced: so a thread, or a forked
+        # child, sees the old or the new ones, and needs no lock.
         self._learned: dict[ConnectionOptions, tuple[tuple[str, int], ...]] = {}
-
-    def _leave_parent(self) -> None:
-        """In a forked child: close our copies of the parent's sockets (which does not end them) and start anew."""
-        if self._process_id != os.getpid():
-            inherited = self._resting
-            # A lock that another thread of the parent held would stay held here for ever.
-            self._reset()
-            for resting in inherited.values():
-                for client, _ in resting:
-                    client.close()
 
     @contextmanager
     def borrow(self, options: ConnectionOptions) -> Iterator[KafkaClient]:
@@ -68,8 +51,7 @@ class ClientPool:
 
         Connecting is left to the first request, so borrowing itself does not fail.
         """
-        self._leave_parent()
-        client = self._take(options)
+        client = self._idle.take(options)
         if client is None:
             client = self._new(options)
         elif options.learned_servers:
@@ -78,61 +60,30 @@ class ClientPool:
         try:
             yield client
         finally:
-            self._put(client)
+            self._put_back(client)
 
     def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
-        """Give some brokers of the cluster, as far as clients of this process have learned of them."""
-        self._leave_parent()
-        with self._lock:
-            return self._learned.get(options, options.learned_servers)
+        """Return some brokers of the cluster, as far as clients of this process have learned of them."""
+        return self._learned.get(options, options.learned_servers)
 
     def close(self) -> None:
-        """Close all resting clients; the pool can be used again."""
-        self._leave_parent()
-        with self._lock:
-            resting, self._resting = self._resting, {}
-        for entries in resting.values():
-            for client, _ in entries:
-                client.close()
+        """Close all idle clients. The pool can be used again."""
+        self._idle.close()
 
     def _new(self, options: ConnectionOptions) -> KafkaClient:
-        with self._lock:
-            learned = self._learned.get(options, ())
         # With it come the protocol's classes. Most processes of a driver ask no brokers, and are done sooner without.
         from pyspark_kafka.client.cluster.kafka_client import KafkaClient  # noqa: PLC0415
 
         # The bootstrap servers may be gone for good by now.
-        servers = dict.fromkeys((*options.learned_servers, *learned))
+        servers = dict.fromkeys((*options.learned_servers, *self._learned.get(options, ())))
         return KafkaClient(replace(options, learned_servers=tuple(servers)[:_LEARNED_TRIED]))
 
-    def _take(self, options: ConnectionOptions) -> KafkaClient | None:
-        oldest = self._clock() - self._idle_seconds
-        expired: list[KafkaClient] = []
-        with self._lock:
-            for key in list(self._resting):
-                expired.extend(client for client, since in self._resting[key] if since < oldest)
-                self._resting[key] = [entry for entry in self._resting[key] if entry[1] >= oldest]
-                if not self._resting[key]:
-                    del self._resting[key]
-            entries = self._resting.get(options)
-            taken = entries.pop()[0] if entries else None
-        for client in expired:
-            client.close()
-        return taken
-
-    def _put(self, client: KafkaClient) -> None:
+    def _put_back(self, client: KafkaClient) -> None:
         client.rest()
-        if client.created_in == os.getpid() == self._process_id:
-            with self._lock:
-                self._learned.pop(client.options, None)
-                if len(self._learned) >= _LEARNED_KEPT:
-                    del self._learned[next(iter(self._learned))]
-                self._learned[client.options] = client.learned_servers()
-                entries = self._resting.setdefault(client.options, [])
-                if len(entries) < _KEPT_PER_KEY:
-                    entries.append((client, self._clock()))
-                    return
-        client.close()
+        others = {options: servers for options, servers in self._learned.items() if options != client.options}
+        kept = list(others.items())[-(_LEARNED_KEPT - 1) :]
+        self._learned = dict([*kept, (client.options, client.learned_servers())])
+        self._idle.put_back(client.options, client)
 
 
 _POOL = ClientPool()
@@ -146,7 +97,7 @@ def borrow_client(options: ConnectionOptions) -> Iterator[KafkaClient]:
 
 
 def learned_servers(options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
-    """Give some brokers that this process has learned of: what travels to executors, as bootstrap servers may retire.
+    """Return some brokers that this process has learned of, for executors: bootstrap servers may retire.
 
     Runs on: driver; a look into memory. A few addresses, whatever the size of the cluster.
     """
@@ -154,5 +105,5 @@ def learned_servers(options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
 
 
 def close_clients() -> None:
-    """Close the clients that rest in this process's pool."""
+    """Close the idle clients of this process's pool."""
     _POOL.close()

@@ -1,19 +1,19 @@
-"""Producers kept between the tasks of one worker process: the next task goes on under their identity.
+"""Producers that the tasks of one worker process share: the next task continues under their identity.
 
 Without it each task asks for an identity, which brokers remember for a day, and for the topic's partitions, before it
-sends a row: at a few small batches a second, most of what is asked of the brokers. Layer: client.
+sends a row: at a few small batches a second, most of what is asked of the brokers. When an idle producer is dropped:
+`client/idle_pool.py`. Layer: client.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
 from pyspark_kafka.client.produce.producer import IdempotentProducer
 
 if TYPE_CHECKING:
@@ -21,23 +21,21 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 
-# Brokers forget what they know of a producer that is silent for a day (producer.id.expiration.ms); be gone long before.
-_IDLE_SECONDS = 300.0
 # A worker runs one task at a time, mostly of one query.
 _KEPT = 8
-# A producer knows a sequence for each partition it has written to. One with more of them is not kept.
+# A producer knows a sequence for each partition that it has written to. One that knows more of them is not kept.
 _MOST_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What a producer is made from; equal settings may share one, one task after the other.
+    """The settings of a producer; tasks with equal settings share one, one task after the other.
 
     Attributes:
         connection: cluster and user.
         producer: acknowledgements, sizes, times.
-        buffer_bytes: the most bytes that wait for their acknowledgement.
-        topic_timeout_ms: how long a topic that is not there yet is waited for.
+        buffer_bytes: how many bytes wait for their acknowledgement at most.
+        topic_timeout_ms: how long a topic that does not exist yet is waited for.
         outage_timeout_ms: how long an outage is waited out, before there are records to deliver.
     """
 
@@ -49,42 +47,30 @@ class ProducerSettings:
 
 
 class ProducerPool:
-    """Keeps producers whose last task ended well; they hold no connection meanwhile.
+    """Lends producers, and keeps those whose last task ended well; an idle producer holds no connection.
 
-    A producer that has failed, or was left before its rows were flushed, does not come back: nobody knows what the
-    brokers have of it. Safe to use from threads. After a fork the child starts empty: two processes under one identity
-    would drop each other's records as duplicates.
+    A producer that has failed, or was left before its rows were flushed, does not come back: nobody knows which of its
+    batches the brokers have. Nor does one that was lent before a fork: two processes under one identity would drop each
+    other's records as duplicates.
 
-    Runs on: executor.
+    Runs on: executor; any thread.
 
     Args:
-        idle_seconds: producers unused for so long are dropped.
-        kept: how many rest at the most; the longest unused ones go first.
-        clock: monotonic seconds; tests give their own.
+        idle_seconds: how long a producer is kept without a borrower.
+        kept: how many are kept at most.
+        clock: monotonic seconds; tests pass their own.
     """
 
     def __init__(
-        self, *, idle_seconds: float = _IDLE_SECONDS, kept: int = _KEPT, clock: Callable[[], float] = time.monotonic
+        self, *, idle_seconds: float = IDLE_SECONDS, kept: int = _KEPT, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._idle_seconds = idle_seconds
-        self._kept = kept
-        self._clock = clock
-        self._reset()
-
-    def _reset(self) -> None:
-        self._process_id = os.getpid()
-        self._lock = threading.Lock()
-        # Longest unused first.
-        self._resting: list[tuple[ProducerSettings, IdempotentProducer, float]] = []
-
-    def _leave_parent(self) -> None:
-        if self._process_id != os.getpid():
-            self._reset()
+        self._idle: IdlePool[ProducerSettings, IdempotentProducer] = IdlePool(
+            most=kept, idle_seconds=idle_seconds, clock=clock
+        )
 
     def __len__(self) -> int:
-        """How many producers rest."""
-        self._leave_parent()
-        return len(self._resting)
+        """Return how many producers are idle."""
+        return len(self._idle)
 
     @contextmanager
     def borrow(self, settings: ProducerSettings) -> Iterator[IdempotentProducer]:
@@ -92,9 +78,8 @@ class ProducerPool:
 
         It is kept for the next borrower if its last call was a `flush` that succeeded.
         """
-        self._leave_parent()
         with borrow_client(settings.connection) as client:
-            producer = self._take(settings)
+            producer = self._idle.take(settings)
             if producer is None:
                 producer = IdempotentProducer(
                     client,
@@ -110,31 +95,12 @@ class ProducerPool:
             finally:
                 producer.close()
             # Not where the block ended by an error.
-            self._put(settings, producer)
+            if producer.reusable and producer.known_partitions <= _MOST_PARTITIONS:
+                self._idle.put_back(settings, producer)
 
     def clear(self) -> None:
-        """Drop all resting producers; the pool can be used again."""
-        self._leave_parent()
-        with self._lock:
-            self._resting.clear()
-
-    def _take(self, settings: ProducerSettings) -> IdempotentProducer | None:
-        oldest = self._clock() - self._idle_seconds
-        with self._lock:
-            self._resting = [entry for entry in self._resting if entry[2] >= oldest]
-            for place in reversed(range(len(self._resting))):
-                if self._resting[place][0] == settings:
-                    return self._resting.pop(place)[1]
-        return None
-
-    def _put(self, settings: ProducerSettings, producer: IdempotentProducer) -> None:
-        if not producer.reusable or producer.known_partitions > _MOST_PARTITIONS:
-            return
-        if producer.created_in != os.getpid() or self._process_id != os.getpid():
-            return
-        with self._lock:
-            self._resting.append((settings, producer, self._clock()))
-            del self._resting[: -self._kept]
+        """Drop all idle producers. The pool can be used again."""
+        self._idle.close()
 
 
 _POOL = ProducerPool()
@@ -148,5 +114,5 @@ def borrow_producer(settings: ProducerSettings) -> Iterator[IdempotentProducer]:
 
 
 def drop_producers() -> None:
-    """Drop the producers that rest in this process's pool."""
+    """Drop the idle producers of this process's pool."""
     _POOL.clear()

@@ -229,7 +229,7 @@ def test_a_producer_of_too_many_partitions_is_not_kept(pool: ProducerPool, monke
 def test_a_forked_child_starts_with_an_empty_pool(pool: ProducerPool) -> None:
     first = write(pool, b"a")
     # What a child sees after a fork: the same memory under another process id.
-    pool._process_id = os.getpid() + 1
+    pool._idle._process_id = os.getpid() + 1
     with pool.borrow(SETTINGS) as producer:
         assert producer is not first
 
