@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from goals import Figure, seconds
 from kafka.protocol.metadata import MetadataResponse
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, Raw, Silence, batches_of
+from kit.fakes.tcp_cluster import BrokerLog, Raw, Silence, TcpCluster, batches_of
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
@@ -167,7 +167,7 @@ def remember_metadata() -> list[Figure]:
     cache = MetadataCache(300_000)
     cache.remember(described, all_topics=True)
     remembered, _ = _timed(lambda: cache.remember(described, all_topics=True))
-    cluster = FakeCluster(1)
+    cluster = TcpCluster(1)
     # Encoded once: the fake's work is not to be measured.
     body = bytes(answer.encode(version=_METADATA_VERSION))
 
@@ -220,8 +220,8 @@ def _large_answer() -> Any:
     )
 
 
-def _cluster() -> FakeCluster:
-    cluster = FakeCluster(_BROKERS)
+def _cluster() -> TcpCluster:
+    cluster = TcpCluster(_BROKERS)
     cluster.add_topic("topic", partitions=_BROKERS)
     for broker in range(_BROKERS):
         cluster.leaders["topic", broker] = (broker, 0)

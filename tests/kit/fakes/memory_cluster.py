@@ -108,9 +108,9 @@ NOT_LEADER = Fault(appends=False, code=6)
 
 
 class FakeConnection:
-    """A connection to one broker of a `FakeCluster`."""
+    """A connection to one broker of a `MemoryCluster`."""
 
-    def __init__(self, cluster: FakeCluster, broker_id: int) -> None:
+    def __init__(self, cluster: MemoryCluster, broker_id: int) -> None:
         self.cluster = cluster
         self.broker_id = broker_id
         self.address = f"broker-{broker_id}:9092"
@@ -194,9 +194,9 @@ class FakeConnection:
 
 
 class FakeDials:
-    """Connections under way to brokers of a `FakeCluster`."""
+    """Connections under way to brokers of a `MemoryCluster`."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
         self._under_way: dict[int, float] = {}
 
@@ -234,7 +234,7 @@ class FakeDials:
         self._under_way.clear()
 
 
-class FakeCluster:
+class MemoryCluster:
     """Brokers, topics and logs; `faults` are taken one a produce request, in order."""
 
     def __init__(self, partitions: int = 2, *, topic: str = "orders", brokers: int = 1) -> None:
@@ -397,7 +397,7 @@ def _values(data: bytes) -> list[bytes]:
 
 
 def make_producer(
-    cluster: FakeCluster,
+    cluster: MemoryCluster,
     buffer_bytes: int = 32 << 20,
     *,
     bulk: bool = False,

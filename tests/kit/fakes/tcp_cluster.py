@@ -86,7 +86,7 @@ class Seen:
 
 
 @dataclass
-class FakeCluster:
+class TcpCluster:
     """Brokers 0 to count-1 on free ports of the loopback, sharing topics, scripts and the list of requests seen.
 
     `greet` gets every connection that was made and gives the one to go on with, or None to close it.
@@ -114,7 +114,7 @@ class FakeCluster:
         self._open_of: dict[int, list[socket.socket]] = defaultdict(list)
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> FakeCluster:  # noqa: PYI034 - typing.Self needs Python 3.11
+    def __enter__(self) -> TcpCluster:  # noqa: PYI034 - typing.Self needs Python 3.11
         for broker_id in range(self.count):
             self._start(self._accept, broker_id, self._listeners[broker_id])
         return self

@@ -1,4 +1,4 @@
-"""Answers of brokers about transactions, for `FakeCluster.script`."""
+"""Answers of brokers about transactions, for `TcpCluster.script`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRe
 from kafka.protocol.metadata import FindCoordinatorRequest
 from rich.console import Console
 
-from kit.fakes.tcp_cluster import FakeCluster
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from kit.programs.cli import invoke
 from pyspark_kafka.cli import transaction_commands
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster() as cluster:
         cluster.script(FindCoordinatorRequest, coordinator(0))
         yield cluster
 
 
-def run(cluster: FakeCluster, command: str, *options: str, answer: str = "") -> Result:
+def run(cluster: TcpCluster, command: str, *options: str, answer: str = "") -> Result:
     host, port = cluster.address(0)
     return invoke("transactions", command, "--bootstrap-servers", f"{host}:{port}", *options, answer=answer)
 
 
-def test_nothing_open_is_one_sentence_and_an_empty_list_for_programs(cluster: FakeCluster) -> None:
+def test_nothing_open_is_one_sentence_and_an_empty_list_for_programs(cluster: TcpCluster) -> None:
     cluster.script(ListTransactionsRequest, listing())
     done = run(cluster, "list")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -65,7 +65,7 @@ _ON_THE_WAY = "its markers are on their way"
         ("NewerThanUs", "not aborted (state Unknown). This version of pyspark-kafka does not know the state."),
     ],
 )
-def test_what_cannot_be_aborted_is_left_alone(cluster: FakeCluster, state: str, said: str) -> None:
+def test_what_cannot_be_aborted_is_left_alone(cluster: TcpCluster, state: str, said: str) -> None:
     # The fake brokers do not know InitProducerId: to ask would be an error.
     cluster.script(DescribeTransactionsRequest, describing({"a": state}))
     done = run(cluster, "abort", "a", "--yes")
@@ -73,7 +73,7 @@ def test_what_cannot_be_aborted_is_left_alone(cluster: FakeCluster, state: str, 
     assert done.stdout.endswith(f"{said} Nothing was done.\n")
 
 
-def test_a_transaction_that_went_on_while_the_user_was_asked_is_left_alone(cluster: FakeCluster) -> None:
+def test_a_transaction_that_went_on_while_the_user_was_asked_is_left_alone(cluster: TcpCluster) -> None:
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}), describing({"a": "CompleteCommit"}))
     done = run(cluster, "abort", "a", answer="y\n")
     assert done.exit_code == 1
@@ -85,7 +85,7 @@ def test_a_transaction_that_went_on_while_the_user_was_asked_is_left_alone(clust
 
 
 def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unheard(owner: TransactionalId) -> OpenTransaction:
         raise DeadlineError(f"Taking over '{owner.name}' did not finish.", condition="DEADLINE_EXCEEDED")
@@ -100,7 +100,7 @@ def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
     )
 
 
-def test_a_missing_right_is_one_sentence_on_stderr(cluster: FakeCluster) -> None:
+def test_a_missing_right_is_one_sentence_on_stderr(cluster: TcpCluster) -> None:
     cluster.script(DescribeTransactionsRequest, describing({}, {"a": 53}))
     done = run(cluster, "abort", "a", "--yes")
     assert (done.exit_code, done.stdout) == (2, "")
@@ -128,7 +128,7 @@ def test_brokers_that_cannot_be_reached_are_one_sentence_on_stderr(tmp_path: Pat
         (["--older-than", "5m", "--all"], "an ended transaction is not open for any time"),
     ],
 )
-def test_options_that_say_nothing_are_refused(cluster: FakeCluster, options: list[str], said: str) -> None:
+def test_options_that_say_nothing_are_refused(cluster: TcpCluster, options: list[str], said: str) -> None:
     done = run(cluster, "list", *options)
     assert done.exit_code == 2
     # Where tests run in CI, typer draws its own errors in colours.
@@ -153,7 +153,7 @@ def test_partitions_are_shown_as_ranges_and_long_lists_are_cut() -> None:
     assert many[9:] == ["t09 0", "… and 2 more topics"]
 
 
-def test_names_cannot_steer_the_terminal(cluster: FakeCluster) -> None:
+def test_names_cannot_steer_the_terminal(cluster: TcpCluster) -> None:
     assert printable("a\x1b[31mé\n") == r"a\x1b[31mé\n"
     name = "x\x1b[31m[bold]"
     cluster.script(ListTransactionsRequest, listing((name, "Ongoing")))
@@ -193,7 +193,7 @@ def test_on_a_narrow_terminal_what_is_long_is_not_cut_into_cells() -> None:
     ]
 
 
-def test_an_age_is_counted_from_the_brokers_time(cluster: FakeCluster) -> None:
+def test_an_age_is_counted_from_the_brokers_time(cluster: TcpCluster) -> None:
     # The scripted transaction began in 1970.
     cluster.script(ListTransactionsRequest, listing(("a", "Ongoing")))
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.fakes.tcp_cluster import FakeCluster
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import MetadataRequest
@@ -57,7 +57,7 @@ def test_a_client_comes_back_also_after_an_error(pool: ClientPool) -> None:
 def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
     now = [0.0]
     pool = ClientPool(idle_seconds=60, clock=lambda: now[0])
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as first:
             first.fetch_metadata(())
@@ -70,7 +70,7 @@ def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
 
 
 def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPool) -> None:
-    with FakeCluster(2) as cluster:
+    with TcpCluster(2) as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=10_000)
         with pool.borrow(options) as first:
             first.fetch_metadata(())
@@ -84,7 +84,7 @@ def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: Client
 
 
 def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_servers() -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             gone = unused.getsockname()
@@ -95,7 +95,7 @@ def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_serv
 
 
 def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         for _ in range(3):
             with pool.borrow(options) as client:
@@ -104,7 +104,7 @@ def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
 
 
 def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
             client.fetch_metadata(())
@@ -117,7 +117,7 @@ def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool)
 
 
 def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.add_topic("t")
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
@@ -128,7 +128,7 @@ def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) ->
 
 
 def test_a_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
             client.fetch_metadata(())

@@ -18,7 +18,7 @@ from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import Close, FakeCluster, Raw, Silence
+from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.authentication import TlsContexts
@@ -54,7 +54,7 @@ SASL = ConnectionOptions(
 
 
 @contextmanager
-def opened(cluster: FakeCluster, options: ConnectionOptions | None = None) -> Iterator[Connection]:
+def opened(cluster: TcpCluster, options: ConnectionOptions | None = None) -> Iterator[Connection]:
     host, port = cluster.address(0)
     connection = Connection.open(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(5_000))
     try:
@@ -63,7 +63,7 @@ def opened(cluster: FakeCluster, options: ConnectionOptions | None = None) -> It
         connection.close()
 
 
-def open_error(cluster: FakeCluster, options: ConnectionOptions | None = None, *, timeout_ms: int = 5_000) -> str:
+def open_error(cluster: TcpCluster, options: ConnectionOptions | None = None, *, timeout_ms: int = 5_000) -> str:
     host, port = cluster.address(0)
     with pytest.raises(ConnectorError) as caught:
         Connection.open(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(timeout_ms))
@@ -75,7 +75,7 @@ def metadata_request() -> object:
 
 
 def test_requests_go_out_in_the_newest_version_both_sides_have() -> None:
-    with FakeCluster(versions={3: (0, 7), 1: (4, 30)}) as cluster, opened(cluster) as connection:
+    with TcpCluster(versions={3: (0, 7), 1: (4, 30)}) as cluster, opened(cluster) as connection:
         assert connection.api_version(MetadataRequest) == 7
         assert connection.api_version(FetchRequest) == FetchRequest.max_version
         assert connection.api_version(FetchRequest, max_version=12) == 12
@@ -84,7 +84,7 @@ def test_requests_go_out_in_the_newest_version_both_sides_have() -> None:
 
 
 def test_no_common_version_is_a_protocol_error_that_names_both_ranges() -> None:
-    with FakeCluster(versions={1: (0, 3)}) as cluster, opened(cluster) as connection:
+    with TcpCluster(versions={1: (0, 3)}) as cluster, opened(cluster) as connection:
         assert not connection.supports(FetchRequest)
         with pytest.raises(ProtocolError, match=r"\[UNSUPPORTED_VERSION\].*the broker has 0 to 3, the client 4 to 18"):
             connection.api_version(FetchRequest)
@@ -95,7 +95,7 @@ def test_a_broker_that_refuses_the_newest_api_versions_is_asked_again_in_its_ver
     refusal = ApiVersionsResponse(
         error_code=35, api_keys=[entry(api_key=18, min_version=0, max_version=2)], throttle_time_ms=0, version=0
     )
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, refusal, cluster._api_versions)
         with opened(cluster) as connection:
             assert [seen.version for seen in cluster.requests(ApiVersionsRequest)] == [4, 2]
@@ -104,7 +104,7 @@ def test_a_broker_that_refuses_the_newest_api_versions_is_asked_again_in_its_ver
 
 def test_an_old_broker_that_refuses_without_a_list_is_asked_in_version_0() -> None:
     refusal = ApiVersionsResponse(error_code=35, api_keys=[], throttle_time_ms=0, version=0)
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, refusal, cluster._api_versions)
         with opened(cluster):
             assert [seen.version for seen in cluster.requests(ApiVersionsRequest)] == [4, 0]
@@ -112,13 +112,13 @@ def test_an_old_broker_that_refuses_without_a_list_is_asked_in_version_0() -> No
 
 def test_a_broker_that_refuses_every_version_is_an_error_not_a_loop() -> None:
     refusal = ApiVersionsResponse(error_code=35, api_keys=[], throttle_time_ms=0, version=0)
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, refusal)
         assert "UNSUPPORTED_VERSION (35)" in open_error(cluster)
 
 
 def test_answers_are_received_in_the_order_sent() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.add_topic("t")
         connection.send(metadata_request())
         connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
@@ -128,14 +128,14 @@ def test_answers_are_received_in_the_order_sent() -> None:
 
 
 def test_a_call_while_another_answer_is_due_is_refused() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         connection.send(metadata_request())
         with pytest.raises(ProtocolError, match=r"\[CONNECTION_BUSY\]"):
             connection.call(metadata_request(), Deadline(5_000))
 
 
 def test_a_close_before_the_first_reply_is_guessed_to_be_a_tls_listener() -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close)
         text = open_error(cluster)
         assert text.startswith("[BROKER_CLOSED_FIRST_READ] 127.0.0.1:")
@@ -144,7 +144,7 @@ def test_a_close_before_the_first_reply_is_guessed_to_be_a_tls_listener() -> Non
 
 
 def test_a_close_at_the_first_real_request_is_guessed_to_be_missing_sasl() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Close)
         with pytest.raises(TransportError, match="a client without SASL on a listener that wants SASL"):
             connection.call(metadata_request(), Deadline(5_000))
@@ -152,7 +152,7 @@ def test_a_close_at_the_first_real_request_is_guessed_to_be_missing_sasl() -> No
 
 
 def test_a_later_close_is_a_lost_connection() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, cluster.metadata, Close)
         connection.call(metadata_request(), Deadline(5_000))
         with pytest.raises(TransportError, match=r"\[CONNECTION_LOST\].*MetadataRequest was awaited") as caught:
@@ -161,20 +161,20 @@ def test_a_later_close_is_a_lost_connection() -> None:
 
 
 def test_a_tls_alert_as_first_answer_is_guessed() -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Raw(b"\x15\x03\x03\x00\x02\x02\x46"))
         assert "probably a TLS listener" in open_error(cluster)
 
 
 def test_silence_ends_with_the_deadline_and_names_the_listener() -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Silence)
         text = open_error(cluster, timeout_ms=150)
         assert text.startswith("[BROKER_SILENT]")
 
 
 def test_an_answer_that_stops_in_the_middle_ends_with_the_deadline_and_closes() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">i", 100) + b"abc"))
         with pytest.raises(DeadlineError, match=r"MetadataRequest.*3 of 100 bytes had arrived"):
             connection.call(metadata_request(), Deadline(150))
@@ -183,7 +183,7 @@ def test_an_answer_that_stops_in_the_middle_ends_with_the_deadline_and_closes() 
 
 @pytest.mark.parametrize("size", [-1, 3, 2**31 - 1])
 def test_an_impossible_frame_size_closes_the_connection(size: int) -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">i", size)))
         with pytest.raises(ProtocolError, match=rf"a frame of {size} bytes"):
             connection.call(metadata_request(), Deadline(5_000))
@@ -191,7 +191,7 @@ def test_an_impossible_frame_size_closes_the_connection(size: int) -> None:
 
 
 def test_a_wrong_correlation_id_closes_the_connection() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">ii", 5, 999) + b"\x00"))
         with pytest.raises(ProtocolError, match=r"\[CORRELATION_ID_MISMATCH\].*answered request 999"):
             connection.call(metadata_request(), Deadline(5_000))
@@ -199,7 +199,7 @@ def test_a_wrong_correlation_id_closes_the_connection() -> None:
 
 
 def test_an_answer_that_cannot_be_decoded_closes_the_connection() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         # Correlation id 2 (ApiVersions was 1), no tags, then a body that is too short.
         cluster.script(MetadataRequest, Raw(struct.pack(">ii", 7, 2) + b"\x00\xff\xff"))
         with pytest.raises(ProtocolError, match=r"\[RESPONSE_INVALID\].*MetadataRequest version 13"):
@@ -208,14 +208,14 @@ def test_an_answer_that_cannot_be_decoded_closes_the_connection() -> None:
 
 
 def test_a_closed_connection_says_so() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         connection.close()
         with pytest.raises(TransportError, match=r"\[CONNECTION_CLOSED\]"):
             connection.send(metadata_request())
 
 
 def test_an_idle_connection_notices_that_the_broker_left() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         assert connection.idle_and_alive
         cluster.drop_connections()
         assert connection.readable(5.0)
@@ -223,14 +223,14 @@ def test_an_idle_connection_notices_that_the_broker_left() -> None:
 
 
 def test_bytes_nobody_asked_for_make_a_connection_unusable() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         cluster._open[0].sendall(b"surprise")
         assert connection.readable(5.0)
         assert not connection.idle_and_alive
 
 
 def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         _, port = cluster.address(0)
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -248,7 +248,7 @@ def addresses_of(*addresses: tuple[str, int]) -> list[object]:
 
 
 def test_an_address_that_swallows_packets_holds_up_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    with BlackHole() as hole, FakeCluster() as cluster:
+    with BlackHole() as hole, TcpCluster() as cluster:
         found = addresses_of(hole.address, cluster.address(0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         began_at = time.monotonic()
@@ -258,7 +258,7 @@ def test_an_address_that_swallows_packets_holds_up_none_of_the_others(monkeypatc
 
 
 def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeCluster() as half, FakeCluster() as cluster:
+    with TcpCluster() as half, TcpCluster() as cluster:
         half.script(ApiVersionsRequest, Close)
         found = addresses_of(half.address(0), cluster.address(0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
@@ -269,7 +269,7 @@ def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatc
 
 
 def test_what_went_wrong_at_an_address_that_was_reached_is_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeCluster() as half, socket.socket() as unused:
+    with TcpCluster() as half, socket.socket() as unused:
         half.script(ApiVersionsRequest, Close)
         unused.bind(("127.0.0.1", 0))
         found = addresses_of(half.address(0), unused.getsockname())
@@ -286,7 +286,7 @@ def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatc
                 raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
             super().__init__(family, *rest, **named)
 
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         host, port = cluster.address(0)
         sixth = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [sixth, *addresses_of((host, port))])
@@ -299,7 +299,7 @@ def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatc
 
 
 def test_an_answer_that_has_arrived_is_taken_when_the_time_is_over() -> None:
-    with FakeCluster() as cluster, opened(cluster) as connection:
+    with TcpCluster() as cluster, opened(cluster) as connection:
         connection.send(metadata_request())
         assert connection.readable(5.0)
         assert connection.receive(Deadline(0)).cluster_id == "fake"
@@ -341,7 +341,7 @@ def test_a_tls_handshake_that_the_other_side_ends_is_tried_again(tls_files: TlsF
         greeted.append(accepted.recv(4096))
         return None
 
-    with FakeCluster(greet=greet) as cluster:
+    with TcpCluster(greet=greet) as cluster:
         _, port = cluster.address(0)
         options = tls_files.client_options(port, retry_backoff_ms=1)
         with KafkaClient(options) as client:
@@ -353,7 +353,7 @@ def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline() 
     def greet(accepted: socket.socket) -> None:
         accepted.recv(4096)
 
-    with FakeCluster(greet=greet) as cluster:
+    with TcpCluster(greet=greet) as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers, security_protocol="SSL", retry_backoff_ms=1)
         with KafkaClient(options) as client, pytest.raises(TransportError, match="not a TLS listener") as caught:
             client.fetch_metadata((), Deadline(60_000))
@@ -420,14 +420,14 @@ def test_a_missing_certificate_file_is_an_option_error_before_any_connection(tmp
         Connection.open("127.0.0.1", 1, options, Deadline(5_000))
 
 
-def sasl_cluster(mechanisms: list[str], handshake_code: int = 0) -> FakeCluster:
-    cluster = FakeCluster()
+def sasl_cluster(mechanisms: list[str], handshake_code: int = 0) -> TcpCluster:
+    cluster = TcpCluster()
     cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=handshake_code, mechanisms=mechanisms))
     return cluster
 
 
 def test_a_broker_without_framed_sasl_is_too_old() -> None:
-    with FakeCluster(versions={SaslHandshakeRequest.API_KEY: (0, 0)}) as cluster:
+    with TcpCluster(versions={SaslHandshakeRequest.API_KEY: (0, 0)}) as cluster:
         host, port = cluster.address(0)
         text = open_error(cluster, SASL)
     assert text == (
@@ -514,5 +514,5 @@ def test_a_scram_server_that_lies_is_not_trusted() -> None:
 
 def test_an_unknown_mechanism_is_an_option_error() -> None:
     options = ConnectionOptions((("127.0.0.1", 1),), security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         assert open_error(cluster, options).startswith("[SASL_MECHANISM_UNSUPPORTED]")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, batches_of, epoch_end
+from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of, epoch_end
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError, PartitionFetcher
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest, OffsetForLeaderEpochRequest
@@ -27,7 +27,7 @@ def with_epoch(batch: tuple[int, int, bytes], epoch: int) -> tuple[int, int, byt
 class Change:
     """Topic t, led by broker 0 in epoch 3 until the second fetch of broker 0, then by broker 1 in epoch 4."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(self, cluster: TcpCluster) -> None:
         self.cluster = cluster
         cluster.add_topic("t")
         cluster.leaders["t", 0] = (0, 3)
@@ -66,7 +66,7 @@ class Change:
 
 @pytest.fixture
 def change() -> Any:
-    with FakeCluster(2) as cluster:
+    with TcpCluster(2) as cluster:
         found = Change(cluster)
         cluster.script(OffsetForLeaderEpochRequest, epoch_end(40, 3))
         yield found
@@ -155,7 +155,7 @@ def test_a_check_that_is_not_allowed_does_not_end_the_read(change: Change, code:
 # Before version 3, readers are refused: it takes the rights of a broker.
 @pytest.mark.parametrize("highest", [0, 2])
 def test_a_broker_too_old_to_be_asked_is_read_from(highest: int) -> None:
-    with FakeCluster(2, versions={OffsetForLeaderEpochRequest.API_KEY: (0, highest)}) as cluster:
+    with TcpCluster(2, versions={OffsetForLeaderEpochRequest.API_KEY: (0, highest)}) as cluster:
         change = Change(cluster)
         assert change.read() == [0, 10, 20, 30]
         assert change.asked_epochs() == []

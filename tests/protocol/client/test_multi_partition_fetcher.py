@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, Close, FakeCluster, FetchScript, Silence, batches_of, record_batch
+from kit.fakes.tcp_cluster import BrokerLog, Close, FetchScript, Silence, TcpCluster, batches_of, record_batch
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
@@ -27,7 +27,7 @@ KIB = 1 << 10
 FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 2_000}
 
 
-def client_of(cluster: FakeCluster, **options: Any) -> KafkaClient:
+def client_of(cluster: TcpCluster, **options: Any) -> KafkaClient:
     return KafkaClient(ConnectionOptions(cluster.bootstrap_servers, **(FAST | options)))
 
 
@@ -39,7 +39,7 @@ def ranges_of(topic: str, partitions: int, start: int, end: int) -> list[OffsetR
     return [OffsetRange(TopicPartition(topic, number), start, end) for number in range(partitions)]
 
 
-def log_of(cluster: FakeCluster, topic: str, partitions: int, batches: int = 3) -> BrokerLog:
+def log_of(cluster: TcpCluster, topic: str, partitions: int, batches: int = 3) -> BrokerLog:
     return BrokerLog({(topic, number): batches_of(batches) for number in range(partitions)}, cluster.topic_ids)
 
 
@@ -58,7 +58,7 @@ def drain(fetcher: MultiPartitionFetcher, ranges: list[OffsetRange]) -> dict[Top
     return found
 
 
-def read(cluster: FakeCluster, ranges: list[OffsetRange], **fetch: Any) -> dict[TopicPartition, list[int]]:
+def read(cluster: TcpCluster, ranges: list[OffsetRange], **fetch: Any) -> dict[TopicPartition, list[int]]:
     with client_of(cluster) as client, MultiPartitionFetcher(client, ranges, fetch_options(**fetch)) as fetcher:
         return drain(fetcher, ranges)
 
@@ -67,7 +67,7 @@ def whole(ranges: list[OffsetRange]) -> dict[TopicPartition, list[int]]:
     return {found.topic_partition: [*range(found.start_offset, found.end_offset)] for found in ranges}
 
 
-def asked_partitions(cluster: FakeCluster) -> list[list[int]]:
+def asked_partitions(cluster: TcpCluster) -> list[list[int]]:
     return [
         [partition.partition for topic in seen.request.topics for partition in topic.partitions]
         for seen in cluster.requests(FetchRequest)
@@ -76,19 +76,19 @@ def asked_partitions(cluster: FakeCluster) -> list[list[int]]:
 
 @pytest.fixture
 def cluster() -> Any:
-    with FakeCluster(2) as cluster:
+    with TcpCluster(2) as cluster:
         cluster.add_topic("t", partitions=6)
         yield cluster
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 30), (5, 6), (13, 27), (29, 30)])
-def test_every_range_is_read_completely_once_and_in_order(cluster: FakeCluster, start: int, end: int) -> None:
+def test_every_range_is_read_completely_once_and_in_order(cluster: TcpCluster, start: int, end: int) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, start, end)
     assert read(cluster, ranges) == whole(ranges)
 
 
-def test_all_partitions_of_a_broker_go_over_one_connection_in_one_request(cluster: FakeCluster) -> None:
+def test_all_partitions_of_a_broker_go_over_one_connection_in_one_request(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     read(cluster, ranges_of("t", 6, 0, 30))
     assert asked_partitions(cluster) == [[0, 1, 2, 3, 4, 5]]
@@ -97,7 +97,7 @@ def test_all_partitions_of_a_broker_go_over_one_connection_in_one_request(cluste
     assert len(cluster.requests(MetadataRequest)) == 1
 
 
-def test_partitions_are_asked_of_their_leaders_at_the_same_time(cluster: FakeCluster) -> None:
+def test_partitions_are_asked_of_their_leaders_at_the_same_time(cluster: TcpCluster) -> None:
     for number in range(3, 6):
         cluster.leaders["t", number] = (1, 0)
     cluster.script(FetchRequest, log_of(cluster, "t", 6, batches=1))
@@ -112,7 +112,7 @@ def test_partitions_are_asked_of_their_leaders_at_the_same_time(cluster: FakeClu
     assert by_broker == {0: [0, 1, 2], 1: [3, 4, 5]}
 
 
-def test_ranges_of_several_topics_and_lengths_are_read(cluster: FakeCluster) -> None:
+def test_ranges_of_several_topics_and_lengths_are_read(cluster: TcpCluster) -> None:
     cluster.add_topic("u", partitions=2)
     log = log_of(cluster, "t", 6)
     log.batches["u", 0], log.batches["u", 1] = batches_of(7), batches_of(1)
@@ -126,18 +126,18 @@ def test_ranges_of_several_topics_and_lengths_are_read(cluster: FakeCluster) -> 
     assert read(cluster, ranges) == {key: values for key, values in whole(ranges).items() if values}
 
 
-def test_two_ranges_of_one_partition_are_refused(cluster: FakeCluster) -> None:
+def test_two_ranges_of_one_partition_are_refused(cluster: TcpCluster) -> None:
     ranges = [OffsetRange(TopicPartition("t", 0), 0, 5), OffsetRange(TopicPartition("t", 0), 5, 9)]
     with client_of(cluster) as client, pytest.raises(ValueError, match="two ranges of t-0"):
         MultiPartitionFetcher(client, ranges, fetch_options())
 
 
-def test_nothing_to_read_needs_no_broker(cluster: FakeCluster) -> None:
+def test_nothing_to_read_needs_no_broker(cluster: TcpCluster) -> None:
     assert read(cluster, ranges_of("t", 3, 7, 7)) == {}
     assert cluster.seen == []
 
 
-def test_finished_partitions_leave_the_request(cluster: FakeCluster) -> None:
+def test_finished_partitions_leave_the_request(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 2, batches=1)
     log.batches["t", 1] = [(0, 10, record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)])), *batches_of(9)[1:]]
     cluster.script(FetchRequest, log)
@@ -147,7 +147,7 @@ def test_finished_partitions_leave_the_request(cluster: FakeCluster) -> None:
     assert all(asked == [1] for asked in asked_partitions(cluster)[1:])
 
 
-def test_no_partition_is_starved_where_an_answer_has_room_for_one_only(cluster: FakeCluster) -> None:
+def test_no_partition_is_starved_where_an_answer_has_room_for_one_only(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, 0, 30)
     order: list[int] = []
@@ -162,7 +162,7 @@ def test_no_partition_is_starved_where_an_answer_has_room_for_one_only(cluster: 
     assert order == [0, 1, 2, 3, 4, 5] * 3
 
 
-def test_a_batch_larger_than_a_partitions_share_arrives(cluster: FakeCluster) -> None:
+def test_a_batch_larger_than_a_partitions_share_arrives(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 6, batches=1)
     for number in (2, 4):
         log.batches["t", number] = [(0, 10, record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)]))]
@@ -171,7 +171,7 @@ def test_a_batch_larger_than_a_partitions_share_arrives(cluster: FakeCluster) ->
     assert read(cluster, ranges, max_partition_fetch_bytes=16 * KIB, max_wait_ms=1_000) == whole(ranges)
 
 
-def test_what_is_asked_for_at_once_stays_within_half_of_the_buffer(cluster: FakeCluster) -> None:
+def test_what_is_asked_for_at_once_stays_within_half_of_the_buffer(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, 0, 30)
     # Room for three of the smallest asks of 16 KiB.
@@ -183,7 +183,7 @@ def test_what_is_asked_for_at_once_stays_within_half_of_the_buffer(cluster: Fake
     assert asked_partitions(cluster)[:2] == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_partitions_with_nothing_to_give_yet_do_not_hold_up_the_others(cluster: FakeCluster) -> None:
+def test_partitions_with_nothing_to_give_yet_do_not_hold_up_the_others(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 6)
     # Behind an open transaction, until the others are read.
     log.visible = {("t", 0): 0, ("t", 1): 10, ("t", 2): 0}
@@ -201,7 +201,7 @@ def test_partitions_with_nothing_to_give_yet_do_not_hold_up_the_others(cluster: 
     assert dict(found) == dict.fromkeys(range(6), 30)
 
 
-def test_ranges_that_wait_are_named_when_nothing_moves(cluster: FakeCluster) -> None:
+def test_ranges_that_wait_are_named_when_nothing_moves(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 3)
     log.visible = {("t", 1): 10, ("t", 2): 20}
     cluster.ends.update({("t", number): (0, 30) for number in range(3)})
@@ -212,7 +212,7 @@ def test_ranges_that_wait_are_named_when_nothing_moves(cluster: FakeCluster) -> 
         read(cluster, ranges_of("t", 3, 0, 30), poll_timeout_ms=300)
 
 
-def test_the_next_request_of_every_broker_is_on_its_way_while_an_answer_is_decoded(cluster: FakeCluster) -> None:
+def test_the_next_request_of_every_broker_is_on_its_way_while_an_answer_is_decoded(cluster: TcpCluster) -> None:
     cluster.leaders["t", 1] = (1, 0)
     cluster.script(FetchRequest, log_of(cluster, "t", 2))
     ranges = ranges_of("t", 2, 0, 30)
@@ -226,7 +226,7 @@ def test_the_next_request_of_every_broker_is_on_its_way_while_an_answer_is_decod
             assert [connection.in_flight for connection in fetcher.connections] == [1, 1]
 
 
-def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: FakeCluster) -> None:
+def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: TcpCluster) -> None:
     cluster.leaders["t", 1] = (1, 0)
     cluster.script(FetchRequest, log_of(cluster, "t", 2))
     ranges = ranges_of("t", 2, 0, 30)
@@ -241,7 +241,7 @@ def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: 
 
 @pytest.mark.parametrize("fault", [Close, FetchScript(error_code=6)], ids=repr)
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_a_fault_of_one_broker_loses_and_repeats_nothing(cluster: FakeCluster, fault: Any, before: int) -> None:
+def test_a_fault_of_one_broker_loses_and_repeats_nothing(cluster: TcpCluster, fault: Any, before: int) -> None:
     for number in range(3, 6):
         cluster.leaders["t", number] = (1, 0)
     log = log_of(cluster, "t", 6)
@@ -251,7 +251,7 @@ def test_a_fault_of_one_broker_loses_and_repeats_nothing(cluster: FakeCluster, f
     assert read(cluster, ranges, max_bytes_per_fetch=10) == whole(ranges)
 
 
-def test_a_broker_that_hangs_does_not_stop_the_ranges_of_others(cluster: FakeCluster) -> None:
+def test_a_broker_that_hangs_does_not_stop_the_ranges_of_others(cluster: TcpCluster) -> None:
     cluster.leaders["t", 1] = (1, 0)
     log = log_of(cluster, "t", 2)
     cluster.script(FetchRequest, log, broker_id=0)
@@ -267,7 +267,7 @@ def test_a_broker_that_hangs_does_not_stop_the_ranges_of_others(cluster: FakeClu
     assert order == [0, 0, 0, 1, 1, 1]
 
 
-def test_a_partition_without_a_leader_does_not_stop_the_others(cluster: FakeCluster) -> None:
+def test_a_partition_without_a_leader_does_not_stop_the_others(cluster: TcpCluster) -> None:
     cluster.leaders["t", 0] = (-1, -1)
     log = log_of(cluster, "t", 2)
     cluster.script(FetchRequest, log)
@@ -284,7 +284,7 @@ def test_a_partition_without_a_leader_does_not_stop_the_others(cluster: FakeClus
     assert order == [1, 1, 1, 0, 0, 0]
 
 
-def test_one_partition_that_is_refused_for_good_fails_the_task_and_is_named(cluster: FakeCluster) -> None:
+def test_one_partition_that_is_refused_for_good_fails_the_task_and_is_named(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 3)
     log.errors = {("t", 1): (2, -1, -1)}
     cluster.script(FetchRequest, log)
@@ -292,7 +292,7 @@ def test_one_partition_that_is_refused_for_good_fails_the_task_and_is_named(clus
         read(cluster, ranges_of("t", 3, 0, 30))
 
 
-def test_a_lost_range_is_reported_after_what_came_with_it_and_can_be_resumed(cluster: FakeCluster) -> None:
+def test_a_lost_range_is_reported_after_what_came_with_it_and_can_be_resumed(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 3)
     log.errors = {("t", 1): (1, -1, -1)}
     cluster.ends["t", 1] = (20, 30)
@@ -310,7 +310,7 @@ def test_a_lost_range_is_reported_after_what_came_with_it_and_can_be_resumed(clu
         assert drain(fetcher, ranges) == {ranges[1].topic_partition: [*range(20, 30)]}
 
 
-def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster: FakeCluster) -> None:
+def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster: TcpCluster) -> None:
     cluster.add_topic("u")
     ranges = [OffsetRange(TopicPartition("t", 0), 3, 30), OffsetRange(TopicPartition("u", 0), 0, 20)]
     log = BrokerLog({("t", 0): batches_of(3), ("u", 0): batches_of(2)}, cluster.topic_ids)
@@ -336,7 +336,7 @@ def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster:
         assert drain(fetcher, ranges) == whole(ranges)
 
 
-def test_a_range_resumed_at_its_end_is_done(cluster: FakeCluster) -> None:
+def test_a_range_resumed_at_its_end_is_done(cluster: TcpCluster) -> None:
     log = log_of(cluster, "t", 1)
     log.errors = {("t", 0): (1, -1, -1)}
     cluster.ends["t", 0] = (500, 600)
@@ -350,7 +350,7 @@ def test_a_range_resumed_at_its_end_is_done(cluster: FakeCluster) -> None:
             next(fetcher)
 
 
-def test_a_position_that_decoding_does_not_confirm_names_its_partition(cluster: FakeCluster) -> None:
+def test_a_position_that_decoding_does_not_confirm_names_its_partition(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 3))
     with client_of(cluster) as client:
         fetcher = MultiPartitionFetcher(client, ranges_of("t", 3, 0, 30), fetch_options())
@@ -360,7 +360,7 @@ def test_a_position_that_decoding_does_not_confirm_names_its_partition(cluster: 
             fetcher.advance(17)
 
 
-def test_a_closed_fetcher_does_not_look_as_if_its_ranges_were_read(cluster: FakeCluster) -> None:
+def test_a_closed_fetcher_does_not_look_as_if_its_ranges_were_read(cluster: TcpCluster) -> None:
     with client_of(cluster) as client:
         fetcher = MultiPartitionFetcher(client, ranges_of("t", 1, 0, 30), fetch_options())
         fetcher.close()
@@ -373,14 +373,14 @@ def test_a_closed_fetcher_does_not_look_as_if_its_ranges_were_read(cluster: Fake
     [(TopicPartition("gone", 0), "Topic 'gone' does not exist"), (TopicPartition("t", 9), "'t' has no partition 9")],
 )
 def test_a_topic_or_partition_that_does_not_exist_is_named(
-    cluster: FakeCluster, missing: TopicPartition, message: str
+    cluster: TcpCluster, missing: TopicPartition, message: str
 ) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 2))
     with pytest.raises(BrokerError, match=message):
         read(cluster, [*ranges_of("t", 2, 0, 30), OffsetRange(missing, 0, 5)])
 
 
-def test_a_partition_that_never_gets_a_leader_is_named_when_nothing_moves(cluster: FakeCluster) -> None:
+def test_a_partition_that_never_gets_a_leader_is_named_when_nothing_moves(cluster: TcpCluster) -> None:
     cluster.leaders["t", 0] = cluster.leaders["t", 1] = (-1, -1)
     with pytest.raises(DeadlineError, match=r"Last failure: \[LEADER_NOT_AVAILABLE\] t-[01] has no leader"):
         read(cluster, ranges_of("t", 2, 0, 30), poll_timeout_ms=300)
@@ -397,7 +397,7 @@ def test_the_first_place_goes_round_and_who_has_nothing_to_give_comes_last() -> 
     assert order_next(reads, fed=[fed, done], starved=[starved], empty=[empty]) == [starved, *left_out, fed, empty]
 
 
-def test_where_records_are_and_none_came_more_is_asked_for(cluster: FakeCluster) -> None:
+def test_where_records_are_and_none_came_more_is_asked_for(cluster: TcpCluster) -> None:
     large = record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)])
     log = BrokerLog({("t", number): [(0, 10, large)] for number in range(3)}, cluster.topic_ids)
     # What the topic's first answer tells is of small batches.
@@ -413,7 +413,7 @@ def test_where_records_are_and_none_came_more_is_asked_for(cluster: FakeCluster)
     assert asked[1] == {1: 32 * KIB, 2: 32 * KIB}
 
 
-def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: FakeCluster) -> None:
+def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: TcpCluster) -> None:
     batch = record_batch(0, [b"%d" % n + b" " * 1_000 for n in range(10)])
     cluster.script(FetchRequest, BrokerLog({("t", 0): [(0, 10, batch)]}, cluster.topic_ids))
     offset_range = OffsetRange(TopicPartition("t", 0), 9, 10)
@@ -425,7 +425,7 @@ def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: Fa
 def test_a_leader_that_gives_no_end_of_its_log_holds_up_other_ranges_for_a_moment_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with FakeCluster(2) as cluster:
+    with TcpCluster(2) as cluster:
         for number, topic in enumerate(("t", "u")):
             cluster.add_topic(topic, leader=number)
             cluster.ends[topic, 0] = (0, 30)

@@ -10,7 +10,7 @@ import pytest
 from kafka.protocol.sasl import SaslHandshakeResponse
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import Close, FakeCluster, Silence
+from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T0 = TopicPartition("t", 0)
 
 
-def options_of(cluster: FakeCluster, **changes: Any) -> ConnectionOptions:
+def options_of(cluster: TcpCluster, **changes: Any) -> ConnectionOptions:
     defaults: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "api_timeout_ms": 20_000}
     return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
 
@@ -42,7 +42,7 @@ def _no_thread_is_left() -> Iterator[None]:
 
 
 def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_gone() -> None:
-    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t", leader=1)
         cluster.ends["t", 0] = (0, 42)
         client.fetch_metadata(["t"])
@@ -54,7 +54,7 @@ def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_g
 
 
 def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> None:
-    with FakeCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
         client.fetch_metadata(())
         cluster.stop(0)
         client.close()
@@ -62,7 +62,7 @@ def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> N
 
 
 def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
-    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
         client.fetch_metadata(())
         cluster.stop(1)
         client.close()
@@ -70,7 +70,7 @@ def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked(
 
 
 def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() -> None:
-    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster, api_timeout_ms=300)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster, api_timeout_ms=300)) as client:
         client.fetch_metadata(())
         ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]
         cluster.stop(0)
@@ -96,7 +96,7 @@ def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
 
 
 def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
-    with BlackHole() as hole, FakeCluster() as cluster:
+    with BlackHole() as hole, TcpCluster() as cluster:
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
             began_at = time.monotonic()
@@ -106,7 +106,7 @@ def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> Non
 
 
 def test_refused_credentials_are_said_although_another_server_does_not_answer() -> None:
-    with BlackHole() as hole, FakeCluster() as cluster:
+    with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN"]))
         options = ConnectionOptions(
             (hole.address, *cluster.bootstrap_servers),
@@ -121,7 +121,7 @@ def test_refused_credentials_are_said_although_another_server_does_not_answer() 
 
 
 def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
-    with BlackHole() as hole, FakeCluster() as cluster:
+    with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close, Close, cluster._api_versions)
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
@@ -131,7 +131,7 @@ def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> No
 
 
 def test_another_broker_is_asked_when_one_is_silent() -> None:
-    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence, broker_id=0)
         began_at = time.monotonic()
@@ -147,7 +147,7 @@ def test_another_broker_is_asked_when_one_is_silent() -> None:
 
 def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> None:
     released = threading.Event()
-    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
         client.fetch_metadata(())
 
         def late(request: Any) -> Any:
@@ -162,7 +162,7 @@ def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> 
 
 def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
-    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
         client.fetch_metadata(())
         cluster.stop(1)
 
@@ -178,7 +178,7 @@ def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
 
 
 def test_an_answer_without_brokers_is_not_believed() -> None:
-    with FakeCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
         cluster.add_topic("t")
 
         def starting(request: Any) -> Any:
@@ -198,7 +198,7 @@ def test_an_answer_without_brokers_is_not_believed() -> None:
 @pytest.mark.parametrize(("highest", "expected"), [(8, -1), (9, 0)])
 def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected: int) -> None:
     with (
-        FakeCluster(versions={MetadataRequest.API_KEY: (0, highest)}) as cluster,
+        TcpCluster(versions={MetadataRequest.API_KEY: (0, highest)}) as cluster,
         KafkaClient(options_of(cluster)) as client,
     ):
         cluster.add_topic("t")
@@ -206,7 +206,7 @@ def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected:
 
 
 def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:
-    with FakeCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
         for number in range(2):
             cluster.add_topic(f"t{number}", leader=number)
         specs = {TopicPartition(f"t{number}", 0): Latest() for number in range(2)}

@@ -9,7 +9,7 @@ import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest
 
-from kit.fakes.tcp_cluster import Close, FakeCluster, Silence
+from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
@@ -30,13 +30,13 @@ NOT_COORDINATOR, COORDINATOR_LOADING, ID_NOT_FOUND, ID_REFUSED = 16, 14, 105, 53
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster(2) as cluster:
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster(2) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def client(cluster: FakeCluster) -> Iterator[KafkaClient]:
+def client(cluster: TcpCluster) -> Iterator[KafkaClient]:
     options = ConnectionOptions(
         cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, api_timeout_ms=5_000
     )
@@ -44,7 +44,7 @@ def client(cluster: FakeCluster) -> Iterator[KafkaClient]:
         yield client
 
 
-def test_every_broker_is_asked_and_describes_its_own(cluster: FakeCluster, client: KafkaClient) -> None:
+def test_every_broker_is_asked_and_describes_its_own(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(ListTransactionsRequest, listing(("b", "Ongoing"), ("x", "Ongoing")), broker_id=0)
     cluster.script(ListTransactionsRequest, listing(("a", "PrepareCommit")), broker_id=1)
     cluster.script(DescribeTransactionsRequest, describing({"b": "Ongoing"}, {"x": ID_NOT_FOUND}), broker_id=0)
@@ -61,7 +61,7 @@ def test_every_broker_is_asked_and_describes_its_own(cluster: FakeCluster, clien
 
 
 def test_brokers_are_connected_to_side_by_side() -> None:
-    with FakeCluster(12) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
+    with TcpCluster(12) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
 
         def slow(request: Any) -> Any:
             time.sleep(0.3)
@@ -77,7 +77,7 @@ def test_brokers_are_connected_to_side_by_side() -> None:
 
 
 def test_what_is_ended_is_left_out_also_where_a_broker_does_not_filter(
-    cluster: FakeCluster, client: KafkaClient
+    cluster: TcpCluster, client: KafkaClient
 ) -> None:
     states = {"p-1": "Empty", "p-2": "Ongoing", "p-3": "CompleteAbort", "p-4": "NewerThanUs", "q": "Ongoing"}
     # One ends between the two requests.
@@ -97,7 +97,7 @@ def test_what_is_ended_is_left_out_also_where_a_broker_does_not_filter(
     assert cluster.requests(ListTransactionsRequest)[-1].request.state_filters == []
 
 
-def test_many_ids_are_described_in_several_requests(cluster: FakeCluster, client: KafkaClient) -> None:
+def test_many_ids_are_described_in_several_requests(cluster: TcpCluster, client: KafkaClient) -> None:
     names = [f"n{number:04}" for number in range(1_001)]
     cluster.script(ListTransactionsRequest, listing(*((name, "Ongoing") for name in names)), broker_id=0)
     cluster.script(ListTransactionsRequest, listing(), broker_id=1)
@@ -107,7 +107,7 @@ def test_many_ids_are_described_in_several_requests(cluster: FakeCluster, client
     assert asked == [500, 500, 1]
 
 
-def test_a_coordinator_that_is_loading_is_asked_again(cluster: FakeCluster, client: KafkaClient) -> None:
+def test_a_coordinator_that_is_loading_is_asked_again(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(
         ListTransactionsRequest, Close, listing(error_code=COORDINATOR_LOADING), listing(("a", "Ongoing")), broker_id=0
     )
@@ -116,9 +116,7 @@ def test_a_coordinator_that_is_loading_is_asked_again(cluster: FakeCluster, clie
     assert [each.transactional_id for each in list_transactions(client)] == ["a"]
 
 
-def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(
-    cluster: FakeCluster, client: KafkaClient
-) -> None:
+def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(ListTransactionsRequest, listing(("a", "Ongoing")), broker_id=0)
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
     cluster.script(ListTransactionsRequest, Silence, broker_id=1)
@@ -133,7 +131,7 @@ def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(
 
 def test_a_broker_that_cannot_tell_is_named() -> None:
     keys = {ListTransactionsRequest.API_KEY: (9, 9), DescribeTransactionsRequest.API_KEY: (9, 9)}
-    with FakeCluster(versions=keys) as old, KafkaClient(ConnectionOptions(old.bootstrap_servers)) as client:
+    with TcpCluster(versions=keys) as old, KafkaClient(ConnectionOptions(old.bootstrap_servers)) as client:
         host, port = old.address(0)
         with pytest.raises(ProtocolError) as caught:
             list_transactions(client)
@@ -147,7 +145,7 @@ def test_a_broker_that_cannot_tell_is_named() -> None:
             describe_transaction(client, "a")
 
 
-def test_one_id_is_described_by_its_coordinator(cluster: FakeCluster, client: KafkaClient) -> None:
+def test_one_id_is_described_by_its_coordinator(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(FindCoordinatorRequest, coordinator(-1, COORDINATOR_LOADING), coordinator(0), coordinator(1))
     # The first has just handed it over.
     cluster.script(DescribeTransactionsRequest, describing({}, {"a": NOT_COORDINATOR}), broker_id=0)
@@ -160,7 +158,7 @@ def test_one_id_is_described_by_its_coordinator(cluster: FakeCluster, client: Ka
 
 
 def test_an_id_that_is_not_known_is_none_and_a_refused_one_says_which_right_is_missing(
-    cluster: FakeCluster, client: KafkaClient
+    cluster: TcpCluster, client: KafkaClient
 ) -> None:
     cluster.script(FindCoordinatorRequest, coordinator(0))
     cluster.script(DescribeTransactionsRequest, describing({}, {"a": ID_NOT_FOUND}), describing({}, {"a": ID_REFUSED}))
@@ -175,7 +173,7 @@ def test_an_id_that_is_not_known_is_none_and_a_refused_one_says_which_right_is_m
     )
 
 
-def test_a_refusal_to_list_is_raised_as_it_is(cluster: FakeCluster, client: KafkaClient) -> None:
+def test_a_refusal_to_list_is_raised_as_it_is(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(ListTransactionsRequest, listing(error_code=42))
     with pytest.raises(BrokerError, match=r"Listing the transactions of 127\.0\.0\.1:\d+ failed: .*\(42\)"):
         list_transactions(client)

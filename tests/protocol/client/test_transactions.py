@@ -7,7 +7,7 @@ import time
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from kit.fakes.tcp_cluster import FakeCluster, Silence
+from kit.fakes.tcp_cluster import Silence, TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -16,7 +16,7 @@ from pyspark_kafka.options import ConnectionOptions
 
 def test_a_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None:
     identity = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=3)
-    with FakeCluster(2) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
+    with TcpCluster(2) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
         client.fetch_metadata(())
         cluster.script(FindCoordinatorRequest, Silence, broker_id=0)
         cluster.script(FindCoordinatorRequest, coordinator(1), broker_id=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.fakes.tcp_cluster import FakeCluster
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
@@ -10,7 +10,7 @@ from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite, K
 
 
 def test_tasks_of_an_exactly_once_write_know_brokers_that_the_driver_has_learned() -> None:
-    with FakeCluster(2) as cluster:
+    with TcpCluster(2) as cluster:
         connection = ConnectionOptions(cluster.bootstrap_servers)
         with borrow_client(connection) as client:
             client.fetch_metadata(())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, batches_of
+from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.connector import ReadAllAvailable
@@ -29,8 +29,8 @@ T0 = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster(2) as cluster:
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster(2) as cluster:
         cluster.add_topic("t", leader=1)
         cluster.ends["t", 0] = (0, 30)
         cluster.script(FetchRequest, BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids))
@@ -38,7 +38,7 @@ def cluster() -> Iterator[FakeCluster]:
         close_clients()
 
 
-def let_lag(cluster: FakeCluster, broker_id: int) -> None:
+def let_lag(cluster: TcpCluster, broker_id: int) -> None:
     former = uuid.uuid4()
 
     def lagging(request: Any) -> Any:
@@ -50,11 +50,11 @@ def let_lag(cluster: FakeCluster, broker_id: int) -> None:
     cluster.script(MetadataRequest, lagging, broker_id=broker_id)
 
 
-def connection_to(cluster: FakeCluster) -> ConnectionOptions:
+def connection_to(cluster: TcpCluster) -> ConnectionOptions:
     return ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
 
 
-def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cluster: FakeCluster) -> None:
+def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cluster: TcpCluster) -> None:
     let_lag(cluster, 0)
     factory = KafkaPartitionReaderFactory(connection_to(cluster), FetchOptions(), SCHEMA, fail_on_data_loss=True)
     task = KafkaInputPartition(OffsetRange(T0, 0, 30), topic_ids={"t": str(cluster.topic_ids["t"])})
@@ -68,7 +68,7 @@ def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cl
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
     connection = connection_to(cluster)
     options = StreamReadOptions(
@@ -93,7 +93,7 @@ def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
     assert "created again" not in caplog.text
 
 
-def test_a_topic_that_all_brokers_name_anew_is_another_one(cluster: FakeCluster) -> None:
+def test_a_topic_that_all_brokers_name_anew_is_another_one(cluster: TcpCluster) -> None:
     options = StreamReadOptions(connection_to(cluster), Subscription("subscribe", topics=("t",)), starting=Earliest())
     stream = KafkaMicroBatchStream(options, SCHEMA)
     first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, batches_of
+from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
 from pyspark_kafka.client.cluster import pool
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import FetchRequest
@@ -31,8 +31,8 @@ SUBSCRIBED = Subscription("subscribe", topics=("t",))
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCluster]:
-    with FakeCluster(3) as cluster:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[TcpCluster]:
+    with TcpCluster(3) as cluster:
         cluster.add_topic("t", leader=1)
         cluster.ends["t", 0] = (0, 30)
         cluster.script(FetchRequest, BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids))
@@ -58,7 +58,7 @@ def offsets_of(factory: PartitionReaderFactory, partition: InputPartition) -> li
 
 
 def test_a_task_of_a_stream_finds_the_cluster_when_the_bootstrap_server_is_gone(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=2_000)
     stream = KafkaMicroBatchStream(StreamReadOptions(connection, SUBSCRIBED, starting=Earliest()), SCHEMA)
@@ -74,7 +74,7 @@ def test_a_task_of_a_stream_finds_the_cluster_when_the_bootstrap_server_is_gone(
 
 
 def test_a_task_of_a_batch_read_finds_the_cluster_when_the_bootstrap_server_is_gone(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=2_000)
     read = KafkaBatch(BatchReadOptions(connection, SUBSCRIBED, starting=Earliest(), ending=Latest()), SCHEMA)
@@ -86,7 +86,7 @@ def test_a_task_of_a_batch_read_finds_the_cluster_when_the_bootstrap_server_is_g
     assert offsets_of(pickle.loads(factory), task) == list(range(30))  # noqa: S301 - our own bytes
 
 
-def test_a_warm_worker_takes_over_what_the_driver_has_learned(cluster: FakeCluster) -> None:
+def test_a_warm_worker_takes_over_what_the_driver_has_learned(cluster: TcpCluster) -> None:
     gone = cluster.address(0)
     connection = ConnectionOptions((gone,), api_timeout_ms=2_000)
     cluster.stop(0)
@@ -97,7 +97,7 @@ def test_a_warm_worker_takes_over_what_the_driver_has_learned(cluster: FakeClust
     assert offsets_of(read.createReaderFactory(), task) == list(range(30))
 
 
-def test_a_task_carries_few_addresses_whatever_the_size_of_the_cluster(cluster: FakeCluster) -> None:
+def test_a_task_carries_few_addresses_whatever_the_size_of_the_cluster(cluster: TcpCluster) -> None:
     cluster.count, cluster.elsewhere = 1_000, {number: (f"broker-{number}", 9092) for number in range(3, 1_000)}
     connection = ConnectionOptions(cluster.bootstrap_servers)
     with pool.borrow_client(connection) as client:

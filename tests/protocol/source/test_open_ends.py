@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, FetchScript, batches_of
+from kit.fakes.tcp_cluster import BrokerLog, FetchScript, TcpCluster, batches_of
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
@@ -29,9 +29,9 @@ BOTH = LateBinding(0, NO_END)
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
+def cluster() -> Iterator[TcpCluster]:
     """One partition with the records 0 to 29."""
-    with FakeCluster() as cluster:
+    with TcpCluster() as cluster:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 30)
         cluster.script(FetchRequest, BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids))
@@ -39,12 +39,12 @@ def cluster() -> Iterator[FakeCluster]:
         close_clients()
 
 
-def connection_to(cluster: FakeCluster) -> ConnectionOptions:
+def connection_to(cluster: TcpCluster) -> ConnectionOptions:
     return ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
 
 
 def read(
-    cluster: FakeCluster,
+    cluster: TcpCluster,
     planned: tuple[int, int],
     late: LateBinding | None,
     *,
@@ -67,7 +67,7 @@ def read(
     return found
 
 
-def looked_up(cluster: FakeCluster) -> list[int]:
+def looked_up(cluster: TcpCluster) -> list[int]:
     """Give what was asked for, in the numbers of the protocol: -2 is the log's first offset, -1 its end."""
     return [
         partition.timestamp
@@ -90,19 +90,19 @@ def looked_up(cluster: FakeCluster) -> list[int]:
     ],
 )
 def test_what_is_open_is_looked_up_and_nothing_else(
-    cluster: FakeCluster, planned: tuple[int, int], late: LateBinding | None, expected: range, asked: list[int]
+    cluster: TcpCluster, planned: tuple[int, int], late: LateBinding | None, expected: range, asked: list[int]
 ) -> None:
     assert read(cluster, planned, late) == [*expected]
     assert looked_up(cluster) == asked
 
 
-def test_an_open_range_that_is_empty_by_then_is_not_fetched(cluster: FakeCluster) -> None:
+def test_an_open_range_that_is_empty_by_then_is_not_fetched(cluster: TcpCluster) -> None:
     cluster.ends["t", 0] = (30, 30)
     assert read(cluster, (7, 10), BOTH) == []
     assert cluster.requests(FetchRequest) == []
 
 
-def test_a_worker_that_has_read_the_topic_before_asks_on_the_connection_that_it_has(cluster: FakeCluster) -> None:
+def test_a_worker_that_has_read_the_topic_before_asks_on_the_connection_that_it_has(cluster: TcpCluster) -> None:
     assert read(cluster, (0, 10), BOTH) == [*range(30)]
     connections, metadata = cluster.connections, len(cluster.requests(MetadataRequest))
     assert read(cluster, (0, 10), BOTH) == [*range(30)]
@@ -112,7 +112,7 @@ def test_a_worker_that_has_read_the_topic_before_asks_on_the_connection_that_it_
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_a_head_that_ages_out_between_look_up_and_fetch_is_no_loss(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
     log = BrokerLog({("t", 0): batches_of(3)}, cluster.topic_ids)
 
@@ -126,7 +126,7 @@ def test_a_head_that_ages_out_between_look_up_and_fetch_is_no_loss(
     assert caplog.records == []
 
 
-def test_a_head_that_ages_out_again_before_the_first_record_is_read_is_no_loss(cluster: FakeCluster) -> None:
+def test_a_head_that_ages_out_again_before_the_first_record_is_read_is_no_loss(cluster: TcpCluster) -> None:
     def aged_out_to(start: int) -> Any:
         def answer(request: Any) -> Any:
             cluster.ends["t", 0] = (start, 30)
@@ -139,7 +139,7 @@ def test_a_head_that_ages_out_again_before_the_first_record_is_read_is_no_loss(c
     assert read(cluster, (0, 10), BOTH) == [*range(20, 30)]
 
 
-def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: FakeCluster) -> None:
+def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: TcpCluster) -> None:
     def aged_out(request: Any) -> Any:
         cluster.ends["t", 0] = (20, 30)
         return FetchScript(error_code=1, log_start_offset=20)(request)
@@ -154,7 +154,7 @@ def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: FakeCluster
     [((0, 5), LateBinding(end_by=NO_END), r"\[7, 5\)"), ((12, 30), LateBinding(start_from=0), r"\[12, 10\)")],
 )
 def test_an_end_of_an_option_that_the_log_has_passed_is_an_error_whether_or_not_loss_is_tolerated(
-    cluster: FakeCluster, log: tuple[int, int], late: LateBinding, crossed: str
+    cluster: TcpCluster, log: tuple[int, int], late: LateBinding, crossed: str
 ) -> None:
     cluster.ends["t", 0] = log
     for fail_on_data_loss in (True, False):
@@ -164,7 +164,7 @@ def test_an_end_of_an_option_that_the_log_has_passed_is_an_error_whether_or_not_
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_a_topic_made_anew_under_a_warm_worker_is_looked_up_again(
-    cluster: FakeCluster, *, fail_on_data_loss: bool
+    cluster: TcpCluster, *, fail_on_data_loss: bool
 ) -> None:
     assert read(cluster, (0, 10), BOTH) == [*range(30)]
     cluster.ends["t", 0] = (0, 10)
@@ -172,18 +172,18 @@ def test_a_topic_made_anew_under_a_warm_worker_is_looked_up_again(
     assert read(cluster, (0, 10), BOTH, fail_on_data_loss=fail_on_data_loss) == [*range(10)]
 
 
-def test_a_topic_made_anew_again_and_again_is_an_error(cluster: FakeCluster) -> None:
+def test_a_topic_made_anew_again_and_again_is_an_error(cluster: TcpCluster) -> None:
     assert read(cluster, (0, 10), BOTH) == [*range(30)]
     cluster.script(FetchRequest, recreated_for(cluster))
     with pytest.raises(TopicRecreatedError, match="was deleted and made again"):
         read(cluster, (0, 10), BOTH)
 
 
-def remade(cluster: FakeCluster) -> None:
+def remade(cluster: TcpCluster) -> None:
     cluster.topic_ids["t"] = uuid.uuid4()
 
 
-def recreated_for(cluster: FakeCluster) -> Any:
+def recreated_for(cluster: TcpCluster) -> Any:
     """Give a script that refuses a fetch by an id that the topic has no longer."""
 
     def refuse(request: Any) -> Any:
@@ -194,14 +194,14 @@ def recreated_for(cluster: FakeCluster) -> Any:
     return refuse
 
 
-def batch_of(cluster: FakeCluster) -> KafkaBatch:
+def batch_of(cluster: TcpCluster) -> KafkaBatch:
     options = BatchReadOptions(
         connection_to(cluster), Subscription("subscribe", ("t",)), fetch_offset_retry_interval_ms=0
     )
     return KafkaBatch(options, SOURCE_SCHEMA)
 
 
-def deleting(cluster: FakeCluster) -> Any:
+def deleting(cluster: TcpCluster) -> Any:
     """Give a script that deletes the topic when its offsets are asked for."""
 
     def delete(request: Any) -> Any:
@@ -211,13 +211,13 @@ def deleting(cluster: FakeCluster) -> Any:
     return delete
 
 
-def test_a_topic_deleted_between_metadata_and_offsets_is_named_when_a_read_is_planned(cluster: FakeCluster) -> None:
+def test_a_topic_deleted_between_metadata_and_offsets_is_named_when_a_read_is_planned(cluster: TcpCluster) -> None:
     cluster.script(ListOffsetsRequest, deleting(cluster))
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 't' does not exist"):
         batch_of(cluster).planInputPartitions()
 
 
-def test_a_topic_deleted_before_a_task_starts_is_named_by_the_task(cluster: FakeCluster) -> None:
+def test_a_topic_deleted_before_a_task_starts_is_named_by_the_task(cluster: TcpCluster) -> None:
     (planned,) = batch_of(cluster).planInputPartitions()
     assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), late=BOTH)
     cluster.script(ListOffsetsRequest, deleting(cluster))
@@ -225,7 +225,7 @@ def test_a_topic_deleted_before_a_task_starts_is_named_by_the_task(cluster: Fake
         read(cluster, (0, 30), BOTH)
 
 
-def test_a_leader_that_does_not_know_a_new_topic_yet_is_asked_again(cluster: FakeCluster) -> None:
+def test_a_leader_that_does_not_know_a_new_topic_yet_is_asked_again(cluster: TcpCluster) -> None:
     def not_yet(request: Any) -> Any:
         return cluster.list_offsets(request, errors={0: 3})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, batches_of
+from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
@@ -34,8 +34,8 @@ T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u",
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster() as cluster:
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster() as cluster:
         for topic in ("t", "u"):
             cluster.add_topic(topic)
             cluster.ends[topic, 0] = (0, 30)
@@ -62,12 +62,12 @@ def cluster() -> Iterator[FakeCluster]:
 former: dict[str, set[uuid.UUID]] = {}
 
 
-def recreate(cluster: FakeCluster, topic: str = "t") -> None:
+def recreate(cluster: TcpCluster, topic: str = "t") -> None:
     former.setdefault(topic, set()).add(cluster.topic_ids[topic])
     cluster.topic_ids[topic] = uuid.uuid4()
 
 
-def planned(cluster: FakeCluster, *topics: str) -> KafkaInputPartition:
+def planned(cluster: TcpCluster, *topics: str) -> KafkaInputPartition:
     """Give a task that reads [0, 30) of partition 0 of topics, as planned on those that there are now."""
     first, *further = (OffsetRange(TopicPartition(topic, 0), 0, 30) for topic in topics or ("t",))
     ids = {topic: str(cluster.topic_ids[topic]) for topic in topics or ("t",)}
@@ -75,7 +75,7 @@ def planned(cluster: FakeCluster, *topics: str) -> KafkaInputPartition:
 
 
 def read(
-    cluster: FakeCluster, task: KafkaInputPartition, *, fail_on_data_loss: bool = True, leaves_recreated: bool = True
+    cluster: TcpCluster, task: KafkaInputPartition, *, fail_on_data_loss: bool = True, leaves_recreated: bool = True
 ) -> list[tuple[str, int]]:
     connection = ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
     fetch = FetchOptions(max_wait_ms=1, poll_timeout_ms=5_000)
@@ -97,7 +97,7 @@ def whole(*topics: str) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("topics", [("t",), ("t", "u")])
 def test_what_a_warm_worker_knew_of_a_former_topic_is_no_loss_of_a_task_planned_on_the_new_one(
-    cluster: FakeCluster, topics: tuple[str, ...]
+    cluster: TcpCluster, topics: tuple[str, ...]
 ) -> None:
     assert sorted(read(cluster, planned(cluster, *topics))) == whole(*topics)
     recreate(cluster)
@@ -107,7 +107,7 @@ def test_what_a_warm_worker_knew_of_a_former_topic_is_no_loss_of_a_task_planned_
 @pytest.mark.parametrize("warm", [True, False])
 @pytest.mark.parametrize("topics", [("t",), ("u", "t")])
 def test_every_attempt_notices_that_its_topic_was_recreated_after_it_was_planned(
-    cluster: FakeCluster, topics: tuple[str, ...], *, warm: bool
+    cluster: TcpCluster, topics: tuple[str, ...], *, warm: bool
 ) -> None:
     task = planned(cluster, *topics)
     if warm:
@@ -127,7 +127,7 @@ def test_every_attempt_notices_that_its_topic_was_recreated_after_it_was_planned
 
 
 @pytest.mark.parametrize("stale_answers", [1, 3])
-def test_a_broker_that_lags_behind_a_creation_is_asked_again(cluster: FakeCluster, stale_answers: int) -> None:
+def test_a_broker_that_lags_behind_a_creation_is_asked_again(cluster: TcpCluster, stale_answers: int) -> None:
     stale = cluster.topic_ids["t"]
     recreate(cluster)
     task = planned(cluster)
@@ -147,7 +147,7 @@ def test_a_broker_that_lags_behind_a_creation_is_asked_again(cluster: FakeCluste
 
 @pytest.mark.parametrize("topics", [("t",), ("u", "t")])
 def test_of_a_recreated_topic_a_micro_batch_reads_nothing_where_loss_is_tolerated(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, topics: tuple[str, ...]
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, topics: tuple[str, ...]
 ) -> None:
     task = planned(cluster, *topics)
     recreate(cluster)
@@ -163,7 +163,7 @@ def test_of_a_recreated_topic_a_micro_batch_reads_nothing_where_loss_is_tolerate
 
 @pytest.mark.parametrize("topics", [("t",), ("u", "t")])
 def test_a_batch_read_goes_on_in_the_recreated_topic_where_loss_is_tolerated(
-    cluster: FakeCluster, topics: tuple[str, ...]
+    cluster: TcpCluster, topics: tuple[str, ...]
 ) -> None:
     task = planned(cluster, *topics)
     recreate(cluster)
@@ -215,7 +215,7 @@ def test_a_batch_plans_with_the_ids_of_topics_that_it_has_offsets_of(offsets: Sc
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_a_topic_that_is_gone_before_a_task_looks_up_its_open_ends_is_data_loss(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
     connection = ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
     subscribed = Subscription("subscribe", topics=("t", "u"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FakeCluster, FetchScript, batches_of, epoch_end
+from kit.fakes.tcp_cluster import BrokerLog, FetchScript, TcpCluster, batches_of, epoch_end
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, OffsetForLeaderEpochRequest
@@ -26,14 +26,14 @@ SCHEMA = pa.schema([SOURCE_SCHEMA.field(name) for name in ("topic", "partition",
 
 
 @pytest.fixture
-def cluster() -> Iterator[FakeCluster]:
-    with FakeCluster(2) as cluster:
+def cluster() -> Iterator[TcpCluster]:
+    with TcpCluster(2) as cluster:
         cluster.add_topic("t", partitions=4)
         yield cluster
         close_clients()
 
 
-def log_of(cluster: FakeCluster) -> BrokerLog:
+def log_of(cluster: TcpCluster) -> BrokerLog:
     return BrokerLog({("t", number): batches_of(3) for number in range(4)}, cluster.topic_ids)
 
 
@@ -42,7 +42,7 @@ def ranges_of(*bounds: tuple[int, int]) -> list[OffsetRange]:
 
 
 def read(
-    cluster: FakeCluster, ranges: list[OffsetRange], *, fail_on_data_loss: bool = True, **fetch: Any
+    cluster: TcpCluster, ranges: list[OffsetRange], *, fail_on_data_loss: bool = True, **fetch: Any
 ) -> dict[int, list[int]]:
     """Read ranges in one task; give the offsets by partition."""
     factory = KafkaPartitionReaderFactory(
@@ -74,14 +74,14 @@ def test_a_planned_task_of_several_ranges_pickles_and_compares_by_value() -> Non
 
 
 @pytest.mark.parametrize("max_bytes", [10, 8 << 20])
-def test_rows_of_every_range_come_once_in_order_with_their_partition(cluster: FakeCluster, max_bytes: int) -> None:
+def test_rows_of_every_range_come_once_in_order_with_their_partition(cluster: TcpCluster, max_bytes: int) -> None:
     cluster.script(FetchRequest, log_of(cluster))
     ranges = ranges_of((0, 30), (5, 6), (13, 27), (29, 30))
     found = read(cluster, ranges, max_bytes_per_fetch=max_bytes)
     assert found == {number: [*range(r.start_offset, r.end_offset)] for number, r in enumerate(ranges)}
 
 
-def test_a_warm_worker_asks_for_nothing_but_records(cluster: FakeCluster) -> None:
+def test_a_warm_worker_asks_for_nothing_but_records(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, log_of(cluster))
     read(cluster, ranges_of((0, 30)))
     before = len(cluster.seen)
@@ -90,7 +90,7 @@ def test_a_warm_worker_asks_for_nothing_but_records(cluster: FakeCluster) -> Non
     assert [seen.name for seen in cluster.seen[before:]] == ["FetchRequest"] * 5
 
 
-def test_a_lost_range_among_several_fails_the_task(cluster: FakeCluster) -> None:
+def test_a_lost_range_among_several_fails_the_task(cluster: TcpCluster) -> None:
     log = log_of(cluster)
     log.errors = {("t", 1): (1, -1, -1)}
     cluster.ends["t", 1] = (20, 30)
@@ -100,7 +100,7 @@ def test_a_lost_range_among_several_fails_the_task(cluster: FakeCluster) -> None
 
 
 def test_a_lost_range_among_several_is_gone_on_behind_where_loss_is_tolerated(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = log_of(cluster)
     refusing = BrokerLog(log.batches, cluster.topic_ids, errors={("t", 1): (1, -1, -1)})
@@ -115,7 +115,7 @@ def test_a_lost_range_among_several_is_gone_on_behind_where_loss_is_tolerated(
 @pytest.mark.parametrize("partitions", [1, 3])
 @pytest.mark.parametrize("tolerated", [True, False])
 def test_a_log_cut_below_the_position_fails_or_is_gone_on_from_without_repetition(
-    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, partitions: int, *, tolerated: bool
+    cluster: TcpCluster, caplog: pytest.LogCaptureFixture, partitions: int, *, tolerated: bool
 ) -> None:
     log = log_of(cluster)
 

@@ -15,8 +15,8 @@ from kit.fakes.memory_cluster import (
     ORDERS_0,
     ORDERS_1,
     SILENCE,
-    FakeCluster,
     Fault,
+    MemoryCluster,
     PartitionLog,
     batch_of,
     make_producer,
@@ -35,7 +35,7 @@ from pyspark_kafka.records import patch_header
 
 
 def test_records_arrive_in_order_and_are_counted() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster) as producer:
         for number in range(30):
             producer.send(TopicPartition("orders", number % 2), batch_of(b"%d" % number, b"more"), 2)
@@ -48,7 +48,7 @@ def test_records_arrive_in_order_and_are_counted() -> None:
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
 def test_every_version_delivers(version: int) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.produce_version = version
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1, 2, 3)
@@ -57,7 +57,7 @@ def test_every_version_delivers(version: int) -> None:
 
 
 def test_small_batches_of_many_partitions_share_a_request() -> None:
-    cluster = FakeCluster(partitions=50)
+    cluster = MemoryCluster(partitions=50)
     cluster.latency_s = 0.01
     with make_producer(cluster) as producer:
         for number in range(50):
@@ -67,7 +67,7 @@ def test_small_batches_of_many_partitions_share_a_request() -> None:
 
 
 def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size() -> None:
-    cluster = FakeCluster(partitions=3)
+    cluster = MemoryCluster(partitions=3)
     cluster.latency_s = 0.01
     with make_producer(cluster, max_request_size=2_500) as producer:
         for number in range(5):
@@ -83,7 +83,7 @@ def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size(
 
 @pytest.mark.parametrize("max_in_flight", [1, 3, 5])
 def test_requests_under_way_are_bounded(max_in_flight: int) -> None:
-    cluster = FakeCluster(partitions=12)
+    cluster = MemoryCluster(partitions=12)
     cluster.faults.extend([SILENCE] * 100)
     with make_producer(cluster, max_in_flight=max_in_flight) as producer:
         for partition in range(12):
@@ -92,7 +92,7 @@ def test_requests_under_way_are_bounded(max_in_flight: int) -> None:
 
 
 def test_send_blocks_while_the_buffer_is_full() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     unanswered: list[int] = []
     with make_producer(cluster, buffer_bytes=10_000) as producer:
@@ -105,7 +105,7 @@ def test_send_blocks_while_the_buffer_is_full() -> None:
 
 
 def test_batch_larger_than_the_buffer_is_sent_alone() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster, buffer_bytes=10) as producer:
         send_numbered(producer, ORDERS_0, 1, 2)
         producer.flush()
@@ -113,7 +113,7 @@ def test_batch_larger_than_the_buffer_is_sent_alone() -> None:
 
 
 def test_poll_sends_what_waits_for_company() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -124,7 +124,7 @@ def test_poll_sends_what_waits_for_company() -> None:
 
 
 def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.init_codes.append(31)  # would fail
     with make_producer(cluster, acks=1) as producer:
         assert producer.next_stamp(ORDERS_0) == SequenceStamp(-1, -1, -1)
@@ -136,7 +136,7 @@ def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
 
 
 def test_acks_0_waits_for_no_answer() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster, acks=0) as producer:
         send_numbered(producer, ORDERS_0, 1, 2)
         producer.flush()
@@ -176,7 +176,7 @@ def test_acks_0_waits_for_no_answer() -> None:
 )
 @pytest.mark.parametrize("position", [0, 1, 3])
 def test_one_fault_neither_loses_nor_duplicates_nor_reorders(fault: Fault, position: int) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([*[None] * position, fault])
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, *range(12), size=300_000)
@@ -210,7 +210,7 @@ FAULTS = [
 def test_every_partition_holds_what_was_sent_once_and_in_order(
     faults: list[Fault | None], plan: list[tuple[int, int]], moves: list[tuple[int, int]]
 ) -> None:
-    cluster = FakeCluster(partitions=4, brokers=2)
+    cluster = MemoryCluster(partitions=4, brokers=2)
     cluster.faults.extend(faults)
     waiting = list(moves)
 
@@ -230,7 +230,7 @@ def test_every_partition_holds_what_was_sent_once_and_in_order(
 
 
 def test_batches_follow_a_moved_leader_in_order() -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
         producer.flush()
@@ -242,7 +242,7 @@ def test_batches_follow_a_moved_leader_in_order() -> None:
 
 
 def test_partition_without_leader_is_waited_for_while_others_are_served() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.leaders[ORDERS_0] = -1
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -255,7 +255,7 @@ def test_partition_without_leader_is_waited_for_while_others_are_served() -> Non
 
 
 def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     refused = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
     cluster.borrow_errors.extend([refused] * 3)
     cluster.metadata_errors.extend([refused] * 2)
@@ -266,7 +266,7 @@ def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
 
 
 def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     gone = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
     cluster.borrow_errors.append(gone)
     with make_producer(cluster) as producer:
@@ -279,7 +279,7 @@ def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:
 
 @pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
 def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     usual = cluster.fetch_metadata
 
     def after_an_election(*args: Any) -> Any:
@@ -301,7 +301,7 @@ def test_silent_broker_is_left_as_soon_as_another_one_leads(stored: bool, monkey
 
 
 def test_silent_broker_that_still_leads_is_waited_for() -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     cluster.latency_s = 20.0
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -313,7 +313,7 @@ def test_silent_broker_that_still_leads_is_waited_for() -> None:
 
 
 def test_silent_broker_is_waited_for_while_nobody_says_who_leads() -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     refused = TransportError("Broker broker-1:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
     cluster.latency_s = 5.0
     with make_producer(cluster) as producer:
@@ -326,7 +326,7 @@ def test_silent_broker_is_waited_for_while_nobody_says_who_leads() -> None:
 
 
 def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.append(Fault(throttle_ms=40_000))
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -339,7 +339,7 @@ def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
 
 
 def test_answer_that_leaves_a_partition_out_is_not_taken_for_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     usual = cluster.produce
 
     def forgetful(*args: Any) -> Any:
@@ -359,7 +359,7 @@ def test_answer_that_leaves_a_partition_out_is_not_taken_for_success(monkeypatch
 
 
 def test_batch_encoded_with_its_stamp_is_sent_as_it_is() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster) as producer:
         for number in range(3):
             data = batch_of(b"%d" % number, b"b")
@@ -380,7 +380,7 @@ def test_batch_with_another_stamp_is_refused() -> None:
     data = batch_of(b"a")
     patch_header(data, producer_id=4711, producer_epoch=0, base_sequence=9)
     with (
-        make_producer(FakeCluster()) as producer,
+        make_producer(MemoryCluster()) as producer,
         pytest.raises(
             ProtocolError, match=r"SEQUENCE_STAMP_MISMATCH\] orders-0: .*base_sequence=9\), but .*=0\) is due"
         ),
@@ -390,14 +390,14 @@ def test_batch_with_another_stamp_is_refused() -> None:
 
 def test_record_count_that_is_not_the_header_s_is_refused() -> None:
     with (
-        make_producer(FakeCluster()) as producer,
+        make_producer(MemoryCluster()) as producer,
         pytest.raises(ProtocolError, match=r"RECORD_BATCH_INVALID\] orders-0: a batch said to hold 2 records has 1"),
     ):
         producer.send(ORDERS_0, batch_of(b"a"), 2)
 
 
 def test_read_only_bytes_are_copied_for_their_stamp_and_not_changed() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     data = bytes(batch_of(b"a"))
     unchanged = bytes(bytearray(data))
     with make_producer(cluster) as producer:
@@ -408,7 +408,7 @@ def test_read_only_bytes_are_copied_for_their_stamp_and_not_changed() -> None:
 
 
 def test_flush_refuses_when_a_reservation_was_not_used() -> None:
-    with make_producer(FakeCluster()) as producer:
+    with make_producer(MemoryCluster()) as producer:
         producer.reserve(ORDERS_0, 5)
         with pytest.raises(ProtocolError, match=r"SEQUENCE_RESERVATION_UNUSED\] orders-0: sequences from 0 on"):
             producer.flush()
@@ -418,7 +418,7 @@ def test_flush_refuses_when_a_reservation_was_not_used() -> None:
 
 
 def test_close_gives_connections_back_and_may_be_called_again() -> None:
-    cluster = FakeCluster(brokers=2)
+    cluster = MemoryCluster(brokers=2)
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_0, 1)
     send_numbered(producer, ORDERS_1, 1)
@@ -431,7 +431,7 @@ def test_close_gives_connections_back_and_may_be_called_again() -> None:
 
 
 def test_nothing_is_connected_or_asked_before_the_first_batch() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster) as producer:
         producer.flush()
         producer.poll()
@@ -440,7 +440,7 @@ def test_nothing_is_connected_or_asked_before_the_first_batch() -> None:
 
 
 def test_partition_count_is_asked_once() -> None:
-    cluster = FakeCluster(partitions=7)
+    cluster = MemoryCluster(partitions=7)
     with make_producer(cluster) as producer:
         assert [producer.partition_count("orders") for _ in range(3)] == [7, 7, 7]
         send_numbered(producer, ORDERS_0, 1)
@@ -449,7 +449,7 @@ def test_partition_count_is_asked_once() -> None:
 
 
 def test_partition_count_of_a_topic_that_is_not_there_fails_after_15_seconds() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     started = cluster.clock.now
     with make_producer(cluster) as producer, pytest.raises(DeliveryError, match=r"\[UNKNOWN_TOPIC\] .*'typo'"):
         producer.partition_count("typo")
@@ -457,7 +457,7 @@ def test_partition_count_of_a_topic_that_is_not_there_fails_after_15_seconds() -
 
 
 def test_partition_count_waits_for_a_topic_that_appears() -> None:
-    cluster = FakeCluster(partitions=3)
+    cluster = MemoryCluster(partitions=3)
     cluster.topic_codes.extend([3, 5])
     with make_producer(cluster) as producer:
         assert producer.partition_count("orders") == 3
@@ -469,7 +469,7 @@ PAUSE_S = 121
 
 @pytest.mark.parametrize("idempotence", [True, False])
 def test_a_pause_of_the_caller_is_not_counted_against_the_brokers(idempotence: bool) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     producer = make_producer(cluster, idempotence=idempotence)
     # The second batch waits for the first one, whose answer arrives while nobody listens.
@@ -480,7 +480,7 @@ def test_a_pause_of_the_caller_is_not_counted_against_the_brokers(idempotence: b
 
 
 def test_small_batches_that_wait_for_company_are_sent_after_a_pause() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_0, 1)
@@ -494,7 +494,7 @@ def test_small_batches_that_wait_for_company_are_sent_after_a_pause() -> None:
 
 @pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_REPLY, SILENCE])
 def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(fault: Fault) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     cluster.faults.append(fault)
     producer = make_producer(cluster)
@@ -506,7 +506,7 @@ def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(f
 
 
 def test_a_partition_that_was_looked_up_before_a_pause_is_looked_up_for_its_whole_time_after_it() -> None:
-    cluster = FakeCluster(partitions=1)
+    cluster = MemoryCluster(partitions=1)
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_1, 1)
     cluster.clock.now += PAUSE_S
@@ -518,7 +518,7 @@ def test_a_partition_that_was_looked_up_before_a_pause_is_looked_up_for_its_whol
 
 
 def test_time_inside_of_calls_still_counts() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([SILENCE] * 10)
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_0, 1)
@@ -530,7 +530,7 @@ def test_time_inside_of_calls_still_counts() -> None:
 
 
 def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
-    cluster = FakeCluster(partitions=100)
+    cluster = MemoryCluster(partitions=100)
     producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
     # Each answer is there at once, so that nothing is ever in flight.
     for number in range(400):
@@ -542,7 +542,7 @@ def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
 
 
 def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> None:
-    cluster = FakeCluster(partitions=50, brokers=50)
+    cluster = MemoryCluster(partitions=50, brokers=50)
     producer = make_producer(cluster, bulk=True, buffer_bytes=100_000)
     for number in range(200):
         producer.send(TopicPartition("orders", number % 50), batch_of(b"%d" % number, size=4_000), 1)
@@ -551,7 +551,7 @@ def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> No
 
 
 def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = FakeCluster(partitions=1_000)
+    cluster = MemoryCluster(partitions=1_000)
     producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
     looks = 0
     sendable = ProducerState.sendable
@@ -571,7 +571,7 @@ def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch:
 
 
 def test_a_broker_that_takes_long_to_connect_to_holds_up_nothing_for_the_others() -> None:
-    cluster = FakeCluster(partitions=2, brokers=2)
+    cluster = MemoryCluster(partitions=2, brokers=2)
     started = cluster.clock.now
     cluster.connecting_until[0] = started + 20
     with make_producer(cluster) as producer:
@@ -585,7 +585,7 @@ def test_a_broker_that_takes_long_to_connect_to_holds_up_nothing_for_the_others(
 
 
 def test_what_waits_for_a_broker_that_cannot_be_connected_to_is_late_for_that_reason() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.connecting_until[0] = cluster.clock.now + 1_000
     with make_producer(cluster, delivery_timeout_ms=40_000) as producer:
         send_numbered(producer, ORDERS_0, 1)

@@ -12,8 +12,8 @@ from kit.fakes.memory_cluster import (
     ORDERS_0,
     ORDERS_1,
     SILENCE,
-    FakeCluster,
     Fault,
+    MemoryCluster,
     batch_of,
     make_producer,
     numbers,
@@ -24,7 +24,7 @@ from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, Pro
 from pyspark_kafka.model import TopicPartition
 
 
-def failure(cluster: FakeCluster, *, count: int = 1, **options: Any) -> ConnectorError:
+def failure(cluster: MemoryCluster, *, count: int = 1, **options: Any) -> ConnectorError:
     def deliver() -> None:
         with make_producer(cluster, **options) as producer:
             send_numbered(producer, ORDERS_0, *range(count), size=300_000)
@@ -36,7 +36,7 @@ def failure(cluster: FakeCluster, *, count: int = 1, **options: Any) -> Connecto
 
 
 def test_message_too_large_names_the_option_and_the_topic_s_limit_and_the_sizes() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.append(Fault(appends=False, code=10))
     error = failure(cluster, count=2)
     assert isinstance(error, DeliveryError)
@@ -52,7 +52,7 @@ def test_message_too_large_names_the_option_and_the_topic_s_limit_and_the_sizes(
 
 
 def test_batch_above_max_request_size_is_not_sent() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     error = failure(cluster, max_request_size=1_000)
     assert re.search(
         r"^\[RECORD_BATCH_TOO_LARGE\] .* has 300\d+ bytes; option 'kafka.max.request.size' allows 1000", str(error)
@@ -61,7 +61,7 @@ def test_batch_above_max_request_size_is_not_sent() -> None:
 
 
 def test_refused_access_is_an_access_error_naming_topic_and_counts() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([None, Fault(appends=False, code=29)])
     error = failure(cluster, count=2)
     assert isinstance(error, AccessError)
@@ -71,7 +71,7 @@ def test_refused_access_is_an_access_error_naming_topic_and_counts() -> None:
 
 
 def test_invalid_records_are_named_in_the_broker_s_words() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     bad = tuple((index, "no key") for index in range(7))
     cluster.faults.append(
         Fault(appends=False, code=87, message="One or more records have been rejected", record_errors=bad)
@@ -87,7 +87,7 @@ def test_invalid_records_are_named_in_the_broker_s_words() -> None:
     ("code", "name"), [(47, "INVALID_PRODUCER_EPOCH"), (48, "INVALID_TXN_STATE"), (90, "PRODUCER_FENCED")]
 )
 def test_a_transaction_that_others_have_ended_is_told_as_that(code: int, name: str) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.append(Fault(appends=False, code=code))
     identity = TransactionIdentity(cluster.producer_id, 0, Generation.V2)
     error = failure(cluster, transaction=OpenTransaction("the-sink", identity))
@@ -100,7 +100,7 @@ def test_a_transaction_that_others_have_ended_is_told_as_that(code: int, name: s
 
 @pytest.mark.parametrize(("code", "name"), [(59, "UNKNOWN_PRODUCER_ID"), (47, "INVALID_PRODUCER_EPOCH")])
 def test_forgotten_producer_is_fatal_and_the_text_says_what_is_unknown(code: int, name: str) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([LOST_REPLY, Fault(appends=False, code=code)])
     error = failure(cluster)
     assert error.condition == name
@@ -114,7 +114,7 @@ def test_forgotten_producer_is_fatal_and_the_text_says_what_is_unknown(code: int
 
 
 def test_gap_that_no_failed_batch_explains_is_fatal() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([None, Fault(appends=False, code=45)])
     error = failure(cluster, count=2)
     assert error.condition == "OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -122,7 +122,7 @@ def test_gap_that_no_failed_batch_explains_is_fatal() -> None:
 
 
 def test_fatal_answer_for_one_partition_counts_the_others_of_the_same_answer() -> None:
-    cluster = FakeCluster(partitions=3)
+    cluster = MemoryCluster(partitions=3)
     cluster.latency_s = 0.01
     cluster.faults.extend([None, Fault(appends=False, code=87, only=1)])
     with make_producer(cluster) as producer:
@@ -133,7 +133,7 @@ def test_fatal_answer_for_one_partition_counts_the_others_of_the_same_answer() -
 
 
 def test_delivery_is_given_up_at_its_deadline_naming_broker_and_last_failure() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([None, *[Fault(appends=False, code=19, message="ISR is 1")] * 1_000])
     started = cluster.clock.now
     error = failure(cluster, count=3, delivery_timeout_ms=30_000)
@@ -150,7 +150,7 @@ def test_delivery_is_given_up_at_its_deadline_naming_broker_and_last_failure() -
 
 
 def test_silent_broker_leaves_the_records_unknown() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([SILENCE] * 1_000)
     started = cluster.clock.now
     error = failure(cluster, delivery_timeout_ms=50_000, request_timeout_ms=20_000)
@@ -162,7 +162,7 @@ def test_silent_broker_leaves_the_records_unknown() -> None:
 
 
 def test_topic_that_never_was_fails_after_15_seconds_naming_it() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     started = cluster.clock.now
     with make_producer(cluster) as producer:
         producer.send(TopicPartition("typo", 0), batch_of(b"a"), 1)
@@ -174,7 +174,7 @@ def test_topic_that_never_was_fails_after_15_seconds_naming_it() -> None:
 
 
 def test_partition_that_is_not_there_fails_after_15_seconds_telling_how_many_there_are() -> None:
-    cluster = FakeCluster(partitions=2)
+    cluster = MemoryCluster(partitions=2)
     with make_producer(cluster) as producer:
         producer.send(TopicPartition("orders", 2), batch_of(b"a"), 1)
         with pytest.raises(
@@ -185,7 +185,7 @@ def test_partition_that_is_not_there_fails_after_15_seconds_telling_how_many_the
 
 
 def test_topic_that_is_known_late_is_written_to() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.topic_codes.extend([3] * 5)
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -194,7 +194,7 @@ def test_topic_that_is_known_late_is_written_to() -> None:
 
 
 def test_topic_that_was_there_is_waited_for_until_the_delivery_deadline() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     with make_producer(cluster, delivery_timeout_ms=60_000) as producer:
         send_numbered(producer, ORDERS_0, 1)
         producer.flush()
@@ -208,7 +208,7 @@ def test_topic_that_was_there_is_waited_for_until_the_delivery_deadline() -> Non
 
 
 def test_topic_that_may_not_be_described_is_an_access_error() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.topic_codes.append(29)
     error = failure(cluster)
     assert isinstance(error, AccessError)
@@ -220,7 +220,7 @@ def test_topic_that_may_not_be_described_is_an_access_error() -> None:
 
 
 def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.borrow_errors.append(
         TransportError("The certificate of broker-0:9092 was not accepted.", condition="TLS_FAILED", hint="check it.")
     )
@@ -234,7 +234,7 @@ def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
 
 
 def test_refused_credentials_end_delivery_at_once() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.borrow_errors.append(
         AccessError("broker-0:9092 refused the user.", code=58, condition="SASL_AUTHENTICATION_FAILED")
     )
@@ -245,7 +245,7 @@ def test_refused_credentials_end_delivery_at_once() -> None:
 
 
 def test_request_is_given_up_when_the_time_of_a_batch_in_it_is_over() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.faults.extend([None, SILENCE, SILENCE])
     with make_producer(cluster, delivery_timeout_ms=40_000, request_timeout_ms=100_000) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -261,7 +261,7 @@ def test_request_is_given_up_when_the_time_of_a_batch_in_it_is_over() -> None:
 
 
 def test_producer_id_that_is_refused_is_an_access_error() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.init_codes.append(31)
     error = failure(cluster)
     assert isinstance(error, AccessError)
@@ -269,7 +269,7 @@ def test_producer_id_that_is_refused_is_an_access_error() -> None:
 
 
 def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.gives_producer_ids = False
     error = failure(cluster)
     assert isinstance(error, ProtocolError)
@@ -277,7 +277,7 @@ def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
 
 
 def test_producer_id_is_asked_for_again_while_the_broker_cannot_give_one() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.init_codes.extend([15, 14])
     with make_producer(cluster) as producer:
         send_numbered(producer, ORDERS_0, 1)
@@ -286,7 +286,7 @@ def test_producer_id_is_asked_for_again_while_the_broker_cannot_give_one() -> No
 
 
 def test_every_call_after_an_error_raises_the_same_error() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.latency_s = 0.01
     cluster.faults.append(Fault(appends=False, code=87))
     producer = make_producer(cluster)
@@ -309,7 +309,7 @@ def test_every_call_after_an_error_raises_the_same_error() -> None:
 
 
 def test_interrupt_makes_the_producer_unusable_and_closes_its_connections() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_0, 1)
 

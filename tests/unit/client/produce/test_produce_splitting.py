@@ -10,8 +10,8 @@ from kit.fakes.memory_cluster import (
     NOT_LEADER,
     ORDERS_0,
     ORDERS_1,
-    FakeCluster,
     Fault,
+    MemoryCluster,
     batch_of,
     make_producer,
 )
@@ -32,7 +32,7 @@ def large_batches(count: int, records: int = 40) -> list[tuple[bytearray, list[b
 def test_batches_too_large_for_their_topic_are_cut_and_every_record_is_there_once(
     latency_s: float, *, idempotence: bool
 ) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.max_message_bytes, cluster.latency_s = 4_000, latency_s
     sent = large_batches(8)
     with make_producer(cluster, idempotence=idempotence) as producer:
@@ -51,7 +51,7 @@ def test_batches_too_large_for_their_topic_are_cut_and_every_record_is_there_onc
 
 
 def test_batches_after_a_refused_one_are_cut_before_they_are_sent() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.max_message_bytes = 4_000
     (first, values), *others = large_batches(4)
     with make_producer(cluster) as producer:
@@ -72,7 +72,7 @@ def test_batches_after_a_refused_one_are_cut_before_they_are_sent() -> None:
 
 
 def test_sequences_of_parts_go_on_where_those_of_the_whole_would() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.max_message_bytes = 4_000
     (data, values), (later, more) = large_batches(2)
     with make_producer(cluster) as producer:
@@ -90,7 +90,7 @@ def test_sequences_of_parts_go_on_where_those_of_the_whole_would() -> None:
 @pytest.mark.parametrize("fault", [LOST_REPLY, LOST_REQUEST, NOT_LEADER])
 @pytest.mark.parametrize("position", range(1, 12))
 def test_a_fault_while_batches_are_cut_neither_loses_nor_doubles(fault: Fault, position: int) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.max_message_bytes, cluster.latency_s = 4_000, 0.001
     cluster.faults.extend([*[None] * position, fault])
     sent = large_batches(5)
@@ -102,7 +102,7 @@ def test_a_fault_while_batches_are_cut_neither_loses_nor_doubles(fault: Fault, p
 
 
 def test_a_batch_that_is_in_the_log_already_is_not_written_again_in_parts() -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     ((data, values),) = large_batches(1)
     # Written, and the topic's limit lowered before it is sent again.
     cluster.faults.extend([LOST_REPLY, Fault(appends=False, code=10)])
@@ -114,7 +114,7 @@ def test_a_batch_that_is_in_the_log_already_is_not_written_again_in_parts() -> N
 
 
 def test_that_a_topic_takes_less_is_said_once_with_the_option_to_set(caplog: pytest.LogCaptureFixture) -> None:
-    cluster = FakeCluster()
+    cluster = MemoryCluster()
     cluster.max_message_bytes = 4_000
     with make_producer(cluster) as producer:
         for data, values in large_batches(3):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.fakes.memory_cluster import LOST_REPLY, FakeCluster, Fault, batch_of
+from kit.fakes.memory_cluster import LOST_REPLY, Fault, MemoryCluster, batch_of
 from pyspark_kafka.client.produce import pool as producer_pool
 from pyspark_kafka.client.produce.pool import ProducerPool, ProducerSettings
 from pyspark_kafka.client.produce.producer import IdempotentProducer, ProducerMetrics
@@ -33,12 +33,12 @@ SETTINGS = settings_with()
 
 
 @pytest.fixture
-def cluster() -> FakeCluster:
-    return FakeCluster()
+def cluster() -> MemoryCluster:
+    return MemoryCluster()
 
 
 @pytest.fixture
-def pool(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> ProducerPool:
+def pool(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> ProducerPool:
     """A pool whose producers talk to the cluster in memory."""
 
     @contextmanager
@@ -59,7 +59,7 @@ def write(pool: ProducerPool, *values: bytes, to: TopicPartition = ORDERS_0) -> 
     return producer
 
 
-def sequences(cluster: FakeCluster, number: int = 0) -> list[int]:
+def sequences(cluster: MemoryCluster, number: int = 0) -> list[int]:
     """Give the base sequence of every batch that was sent to a partition."""
     return [
         struct.unpack_from(">i", bytes(entry.records), 53)[0]
@@ -70,7 +70,7 @@ def sequences(cluster: FakeCluster, number: int = 0) -> list[int]:
     ]
 
 
-def test_the_next_task_goes_on_under_the_same_identity(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_the_next_task_goes_on_under_the_same_identity(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a", b"b")
     cluster.init_codes.append(31)  # another identity would be refused
     assert write(pool, b"c") is first
@@ -78,7 +78,7 @@ def test_the_next_task_goes_on_under_the_same_identity(pool: ProducerPool, clust
     assert cluster.values(0) == [b"a", b"b", b"c"]
 
 
-def test_a_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_a_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a")
     lookups = cluster.lookups
     with pool.borrow(SETTINGS) as producer:
@@ -88,14 +88,14 @@ def test_a_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: 
     assert cluster.lookups == lookups
 
 
-def test_a_resting_producer_holds_no_connection(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_a_resting_producer_holds_no_connection(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a")
     assert cluster.given_back == cluster.connections
     write(pool, b"b")
     assert cluster.given_back == cluster.connections
 
 
-def test_new_partitions_are_seen_when_metadata_is_old(cluster: FakeCluster) -> None:
+def test_new_partitions_are_seen_when_metadata_is_old(cluster: MemoryCluster) -> None:
     producer = IdempotentProducer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
     assert producer.partition_count("orders") == 2
     cluster.leaders[TopicPartition("orders", 2)] = 0
@@ -113,14 +113,14 @@ def test_a_task_counts_its_own_records(pool: ProducerPool) -> None:
         assert producer.metrics.records == 1
 
 
-def test_the_error_of_a_task_counts_its_own_records(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_the_error_of_a_task_counts_its_own_records(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a", b"b")
     cluster.faults.append(Fault(appends=False, code=87))
     with pytest.raises(DeliveryError, match="delivered 0, not delivered 1"):
         write(pool, b"c")
 
 
-def test_first_batches_of_a_task_travel_alone(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_first_batches_of_a_task_travel_alone(pool: ProducerPool, cluster: MemoryCluster) -> None:
     # Between two tasks a leader may forget the sequences, and then takes any: a second batch must not overtake.
     write(pool, b"a", b"b")
     cluster.latency_s = 0.01
@@ -133,7 +133,7 @@ def test_first_batches_of_a_task_travel_alone(pool: ProducerPool, cluster: FakeC
         producer.flush()
 
 
-def test_a_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_a_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a")
     cluster.faults.append(Fault(appends=False, code=87))
     with pytest.raises(DeliveryError):
@@ -171,7 +171,7 @@ def test_a_producer_is_dropped_when_sequences_were_reserved_only(pool: ProducerP
     assert len(pool) == 0
 
 
-def test_a_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_a_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
     cluster.faults.append(LOST_REPLY)
     first = write(pool, b"a")
     assert write(pool, b"b") is first
@@ -197,14 +197,14 @@ def test_two_borrowers_at_a_time_get_two_producers(pool: ProducerPool) -> None:
         assert first is not second
 
 
-def test_a_producer_that_rested_too_long_is_dropped(pool: ProducerPool, cluster: FakeCluster) -> None:
+def test_a_producer_that_rested_too_long_is_dropped(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a")
     cluster.clock.now += 301.0
     with pool.borrow(SETTINGS) as producer:
         assert producer is not first
 
 
-def test_only_so_many_rest_and_the_longest_unused_goes_first(cluster: FakeCluster, pool: ProducerPool) -> None:
+def test_only_so_many_rest_and_the_longest_unused_goes_first(cluster: MemoryCluster, pool: ProducerPool) -> None:
     pool = ProducerPool(kept=2, clock=cluster.clock)
     borrowed = {}
     for codec in ("gzip", "lz4", "zstd"):
@@ -250,7 +250,7 @@ def test_clearing_drops_what_rests(pool: ProducerPool) -> None:
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_a_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: FakeCluster, *, flushed: bool) -> None:
+def test_a_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: MemoryCluster, *, flushed: bool) -> None:
     producer = IdempotentProducer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
     producer.send(ORDERS_0, batch_of(b"a"), 1)
     if flushed:
