@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.records import RecordColumns, encode_rows
@@ -120,7 +120,7 @@ def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: 
     filler = b"v" * (_VALUE_BYTES - _CREATED.size)
     with (
         borrow_client(options.connection) as client,
-        IdempotentProducer(client, options.producer) as producer,
+        Producer(client, options.producer) as producer,
     ):
         producer.partition_count(topic)
         pipe.send("ready")

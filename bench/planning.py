@@ -25,7 +25,7 @@ from session import OURS, start_spark
 
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
@@ -50,7 +50,7 @@ def add_one_record_each(bootstrap_servers: str, partitions: int, topic: str = _T
     """Write one record to each partition; returns when all are acknowledged."""
     options = parse_write_options({"kafka.bootstrap.servers": bootstrap_servers, "topic": topic}, streaming=False)
     rows = RecordColumns(None, pa.array([b"v" * 90], pa.binary()))
-    with borrow_client(options.connection) as client, IdempotentProducer(client, options.producer) as producer:
+    with borrow_client(options.connection) as client, Producer(client, options.producer) as producer:
         for partition in range(partitions):
             data, _ = encode_rows(rows, None, 0, 1, max_batch_bytes=1 << 20)
             producer.send(TopicPartition(topic, partition), data, 1)

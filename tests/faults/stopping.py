@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.sink.commit_marker import Finding
 from pyspark_kafka.sink.driver import publisher
@@ -112,7 +112,7 @@ def patch_publishing(stops: Stops, plant: str) -> None:
 
     wrap(TransactionalId, "fence", at("before_fence"), at("after_fence"))
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
-    wrap(IdempotentProducer, "send", sending, lambda: None)
+    wrap(Producer, "send", sending, lambda: None)
     if "marker_ignored" in plant:
         setattr(publisher, "judge", lambda *_: Finding.NOT_COMMITTED)  # noqa: B010 - no name that it gives to others
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):

@@ -13,7 +13,7 @@ from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN, guarded_broker
 from kit.programs.cli import invoke
 from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import Generation, TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
@@ -47,7 +47,7 @@ def left_open(ports: tuple[int, int]) -> str:
         transaction = owner.fence()
         assert transaction.identity.generation is Generation.V1
         owner.join(transaction, [where])
-        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        with Producer(client, ProducerOptions(), transaction=transaction) as producer:
             producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
             producer.flush()
     return name

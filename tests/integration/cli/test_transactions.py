@@ -23,7 +23,7 @@ from kit.waiting import eventually
 from pyspark_kafka.cli import transactions
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionalId
 from pyspark_kafka.errors import DeliveryError
@@ -69,7 +69,7 @@ def run(bootstrap_servers: str, *args: str, answer: str = "") -> Result:
 
 
 def write(client: KafkaClient, transaction: OpenTransaction, *partitions: TopicPartition) -> None:
-    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+    with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for where in partitions:
             producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"v"]}))), 1)
         producer.flush()
@@ -211,7 +211,7 @@ def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
         transaction = owner.fence()
         owner.join(transaction, [where])
         marker = CommitMarker(name, "8c0e", batch_id, "f", committed_at_ms=1_767_225_600_007)
-        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        with Producer(client, ProducerOptions(), transaction=transaction) as producer:
             producer.send(where, bytearray(commits.encode(name, marker)), 1)
             producer.flush()
         # The second one stays open, and its marker is in it.

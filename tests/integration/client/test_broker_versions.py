@@ -19,7 +19,7 @@ from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, PartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.connection import Connection
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.wire.messages import (
     CreateTopicsRequest,
     FetchRequest,
@@ -107,7 +107,7 @@ def produce_every_codec(
             headers=pa.array([row["headers"] for row in rows], HEADERS_TYPE),
             timestamp_ms=1_000 * (number + 1),
         )
-        with IdempotentProducer(client, ProducerOptions(compression=codec)) as producer:
+        with Producer(client, ProducerOptions(compression=codec)) as producer:
             data, taken = encode_rows(columns, None, 0, 3, max_batch_bytes=1 << 20, compression=codec)
             producer.send(partition, data, taken)
             producer.flush()

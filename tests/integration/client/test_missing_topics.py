@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.missing_topics import cluster_text, explain_missing_topic, find_nearest_topic
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 
@@ -69,7 +69,7 @@ def test_names_that_cannot_be_had_are_not_guessed() -> None:
 
 
 def test_a_write_says_that_it_waits_for_a_topic(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
-    producer = IdempotentProducer(client, ProducerOptions(), topic_timeout_ms=2_000)
+    producer = Producer(client, ProducerOptions(), topic_timeout_ms=2_000)
     caplog.set_level(logging.WARNING)
     with pytest.raises(DeliveryError) as caught:
         producer.partition_count("custmers")

@@ -13,7 +13,7 @@ import pytest
 from kit.independent_client import Record, consume
 from pyspark_kafka.client import produce as produce_module
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
@@ -63,7 +63,7 @@ def test_another_client_reads_what_was_written_with_every_codec(
     values = [b"v" * 5_000, b"", None, "ü".encode()]
     headers: list[Any] = [[("a", b"1"), ("a", None)], None, [], [("é", b"")]]
     times = [1_700_000_000_000, 1_700_000_000_001, 0, 1_600_000_000_000]
-    with IdempotentProducer(client, ProducerOptions(compression=compression)) as producer:
+    with Producer(client, ProducerOptions(compression=compression)) as producer:
         assert producer.partition_count(topic) == 2
         for _ in range(3):
             data = batch_of(
@@ -93,7 +93,7 @@ def test_older_versions_of_the_request_are_taken_too(
 ) -> None:
     monkeypatch.setattr(produce_module, "MAX_PRODUCE_VERSION", version)
     topic = make_topic(3)
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         for number in range(30):
             # Above and below the size from which a batch is a piece of its own.
             value = b"%d" % number + b"." * (40_000 * (number % 2))
@@ -110,12 +110,12 @@ def test_weaker_acknowledgements_write_too(
     client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, acks: int
 ) -> None:
     topic = make_topic()
-    with IdempotentProducer(client, ProducerOptions(acks=acks, idempotence=False)) as producer:
+    with Producer(client, ProducerOptions(acks=acks, idempotence=False)) as producer:
         for number in range(10):
             producer.send(TopicPartition(topic, 0), batch_of([b"%d" % number]), 1)
         producer.flush()
     # Nothing tells when a write without acknowledgement is done; the next request on the same connection comes after.
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         producer.send(TopicPartition(topic, 0), batch_of([b"10"]), 1)
         producer.flush()
     found = values_by_partition(consume(bootstrap_servers, topic, 11))
@@ -128,8 +128,8 @@ def test_two_producers_do_not_take_each_other_s_batches_for_duplicates(
     topic = make_topic()
     with (
         KafkaClient(options_for(bootstrap_servers)) as other,
-        IdempotentProducer(client, ProducerOptions()) as first,
-        IdempotentProducer(other, ProducerOptions()) as second,
+        Producer(client, ProducerOptions()) as first,
+        Producer(other, ProducerOptions()) as second,
     ):
         for _ in range(5):
             for producer in (first, second):
@@ -138,7 +138,7 @@ def test_two_producers_do_not_take_each_other_s_batches_for_duplicates(
     consume(bootstrap_servers, topic, 10)
 
 
-def send_numbered(producer: IdempotentProducer, topic: str, numbers: range, partitions: int) -> None:
+def send_numbered(producer: Producer, topic: str, numbers: range, partitions: int) -> None:
     for number in numbers:
         data = batch_of([b"%d-%d" % (number, row) for row in range(100)], compression="lz4")
         producer.send(TopicPartition(topic, number % partitions), data, 100)
@@ -157,7 +157,7 @@ def test_records_are_there_once_and_in_order_when_the_broker_goes_away_in_the_mi
         kafka.create_topic("t", 3)
         options = options_for(kafka.bootstrap_servers, connect_timeout_ms=3_000)
         producer_options = ProducerOptions(request_timeout_ms=1_500, delivery_timeout_ms=100_000)
-        with KafkaClient(options) as client, IdempotentProducer(client, producer_options) as producer:
+        with KafkaClient(options) as client, Producer(client, producer_options) as producer:
             send_numbered(producer, "t", range(300), 3)
             # Requests are in flight now, and nobody has looked for their responses.
             if how == "freeze":
@@ -182,7 +182,7 @@ def test_broker_that_stays_away_fails_delivery_with_counts_and_its_address() -> 
         options = options_for(kafka.bootstrap_servers, connect_timeout_ms=1_000)
         with (
             KafkaClient(options) as client,
-            IdempotentProducer(client, ProducerOptions(delivery_timeout_ms=2_000)) as producer,
+            Producer(client, ProducerOptions(delivery_timeout_ms=2_000)) as producer,
         ):
             send_numbered(producer, "t", range(1), 1)
             producer.flush()
@@ -202,7 +202,7 @@ def test_broker_that_stays_away_fails_delivery_with_counts_and_its_address() -> 
 
 def test_batch_above_the_topic_s_limit_names_both_limits(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(1, {"max.message.bytes": "1000"})
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         producer.send(TopicPartition(topic, 0), batch_of([b"small"]), 1)
         producer.send(TopicPartition(topic, 0), batch_of([b"x" * 2_000]), 1)
         with pytest.raises(DeliveryError) as raised:
@@ -224,7 +224,7 @@ def test_batches_above_the_topic_s_limit_are_cut(
 ) -> None:
     topic = make_topic(1, {"max.message.bytes": "5000"})
     values = [b"%05d" % number + random.Random(number).randbytes(number % 400) for number in range(3_000)]
-    with IdempotentProducer(client, ProducerOptions(compression=compression)) as producer:
+    with Producer(client, ProducerOptions(compression=compression)) as producer:
         for start in range(0, 3_000, 500):
             batch = batch_of([*values[start : start + 500]], compression=compression)
             producer.send(TopicPartition(topic, 0), batch, 500)
@@ -233,7 +233,7 @@ def test_batches_above_the_topic_s_limit_are_cut(
 
 
 def test_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
-    with IdempotentProducer(client, ProducerOptions(), topic_timeout_ms=1_000) as producer:
+    with Producer(client, ProducerOptions(), topic_timeout_ms=1_000) as producer:
         producer.send(TopicPartition("no-such-topic", 0), batch_of([b"a"]), 1)
         with pytest.raises(DeliveryError, match=r"^\[UNKNOWN_TOPIC\] .*'no-such-topic' does not exist"):
             producer.flush()
@@ -241,7 +241,7 @@ def test_topic_that_does_not_exist_is_named(client: KafkaClient) -> None:
 
 def test_partition_that_does_not_exist_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(2)
-    with IdempotentProducer(client, ProducerOptions(), topic_timeout_ms=1_000) as producer:
+    with Producer(client, ProducerOptions(), topic_timeout_ms=1_000) as producer:
         producer.send(TopicPartition(topic, 2), batch_of([b"a"]), 1)
         with pytest.raises(DeliveryError, match=f"'{topic}' has no partition 2"):
             producer.flush()
@@ -250,7 +250,7 @@ def test_partition_that_does_not_exist_is_named(client: KafkaClient, make_topic:
 def test_record_without_key_in_a_compacted_topic_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(1, {"cleanup.policy": "compact"})
     data = batch_of([b"a", b"b", b"c"], key=pa.array([b"1", None, b"3"], pa.binary()))
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         producer.send(TopicPartition(topic, 0), data, 3)
         with pytest.raises(
             DeliveryError, match=r"^\[INVALID_RECORD\] .*Refused: record 1 of the batch: .*not delivered 3"
@@ -260,7 +260,7 @@ def test_record_without_key_in_a_compacted_topic_is_named(client: KafkaClient, m
 
 def test_record_time_that_the_topic_refuses_names_its_options(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(1, {"message.timestamp.before.max.ms": "1000"})
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         producer.send(TopicPartition(topic, 0), batch_of([b"a"], timestamp_ms=1_000), 1)
         with pytest.raises(DeliveryError, match=r"^\[INVALID_TIMESTAMP\] .*message\.timestamp\.before\.max\.ms"):
             producer.flush()
@@ -269,14 +269,14 @@ def test_record_time_that_the_topic_refuses_names_its_options(client: KafkaClien
 def test_hundreds_of_thousands_of_records_are_written_in_seconds(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic(4)
     # A leader is known a moment before it takes writes.
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         for partition in range(4):
             producer.send(TopicPartition(topic, partition), batch_of([b"first"]), 1)
         producer.flush()
     noise = random.Random(7)
     columns = RecordColumns(None, pa.array([noise.randbytes(100) for _ in range(10_000)], pa.binary()))
     started = time.monotonic()
-    with IdempotentProducer(client, ProducerOptions()) as producer:
+    with Producer(client, ProducerOptions()) as producer:
         for number in range(40):
             data, taken = encode_rows(columns, None, 0, 5_000, max_batch_bytes=1 << 20, compression="lz4")
             producer.send(TopicPartition(topic, number % 4), data, taken)

@@ -12,7 +12,7 @@ from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import (
     Generation,
     OpenTransaction,
@@ -64,7 +64,7 @@ def batch(*values: bytes) -> bytearray:
 
 
 def write(client: KafkaClient, transaction: OpenTransaction, where: TopicPartition, *batches: list[bytes]) -> None:
-    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+    with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for values in batches:
             producer.send(where, batch(*values), len(values))
         producer.flush()

@@ -18,7 +18,7 @@ from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.pool import drop_producers
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
@@ -150,7 +150,7 @@ def test_reads_and_writes_go_on_with_a_leader_that_has_moved(
     reader = reader_of(cluster, ranges)
     assert reader.next()
     rows = reader.get().to_pylist()
-    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+    with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
         for leader in (2, 1, 2):
             if leader != cluster.partitions(topic)[0].leader_id:
                 cluster.move_leader(topic, leader)
@@ -194,7 +194,7 @@ def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
 def test_writes_go_on_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     where = TopicPartition(topic, 0)
-    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+    with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
         producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"0"]}))), 1)
         producer.flush()
         cluster.second.pause()
@@ -211,7 +211,7 @@ def test_writes_go_on_with_another_leader_while_the_former_one_stands_still(clus
     assert [record.value for record in stored] == [b"%d" % number for number in range(10)]
 
 
-def lose_answer(producer: IdempotentProducer, broker_id: int) -> None:
+def lose_answer(producer: Producer, broker_id: int) -> None:
     """Wait for an answer and take it away; without that it could still be read after the broker's death."""
     sock = producer._lanes[broker_id].connection._open_socket()
     sock.settimeout(60)
@@ -228,7 +228,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
         producer.send(where, bytearray(data), len(values))
         expected[where.partition] += values
 
-    with KafkaClient(cluster.options()) as client, IdempotentProducer(client, ProducerOptions()) as producer:
+    with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
         for number in range(20):
             send(first, b"%d a" % number, b"%d b" % number)
             send(second, b"%d" % number)
@@ -296,9 +296,9 @@ def committed(cluster: TwoBrokers, topic: str) -> dict[int, list[bytes | None]]:
 
 
 def die_between_sends(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - as the others
-    send, sent = IdempotentProducer.send, list[TopicPartition]()
+    send, sent = Producer.send, list[TopicPartition]()
 
-    def dying(self: IdempotentProducer, where: TopicPartition, *batch: Any) -> None:
+    def dying(self: Producer, where: TopicPartition, *batch: Any) -> None:
         sent.append(where)
         if len(sent) == 3:
             # What it has acknowledged is part of the transaction.
@@ -306,7 +306,7 @@ def die_between_sends(cluster: TwoBrokers, publisher: Publisher, monkeypatch: py
             cluster.second.kill()
         send(self, where, *batch)
 
-    monkeypatch.setattr(IdempotentProducer, "send", dying)
+    monkeypatch.setattr(Producer, "send", dying)
 
 
 def die_before_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pyspark_kafka.client.admin.topics import NewTopic, create_partitions
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest
@@ -46,7 +46,7 @@ def put(client: KafkaClient, topic: MarkerTopic, *markers: CommitMarker, commit:
     transaction = owner.fence()
     where = topic.partition_of(markers[0].sink_id)
     owner.join(transaction, [where])
-    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+    with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         for each in markers:
             producer.send(where, topic.encode(each.sink_id, each), 1)
         producer.flush()
@@ -118,7 +118,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     transaction = other.fence()
     where = topic.partition_of("other")
     other.join(transaction, [where])
-    with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+    with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         producer.send(where, topic.encode("other", marker("other", 1)), 1)
         producer.flush()
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 300 ms"):

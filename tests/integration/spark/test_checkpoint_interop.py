@@ -25,7 +25,7 @@ from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog, encode
 from pyspark_kafka.checkpoint.offset_log import CommitLog, OffsetSeqLog
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
@@ -381,7 +381,7 @@ def test_sparks_connector_reads_what_was_committed_exactly_once(
                 publisher.publish(CommitMarker(sink, "q", batch_id, "f"), [prepared])
         # Records that nobody is to see: of a driver that was shut out.
         transaction = TransactionalId(client, f"other-{sink}", 60_000).fence()
-        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        with Producer(client, ProducerOptions(), transaction=transaction) as producer:
             producer.send(TopicPartition(topic, 0), records.encode(pa.RecordBatch.from_pydict({"value": [b"99"]})), 1)
             producer.flush()
         TransactionalId(client, f"other-{sink}", 60_000).fence()

@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaGateway
 from kit.independent_client import Record, consume_committed, produce
 from kit.programs.run import run_program
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
@@ -224,7 +224,7 @@ def test_kafkas_own_java_consumer_reads_what_was_committed(
     with client:
         owner = TransactionalId(client, f"aborted-{target}", 60_000)
         transaction = owner.fence()
-        with IdempotentProducer(client, ProducerOptions(), transaction=transaction) as producer:
+        with Producer(client, ProducerOptions(), transaction=transaction) as producer:
             producer.send(TopicPartition(target, 0), encode(pa.RecordBatch.from_pydict({"value": [b"aborted"]})), 1)
             producer.flush()
         owner.fence()

@@ -17,7 +17,7 @@ from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, Prod
 
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
@@ -403,9 +403,9 @@ def make_producer(
     bulk: bool = False,
     transaction: OpenTransaction | None = None,
     **options: Any,
-) -> IdempotentProducer:
+) -> Producer:
     """Give a producer of that cluster, in its time."""
-    return IdempotentProducer(
+    return Producer(
         cluster.as_client(),
         ProducerOptions(**options),
         transaction=transaction,
@@ -416,7 +416,7 @@ def make_producer(
     )
 
 
-def send_numbered(producer: IdempotentProducer, topic_partition: TopicPartition, *numbers: int, size: int = 0) -> None:
+def send_numbered(producer: Producer, topic_partition: TopicPartition, *numbers: int, size: int = 0) -> None:
     """Send a batch for each number; `size` pads it."""
     for number in numbers:
         producer.send(topic_partition, batch_of(b"%d" % number, size=size), 1)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,16 +64,14 @@ class ProducerPool:
     def __init__(
         self, *, idle_seconds: float = IDLE_SECONDS, kept: int = _KEPT, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._idle: IdlePool[ProducerSettings, IdempotentProducer] = IdlePool(
-            most=kept, idle_seconds=idle_seconds, clock=clock
-        )
+        self._idle: IdlePool[ProducerSettings, Producer] = IdlePool(most=kept, idle_seconds=idle_seconds, clock=clock)
 
     def __len__(self) -> int:
         """Return how many producers are idle."""
         return len(self._idle)
 
     @contextmanager
-    def borrow(self, settings: ProducerSettings) -> Iterator[IdempotentProducer]:
+    def borrow(self, settings: ProducerSettings) -> Iterator[Producer]:
         """Lend a producer with a client of its own; connections are made at the first use.
 
         It is kept for the next borrower if its last call was a `flush` that succeeded.
@@ -81,7 +79,7 @@ class ProducerPool:
         with borrow_client(settings.connection) as client:
             producer = self._idle.take(settings)
             if producer is None:
-                producer = IdempotentProducer(
+                producer = Producer(
                     client,
                     settings.producer,
                     buffer_bytes=settings.buffer_bytes,
@@ -107,7 +105,7 @@ _POOL = ProducerPool()
 
 
 @contextmanager
-def borrow_producer(settings: ProducerSettings) -> Iterator[IdempotentProducer]:
+def borrow_producer(settings: ProducerSettings) -> Iterator[Producer]:
     """Lend a producer of this process's pool; see `ProducerPool.borrow`."""
     with _POOL.borrow(settings) as producer:
         yield producer

@@ -75,7 +75,7 @@ class ProducerMetrics:
     retries: int
 
 
-class IdempotentProducer:
+class Producer:
     """Delivers record batches: each once and in the order given, within a topic-partition.
 
     With `idempotence` brokers drop what a retry sends twice. Without it a retry may duplicate and, as several requests
@@ -162,7 +162,7 @@ class IdempotentProducer:
         # Whether the last thing that happened to its records was a flush that succeeded.
         self._flushed = False
 
-    def __enter__(self) -> IdempotentProducer:  # noqa: PYI034 - typing.Self needs Python 3.11
+    def __enter__(self) -> Producer:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import Patience, is_weather
-from pyspark_kafka.client.produce.producer import IdempotentProducer
+from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.waiting import contact_of, outage_s_here
@@ -238,7 +238,7 @@ class Publisher:
         marker_at = self._markers.partition_of(key)
         partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
         self._id.join(transaction, [*partitions, marker_at])
-        with IdempotentProducer(
+        with Producer(
             self._client,
             self._options.producer,
             transaction=transaction,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.client.produce.producer import IdempotentProducer
+    from pyspark_kafka.client.produce.producer import Producer
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
@@ -62,7 +62,7 @@ class KafkaDataWriter(DataWriter):
         self._options = options
         self._encoder = RecordBatchEncoder(options, columns, self._open_producer, origin)
         self._resources = ExitStack()
-        self._producer: IdempotentProducer | None = None
+        self._producer: Producer | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, or at `commit`."""
@@ -87,7 +87,7 @@ class KafkaDataWriter(DataWriter):
         self._resources.close()
         self._producer = None
 
-    def _open_producer(self) -> IdempotentProducer:
+    def _open_producer(self) -> Producer:
         if self._producer is None:
             options = self._options
             settings = ProducerSettings(

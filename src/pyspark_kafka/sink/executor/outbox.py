@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.client.produce.producer import IdempotentProducer
+    from pyspark_kafka.client.produce.producer import Producer
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -158,7 +158,7 @@ class KafkaOutboxWriter(DataWriter):
         self._batch_id = batch_id
         self._task = task
         self._resources = ExitStack()
-        self._producer: IdempotentProducer | None = None
+        self._producer: Producer | None = None
         self._chunks: list[Chunk] = []
         self._held: list[EncodedBatch] = []
         self._held_bytes = 0
@@ -193,7 +193,7 @@ class KafkaOutboxWriter(DataWriter):
         self._resources.close()
         self._producer = None
 
-    def _open_producer(self) -> IdempotentProducer:
+    def _open_producer(self) -> Producer:
         """Give what knows the partitions of topics; nothing is sent with it."""
         if self._producer is None:
             options = self._options

@@ -12,7 +12,7 @@ import pytest
 from kit.fakes.memory_cluster import LOST_REPLY, Fault, MemoryCluster, batch_of
 from pyspark_kafka.client.produce import pool as producer_pool
 from pyspark_kafka.client.produce.pool import ProducerPool, ProducerSettings
-from pyspark_kafka.client.produce.producer import IdempotentProducer, ProducerMetrics
+from pyspark_kafka.client.produce.producer import Producer, ProducerMetrics
 from pyspark_kafka.errors import DeliveryError, ProtocolError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, Secret
@@ -50,7 +50,7 @@ def pool(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> ProducerPoo
     return ProducerPool(clock=cluster.clock)
 
 
-def write(pool: ProducerPool, *values: bytes, to: TopicPartition = ORDERS_0) -> IdempotentProducer:
+def write(pool: ProducerPool, *values: bytes, to: TopicPartition = ORDERS_0) -> Producer:
     """Do what a task does: each value is a batch."""
     with pool.borrow(SETTINGS) as producer:
         for value in values:
@@ -96,7 +96,7 @@ def test_a_resting_producer_holds_no_connection(pool: ProducerPool, cluster: Mem
 
 
 def test_new_partitions_are_seen_when_metadata_is_old(cluster: MemoryCluster) -> None:
-    producer = IdempotentProducer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
+    producer = Producer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
     assert producer.partition_count("orders") == 2
     cluster.leaders[TopicPartition("orders", 2)] = 0
     assert producer.partition_count("orders") == 2
@@ -251,7 +251,7 @@ def test_clearing_drops_what_rests(pool: ProducerPool) -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_a_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: MemoryCluster, *, flushed: bool) -> None:
-    producer = IdempotentProducer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
+    producer = Producer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
     producer.send(ORDERS_0, batch_of(b"a"), 1)
     if flushed:
         producer.flush()  # but not closed
