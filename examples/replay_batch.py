@@ -15,17 +15,14 @@ import sys
 from pyspark.sql import SparkSession
 
 from pyspark_kafka import KafkaSource
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
+from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset, OffsetSeqLog
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.offsets import KafkaSourceOffset
 
 
 def find_range(
     files: CheckpointFiles, batch_id: int, source: str, start: str | None
 ) -> tuple[KafkaSourceOffset, KafkaSourceOffset]:
-    """Give where a batch began and where it ended."""
+    """Return where a batch began and where it ended."""
     log = OffsetSeqLog(files)
     batch = log.get(batch_id)
     end_json = batch.of_source(source) if batch else None

@@ -1,6 +1,7 @@
-"""A place for files: a local path or a URI of another file system, how it is opened, and how its failures read.
+"""The location of files: a local path or a URI of another file system, how it is opened, the texts of its failures.
 
-Nothing here knows what the files mean. Layer: checkpoint.
+Used for checkpoints and for the spool files of exactly-once writes; the meaning of the files is decided there.
+Layer: checkpoint.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import CheckpointError
 
-# Two letters at least: `C:` is a drive.
+# At least two letters: `C:` is a drive.
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 # Hadoop's names of file systems that pyarrow calls otherwise.
 _SCHEMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3"}
@@ -26,13 +27,13 @@ _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FileLocation:
-    """Where files of one purpose are.
+    """The location of files of one purpose.
 
     Runs on: driver and executors; plain data that pickles; file systems are opened where they are used.
 
     Args:
         location: a local path, a `file:` URI, or any URI that `pyarrow.fs.FileSystem.from_uri` takes (`hdfs`, `s3`,
-            `s3a`, `gs`, `abfs`). A `file:` URI is taken as Hadoop takes it: literally, without percent-decoding. A
+            `s3a`, `gs`, `abfs`). A `file:` URI is read as Hadoop reads it: literally, without percent-decoding. A
             relative path is made absolute at once.
 
     Raises:
@@ -41,7 +42,7 @@ class FileLocation:
     Source: Hadoop `Path`.
     """
 
-    # What the place is called in texts, and in the conditions of errors.
+    # The name of the location in texts, and in the conditions of errors.
     purpose: ClassVar[str] = "checkpoint"
     condition: ClassVar[str] = "CHECKPOINT"
 
@@ -52,7 +53,7 @@ class FileLocation:
             raise CheckpointError(
                 f"The location of a {self.purpose} is empty.",
                 condition=f"{self.condition}_LOCATION_INVALID",
-                hint="give a path or a URI.",
+                hint="Set it to a path or a URI.",
             )
         path = _local_path(self.location)
         if path is not None:
@@ -63,7 +64,7 @@ class FileLocation:
 
     @property
     def shown(self) -> str:
-        """Give the location as errors show it: without a user's password and without what a query holds."""
+        """Return the location as errors show it: without the password and the query of a URI."""
         if not self._remote:
             return self.location
         return re.sub(r"(://)[^/@]*:[^/@]*@", r"\1…@", self.location.partition("?")[0])
@@ -76,12 +77,12 @@ class FileLocation:
         try:
             return _filesystem(self.location)
         except (OSError, pa.ArrowException) as error:
-            # pyarrow repeats the URI, with whatever secrets it holds; the cause would show them, too.
+            # pyarrow repeats the URI with its secrets; the cause would show them as well.
             reason = str(error).replace(_for_arrow(self.location), self.shown).replace(self.location, self.shown)
             raise CheckpointError(
                 f"The {self.purpose} location {self.shown} cannot be opened: {reason}",
                 condition=f"{self.condition}_LOCATION_INVALID",
-                hint="give a local path, or a URI that pyarrow.fs.FileSystem.from_uri opens on this machine: s3://, "
+                hint="Use a local path, or a URI that pyarrow.fs.FileSystem.from_uri opens on this machine: s3://, "
                 "gs://, abfs://, or hdfs:// (which needs libhdfs and Hadoop's CLASSPATH).",
                 facts={"location": self.shown},
             ) from (error if self.shown == self.location else None)
@@ -101,20 +102,20 @@ class FileLocation:
 def _hint(error: Exception) -> str:
     number = getattr(error, "errno", None)
     if number in _NO_ROOM:
-        return "the file system is full, or a quota is used up: make room there, or name another place."
+        return "Free space there, or name another location: the file system is full, or a quota is used up."
     if number in _NO_RIGHT:
-        return "give this process the right to read and write there."
-    return "check that the location is there and that this process may read and write it."
+        return "Grant this process the permission to read and write there."
+    return "Check that the location exists and that this process may read and write it."
 
 
 def _local_path(location: str) -> str | None:
-    """Give the path of a local location; None for another file system."""
+    """Return the path of a local location; None for another file system."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         return location
     if scheme[1].lower() != "file":
         return None
-    # file:/path, file:///path and file://host/path, which Hadoop takes for a local path, too.
+    # file:/path, file:///path and file://host/path, which Hadoop also reads as a local path.
     rest = location[scheme.end() :]
     return "/" + rest[2:].partition("/")[2] if rest.startswith("//") else rest
 
@@ -126,14 +127,14 @@ def _for_arrow(location: str) -> str:
 
 @lru_cache(maxsize=32)
 def _filesystem(location: str) -> tuple[Any, str]:
-    from pyarrow import fs  # noqa: PLC0415 - has the clients of clouds in it; most locations are local
+    from pyarrow import fs  # noqa: PLC0415 - loads the clients of clouds; most locations are local
 
     opened, root = fs.FileSystem.from_uri(_for_arrow(location))
     return opened, root.rstrip("/")
 
 
 def checked_name(name: str) -> str:
-    """Give the name of a file below a location, if it is one: relative, and not leading elsewhere."""
+    """Return the name of a file below a location; raise CheckpointError if it is absolute or has `..`."""
     if not name or any(part in {"", ".", ".."} for part in name.split("/")):
         raise CheckpointError(
             f"{name!r} does not name a file below a location: a relative name without '..' is needed.",

@@ -1,8 +1,7 @@
-"""The files below a checkpoint location: small, named, put in place whole, readable by Spark.
+"""The files below a checkpoint location: small, named, written whole or not at all, readable by Spark.
 
-Nothing here knows what the files mean, Kafka, or PySpark. Local files go through the operating system, so that a file
-can be made by one process only and is on disk when the call returns; everything else goes through `pyarrow.fs`.
-Layer: checkpoint.
+Local files go through the operating system, so that only one process can create a file, and the file is on disk when
+the call returns; all others go through `pyarrow.fs`. Layer: checkpoint.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 class CheckpointFiles(FileLocation):
     """Named files below one location, each written whole or not at all.
 
-    Names are relative, with "/" between their parts; directories are made as they are needed. A file is written beside
-    its place, under a name that begins with a dot, and then put there, so a reader sees all of it or nothing.
+    Names are relative, with "/" between their parts; directories are created when they are needed. A file is written
+    under another name, which begins with a dot, and then moved, so a reader sees all of it or nothing.
 
-    Spark keeps `.name.crc`, a checksum, beside local files that it writes, and what reads through Hadoop's `FileSystem`
-    refuses a file that does not fit it. So every write here first takes such a checksum away; a file without one is
-    read as it is.
+    Spark keeps a checksum, `.name.crc`, next to local files that it writes; programs that read through Hadoop's
+    `FileSystem` refuse a file that does not match it, and accept a file without one. So every write here first removes
+    the checksum.
 
     Runs on: driver and executors; plain data that pickles; file systems are opened where they are used.
 
     Args:
         location: a local path, a `file:` URI, or any URI that `pyarrow.fs.FileSystem.from_uri` takes (`hdfs`, `s3`,
-            `s3a`, `gs`, `abfs`). A `file:` URI is taken as Hadoop takes it: literally, without percent-decoding. A
+            `s3a`, `gs`, `abfs`). A `file:` URI is read as Hadoop reads it: literally, without percent-decoding. A
             relative path is made absolute at once.
 
     Raises:
@@ -53,10 +52,10 @@ class CheckpointFiles(FileLocation):
     """
 
     def read(self, name: str) -> bytes | None:
-        """Give the content of a file; None when it is not there.
+        """Return the content of a file; None if there is no such file.
 
         Raises:
-            CheckpointError: it has more than `MAX_FILE_BYTES` bytes.
+            CheckpointError: the file has more than `MAX_FILE_BYTES` bytes.
         """
         try:
             if self._remote:
@@ -74,33 +73,33 @@ class CheckpointFiles(FileLocation):
             raise CheckpointError(
                 f"File {name} of checkpoint {self.shown} has more than {MAX_FILE_BYTES:,} bytes; it was not read.",
                 condition="CHECKPOINT_FILE_TOO_LARGE",
-                hint="this is not a file of a streaming checkpoint; check the location.",
+                hint="Check the location: a file of this size is not part of a streaming checkpoint.",
                 facts={"location": self.shown, "name": name, "max_bytes": MAX_FILE_BYTES},
             )
         return data
 
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
-        """Write a file that is not there yet; all of it or nothing.
+        """Write a file that does not exist yet; all of it or nothing.
 
-        Of several processes that create one local file at the same time exactly one succeeds. Elsewhere, and where the
-        local file system has no hard links, nothing but the look before guards against two at the same moment.
+        If several processes create one local file at the same time, exactly one succeeds. On other file systems, and on
+        local ones without hard links, two can succeed: there is only a check before the write.
 
         Args:
             name: the file.
             data: its content.
-            durable: whether a local file is on disk when the call returns; else a crash of the machine may lose it.
+            durable: whether a local file is on disk when the call returns; if not, a crash of the machine may lose it.
 
         Returns:
-            False when the file is there already; it is not touched.
+            False if the file exists already; it is not changed.
         """
         return self._put(name, data, replace=False, durable=durable)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file, in the place of a former one if there is one; readers see the former or the new content."""
+        """Write a file, or replace it; readers see the former or the new content."""
         self._put(name, data, replace=True)
 
     def list(self, directory: str = "") -> list[str]:
-        """Give the names of the files right in `directory`, sorted; none when there is no such directory.
+        """Return the names of the files directly in `directory`, sorted; none if there is no such directory.
 
         Names that begin with a dot are left out: checksums, and files that are being written.
         """
@@ -112,7 +111,7 @@ class CheckpointFiles(FileLocation):
             raise self._failure("list", directory or ".", error) from error
 
     def delete(self, name: str) -> None:
-        """Remove a file and its checksum; nothing happens when there is no such file."""
+        """Remove a file and its checksum; do nothing if there is no such file."""
         try:
             for each in (name, _checksum_name(name)):
                 with suppress(FileNotFoundError):
@@ -125,16 +124,16 @@ class CheckpointFiles(FileLocation):
 
     def _put(self, name: str, data: bytes, *, replace: bool, durable: bool = True) -> bool:
         directory, _, base = checked_name(name).rpartition("/")
-        beside = f"{directory}/" * bool(directory) + f".{base}.{uuid.uuid4().hex}.tmp"
+        temporary = f"{directory}/" * bool(directory) + f".{base}.{uuid.uuid4().hex}.tmp"
         try:
             if self._remote:
-                return self._put_remote(name, beside, data, replace=replace)
-            return self._put_local(name, beside, data, replace=replace, durable=durable)
+                return self._put_remote(name, temporary, data, replace=replace)
+            return self._put_local(name, temporary, data, replace=replace, durable=durable)
         except (OSError, pa.ArrowException) as error:
             raise self._failure("write", name, error) from error
 
-    def _put_local(self, name: str, beside: str, data: bytes, *, replace: bool, durable: bool) -> bool:
-        path, written = self._path(name), self._path(beside)
+    def _put_local(self, name: str, temporary: str, data: bytes, *, replace: bool, durable: bool) -> bool:
+        path, written = self._path(name), self._path(temporary)
         if not replace and os.path.lexists(path):
             return False
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
@@ -145,8 +144,8 @@ class CheckpointFiles(FileLocation):
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-            # Before the file is there: a crash in between leaves a file without a checksum, never one with another's.
-            # A checksum that a Spark has just put there goes as well, which costs it nothing.
+            # Before the file exists: a crash in between leaves a file without a checksum, never one with the wrong
+            # checksum. One that Spark has written a moment ago is removed as well, which does no harm.
             with suppress(FileNotFoundError):
                 os.remove(self._path(_checksum_name(name)))  # noqa: PTH107
             if replace:
@@ -160,9 +159,9 @@ class CheckpointFiles(FileLocation):
             _sync_directory(os.path.dirname(path))  # noqa: PTH120
         return True
 
-    def _put_remote(self, name: str, beside: str, data: bytes, *, replace: bool) -> bool:
+    def _put_remote(self, name: str, temporary: str, data: bytes, *, replace: bool) -> bool:
         opened, root = self._open()
-        path, written = f"{root}/{name}", f"{root}/{beside}"
+        path, written = f"{root}/{name}", f"{root}/{temporary}"
         if not replace and self._is_there(path):
             return False
         opened.create_dir(path.rpartition("/")[0], recursive=True)
@@ -176,11 +175,11 @@ class CheckpointFiles(FileLocation):
             opened.move(written, path)
         finally:
             with suppress(FileNotFoundError):
-                self._remove(beside)
+                self._remove(temporary)
         return True
 
     def _is_there(self, path: str) -> bool:
-        from pyarrow import fs  # noqa: PLC0415 - has the clients of clouds in it; most locations are local
+        from pyarrow import fs  # noqa: PLC0415 - loads the clients of clouds; most locations are local
 
         return bool(self._open()[0].get_file_info(path).type != fs.FileType.NotFound)
 
@@ -190,7 +189,7 @@ class CheckpointFiles(FileLocation):
             return
         opened, root = self._open()
         path = f"{root}/{checked_name(name)}"
-        # Some file systems say of a file that is not there that it cannot be removed, and no more.
+        # The error of some file systems does not tell that there is no such file.
         if self._is_there(path):
             opened.delete_file(path)
 
@@ -213,7 +212,7 @@ def _checksum_name(name: str) -> str:
 
 
 def _link(written: str, path: str) -> bool:
-    """Put a file in its place; False when another is there."""
+    """Move a file to its name; return False if the name is taken."""
     try:
         os.link(written, path)
     except FileExistsError:
@@ -228,7 +227,7 @@ def _link(written: str, path: str) -> bool:
 
 
 def _sync_directory(path: str) -> None:
-    # A name is on disk when its directory is; some file systems cannot sync one, and need not.
+    # A new name is on disk once its directory is synced; some file systems cannot sync one, and need not.
     opened = os.open(path, os.O_RDONLY)
     try:
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""The initial offsets of a query, resolved once and kept beside its checkpoint, byte for byte as Spark keeps them.
+"""The initial offsets of a query, resolved once and kept in its checkpoint, byte for byte as Spark keeps them.
 
-A codec without I/O, and the log on top of `CheckpointFiles`. Where offsets come from is not known here. Layer: source.
+The codec, and the log on top of `CheckpointFiles`. Layer: checkpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSION_LINE = re.compile(r"v([1-9][0-9]{0,9})")
 
 
 def encode(offset: KafkaSourceOffset) -> bytes:
-    r"""Give the bytes of the file.
+    r"""Return the bytes of the file.
 
     Example:
         >>> encode(KafkaSourceOffset.from_json('{"t":{"0":7}}'))
@@ -33,12 +33,12 @@ def encode(offset: KafkaSourceOffset) -> bytes:
     return b"\0" + f"v{VERSION}\n{offset.json()}".encode()
 
 
-def decode(data: bytes, where: str = "the initial-offset log") -> KafkaSourceOffset:
-    """Read the bytes of the file; also those of Spark 2.1.0, which have no version.
+def decode(data: bytes, file: str = "the initial-offset log") -> KafkaSourceOffset:
+    """Read the bytes of the file; those of Spark 2.1.0, which have no version, as well.
 
     Args:
-        data: the whole file.
-        where: the file, for errors.
+        data: the content of the file.
+        file: the file, for errors.
 
     Raises:
         CheckpointError: the bytes are malformed, or of a newer version.
@@ -47,24 +47,24 @@ def decode(data: bytes, where: str = "the initial-offset log") -> KafkaSourceOff
     try:
         text = data[1:].decode()
     except UnicodeDecodeError as error:
-        raise _malformed(where, f"it is not text in UTF-8 ({error.reason} at byte {error.start + 1})") from error
+        raise _malformed(file, f"it is not text in UTF-8 ({error.reason} at byte {error.start + 1})") from error
     if not text:
-        raise _malformed(where, f"it has {len(data)} bytes and no offsets")
+        raise _malformed(file, f"it has {len(data)} bytes and no offsets")
     if text.startswith("v"):
         line, newline, text = text.partition("\n")
         if not newline:
-            raise _malformed(where, "failed to detect the log file version line")
-        _check_version(line, where)
+            raise _malformed(file, "failed to detect the log file version line")
+        _check_version(line, file)
     try:
         return KafkaSourceOffset.from_json(text)
     except CheckpointError as error:
-        raise error.located(where) from error
+        raise error.located(file) from error
 
 
 class InitialOffsetLog:
-    """The file that holds where a query began, for good.
+    """The file that keeps where a query began.
 
-    Once it is there it goes before the starting options, also before the first batch is committed.
+    If the file exists, it takes precedence over the starting options, also before the first micro-batch is committed.
 
     Runs on: driver.
 
@@ -80,24 +80,24 @@ class InitialOffsetLog:
         self._name = f"{directory}/{_NAME}" if directory else _NAME
 
     def __repr__(self) -> str:
-        return f"InitialOffsetLog({self._where})"
+        return f"InitialOffsetLog({self._file})"
 
     def get(self) -> KafkaSourceOffset | None:
-        """Give the offsets; None when none are kept yet.
+        """Return the offsets; None if there is no file yet.
 
         Raises:
             CheckpointError: the file cannot be read, is malformed, or is of a newer version.
         """
         data = self._files.read(self._name)
-        return None if data is None else decode(data, self._where)
+        return None if data is None else decode(data, self._file)
 
     def get_or_create(self, resolve: Callable[[], KafkaSourceOffset]) -> KafkaSourceOffset:
-        """Give the offsets that are kept; where there are none, resolve them and keep them.
+        """Return the offsets of the file; if there is none, resolve the offsets and write it.
 
-        When another process keeps its offsets in the meantime, those are given.
+        If another process writes the file in the meantime, its offsets are returned.
 
         Raises:
-            CheckpointError: as from `get`, or the file cannot be written.
+            CheckpointError: as `get`, or the file cannot be written.
         """
         kept = self.get()
         if kept is not None:
@@ -108,35 +108,36 @@ class InitialOffsetLog:
         kept = self.get()
         if kept is None:
             raise CheckpointError(
-                f"{self._where} was there when this process was to write it, and is gone now. Nothing was read.",
+                f"{self._file} existed when this process was about to write it, and does not exist now. Nothing was "
+                "read.",
                 condition="CHECKPOINT_CHANGED",
-                hint="something else changes this checkpoint; see that one query uses it, and start again.",
+                hint="Make sure that only one query uses this checkpoint, and start the query again.",
             )
         return kept
 
     @property
-    def _where(self) -> str:
+    def _file(self) -> str:
         return f"file {self._name} of checkpoint {self._files.shown}"
 
 
-def _check_version(line: str, where: str) -> None:
+def _check_version(line: str, file: str) -> None:
     found = _VERSION_LINE.fullmatch(line)
     if found is None:
-        raise _malformed(where, f"failed to read correct log version from {line[:40]!r}")
+        raise _malformed(file, f"failed to read correct log version from {line[:40]!r}")
     if int(found[1]) > VERSION:
         raise CheckpointError(
-            f"{where}: maximum supported log version is v{VERSION}, but encountered {line}. The log file was produced "
+            f"{file}: maximum supported log version is v{VERSION}, but encountered {line}. The log file was produced "
             "by a newer version and cannot be read by this version. Nothing was read.",
             condition="CHECKPOINT_VERSION",
-            hint="run the query with the version that wrote the checkpoint, or a newer one.",
+            hint="Run the query with the version that wrote the checkpoint, or a newer one.",
             facts={"found": line, "supported": f"v{VERSION}"},
         )
 
 
-def _malformed(where: str, reason: str) -> CheckpointError:
+def _malformed(file: str, reason: str) -> CheckpointError:
     return CheckpointError(
-        f"{where}: Log file was malformed: {reason}. Nothing was read.",
+        f"{file}: Log file was malformed: {reason}. Nothing was read.",
         condition="CHECKPOINT_OFFSET_INVALID",
-        hint="restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
+        hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
         facts={"reason": reason},
     )

@@ -1,8 +1,7 @@
-"""Spark's offset log and commit log, read: what each batch of a query was to read, and which batches are done.
+"""Spark's offset log and commit log: where each micro-batch of a query ends, and which ones are done.
 
-Spark writes `offsets/N` before batch N runs and `commits/N` after it, so a batch that is only in the first one is run
-again, with the same ends. Offsets are opaque text here. Nothing is written, and nothing is known of Kafka.
-Layer: checkpoint.
+Spark writes `offsets/N` before micro-batch N runs and `commits/N` after it, so one that is only in the first log is run
+again, with the same ends. Read only; offsets are opaque text here, of any source. Layer: checkpoint.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 # Version 2 names the sources; it is written where `spark.sql.streaming.offsetLog.formatVersion` is 2.
 _OFFSET_LOG_VERSIONS = 2
-# Versions 2 and 3 have more in their JSON, for state stores.
+# The JSON of versions 2 and 3 has more members, for state stores.
 _COMMIT_LOG_VERSIONS = 3
-# What stands for a source that has no offset yet.
+# In the place of the offset of a source that has none yet.
 _NO_OFFSET = "-"
 
 _LOGS = ("offsets", "commits")
@@ -33,15 +32,15 @@ _VERSION_LINE = re.compile(r"v([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class OffsetSeq:
-    """Where a batch ends, as one offset for each source of the query.
+    """Where a micro-batch ends: one offset for each source of the query.
 
     Attributes:
-        batch_id: the batch; it begins where the batch before it ends.
-        metadata: what Spark notes of the batch: `batchWatermarkMs`, `batchTimestampMs`, `conf` and more; empty where it
-            notes nothing.
-        offsets: the JSON of each source's offset, exclusive; None where a source has none yet.
-        sources: the sources' names, in the order of `offsets`: "0", "1", … where the query does not name them. A
-            source keeps its own files in the checkpoint's `sources/<name>`.
+        batch_id: the number of the micro-batch; it begins where the one before it ends.
+        metadata: what Spark notes about it: `batchWatermarkMs`, `batchTimestampMs`, `conf` and more; empty if it notes
+            nothing.
+        offsets: the JSON of each source's offset, exclusive; None if a source has none yet.
+        sources: the names of the sources, in the order of `offsets`: "0", "1", … if the query does not name them. A
+            source keeps its own files in `sources/<name>` of the checkpoint.
     """
 
     batch_id: int
@@ -50,10 +49,10 @@ class OffsetSeq:
     sources: tuple[str, ...]
 
     def of_source(self, source: str | int = "0") -> str | None:
-        """Give the offset of one source, by its name; None where it has none yet.
+        """Return the offset of one source, by its name; None if it has none yet.
 
         Raises:
-            CheckpointError: the batch has no such source.
+            CheckpointError: the query has no such source.
         """
         if str(source) not in self.sources:
             raise CheckpointError(
@@ -66,11 +65,11 @@ class OffsetSeq:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A batch that is done.
+    """A micro-batch that is done.
 
     Attributes:
-        batch_id: the batch.
-        metadata: what Spark notes of it: `nextBatchWatermarkMs` and more.
+        batch_id: the number of the micro-batch.
+        metadata: what Spark notes about it: `nextBatchWatermarkMs` and more.
     """
 
     batch_id: int
@@ -78,9 +77,9 @@ class Commit:
 
 
 class OffsetSeqLog:
-    """The batches that a query has begun.
+    """The micro-batches that a query has begun.
 
-    Runs on: driver, or any program; every call reads the files anew.
+    Runs on: driver, or any program; every call reads the files again.
 
     Args:
         files: the checkpoint.
@@ -92,7 +91,7 @@ class OffsetSeqLog:
         self._log = _Log(files, "offsets", _OFFSET_LOG_VERSIONS)
 
     def batch_ids(self) -> list[int]:
-        """Give the batches there are, in order; Spark removes old ones (`spark.sql.streaming.minBatchesToRetain`).
+        """Return the numbers in order; Spark removes old ones (`spark.sql.streaming.minBatchesToRetain`).
 
         Raises:
             CheckpointError: there is no checkpoint at the location.
@@ -100,7 +99,7 @@ class OffsetSeqLog:
         return self._log.batch_ids()
 
     def get(self, batch_id: int) -> OffsetSeq | None:
-        """Give a batch; None when it is not there.
+        """Return a micro-batch; None if the log does not have it.
 
         Raises:
             CheckpointError: the file cannot be read, is malformed, or was written by a newer version.
@@ -116,10 +115,10 @@ class OffsetSeqLog:
         return OffsetSeq(batch_id, entry.metadata, offsets, tuple(names))
 
     def latest(self) -> OffsetSeq | None:
-        """Give the newest batch, committed or not; None when there is no batch.
+        """Return the newest micro-batch, committed or not; None if there is none.
 
         Raises:
-            CheckpointError: as from `get`.
+            CheckpointError: as `get`.
         """
         batch_ids = self.batch_ids()
         return self.get(batch_ids[-1]) if batch_ids else None
@@ -139,9 +138,9 @@ class OffsetSeqLog:
 
 
 class CommitLog:
-    """The batches that a query has finished.
+    """The micro-batches that a query has finished.
 
-    Runs on: driver, or any program; every call reads the files anew.
+    Runs on: driver, or any program; every call reads the files again.
 
     Args:
         files: the checkpoint.
@@ -153,7 +152,7 @@ class CommitLog:
         self._log = _Log(files, "commits", _COMMIT_LOG_VERSIONS)
 
     def batch_ids(self) -> list[int]:
-        """Give the finished batches there are, in order. A query that tracks its progress late skips some.
+        """Return the numbers in order. A query with asynchronous progress tracking skips some.
 
         Raises:
             CheckpointError: there is no checkpoint at the location.
@@ -161,7 +160,7 @@ class CommitLog:
         return self._log.batch_ids()
 
     def get(self, batch_id: int) -> Commit | None:
-        """Give a finished batch; None when it is not there.
+        """Return a micro-batch; None if the log does not have it.
 
         Raises:
             CheckpointError: the file cannot be read, is malformed, or was written by a newer version.
@@ -170,10 +169,10 @@ class CommitLog:
         return None if entry is None else Commit(batch_id, entry.metadata)
 
     def latest(self) -> Commit | None:
-        """Give the newest finished batch; None when there is none.
+        """Return the newest finished micro-batch; None if there is none.
 
         Raises:
-            CheckpointError: as from `get`.
+            CheckpointError: as `get`.
         """
         batch_ids = self.batch_ids()
         return self.get(batch_ids[-1]) if batch_ids else None
@@ -181,7 +180,7 @@ class CommitLog:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One file of a log: the line of its version, that of its metadata, and the lines behind them."""
+    """One file of a log: its version, its metadata, and the lines after these two."""
 
     name: str
     version: int
@@ -190,7 +189,7 @@ class _Entry:
 
 
 class _Log:
-    """A directory with one file for each batch, named by its number."""
+    """A directory with one file for each micro-batch, named by its number."""
 
     def __init__(self, files: CheckpointFiles, directory: str, versions: int) -> None:
         self._files = files
@@ -204,14 +203,14 @@ class _Log:
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
     def _check_location(self) -> None:
-        """Tell a checkpoint without batches from a place that is none; a misspelt one would look like a new query."""
+        """Raise if the location is not a checkpoint: a misspelled one would look like a new query."""
         if "metadata" in self._files.list() or any(map(self._files.list, _LOGS)):
             return
         raise CheckpointError(
             f"There is no checkpoint of a streaming query at {self._files.shown}: no file metadata, and no batch in "
             f"{' or '.join(_LOGS)}. Nothing was read.",
             condition="CHECKPOINT_NOT_FOUND",
-            hint="give the checkpointLocation of the query, not a directory above or below it.",
+            hint="Use the checkpointLocation of the query, not a directory above or below it.",
             facts={"location": self._files.shown},
         )
 
@@ -224,7 +223,7 @@ class _Log:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise self.malformed(name, f"it is not text in UTF-8 ({error.reason} at byte {error.start})") from error
-        # Not splitlines: JSON may hold other characters that it takes for line ends.
+        # Not splitlines: it splits at characters that JSON may contain.
         lines = text.removesuffix("\n").split("\n")
         version = self._version(name, lines[0])
         if len(lines) < 2:
@@ -241,7 +240,7 @@ class _Log:
                 f"{name} of checkpoint {self._files.shown} was written by a newer version: its format is {line}, and "
                 f"this version reads v1 to v{self._versions}. Nothing was read.",
                 condition="CHECKPOINT_VERSION",
-                hint="use the version that wrote the checkpoint, or a newer one.",
+                hint="Use the version that wrote the checkpoint, or a newer one.",
                 facts={"location": self._files.shown, "name": name, "found": line, "supported": f"v{self._versions}"},
             )
         return version
@@ -262,6 +261,6 @@ class _Log:
         return CheckpointError(
             f"{name} of checkpoint {self._files.shown} is malformed: {reason}.",
             condition="CHECKPOINT_LOG_INVALID",
-            hint="restore the checkpoint from a copy, or see that the location is a checkpoint of a Spark query.",
+            hint="Restore the checkpoint from a copy, or check that the location is a checkpoint of a Spark query.",
             facts={"location": self._files.shown, "name": name, "reason": reason},
         )

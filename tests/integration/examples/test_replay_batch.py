@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.independent_client import Record, produce
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,8 @@ import pytest
 
 from kit.independent_client import Record, produce
 from pyspark_kafka import records
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog, encode
-from pyspark_kafka.checkpoint.offset_log import CommitLog, OffsetSeqLog
+from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, InitialOffsetLog, OffsetSeqLog
+from pyspark_kafka.checkpoint.initial_offset_log import encode
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.produce.producer import Producer

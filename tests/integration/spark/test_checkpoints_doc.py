@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.independent_client import Record, produce
-from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.checkpoint import CheckpointFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

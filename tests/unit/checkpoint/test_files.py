@@ -201,7 +201,7 @@ def test_files_pickle_as_their_location(files: CheckpointFiles) -> None:
 
 @pytest.mark.parametrize("location", ["", " "])
 def test_an_empty_location_is_refused(location: str) -> None:
-    with pytest.raises(CheckpointError, match=r"location of a checkpoint is empty\. Hint: give a path or a URI\."):
+    with pytest.raises(CheckpointError, match=r"location of a checkpoint is empty\. Hint: Set it to a path or a URI\."):
         CheckpointFiles(location)
 
 

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog, decode, encode
+from pyspark_kafka.checkpoint import CheckpointFiles, InitialOffsetLog, KafkaSourceOffset
+from pyspark_kafka.checkpoint.initial_offset_log import decode, encode
 from pyspark_kafka.errors import CheckpointError
-from pyspark_kafka.offsets import KafkaSourceOffset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +59,7 @@ def test_a_newer_version_is_refused_in_sparks_words() -> None:
     assert str(caught.value) == (
         "[CHECKPOINT_VERSION] file sources/0/0 of checkpoint /c: maximum supported log version is v1, but encountered "
         "v99999. The log file was produced by a newer version and cannot be read by this version. Nothing was read. "
-        "Hint: run the query with the version that wrote the checkpoint, or a newer one."
+        "Hint: Run the query with the version that wrote the checkpoint, or a newer one."
     )
 
 
@@ -105,7 +104,7 @@ def test_errors_name_the_checkpoint(log: InitialOffsetLog, tmp_path: Path) -> No
         log.get()
 
 
-def test_a_file_that_comes_and_goes_is_an_error(log: InitialOffsetLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_comes_and_goes_is_an_error(log: InitialOffsetLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CheckpointFiles, "create", lambda *_: False)
-    with pytest.raises(CheckpointError, match=r"CHECKPOINT_CHANGED\] file sources/0/0 of checkpoint .* is gone now"):
+    with pytest.raises(CheckpointError, match=r"CHECKPOINT_CHANGED\] file sources/0/0 of checkpoint .* not exist now"):
         log.get_or_create(lambda: OFFSET)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.checkpoint.files import CheckpointFiles
-from pyspark_kafka.checkpoint.offset_log import CommitLog, OffsetSeqLog
+from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, OffsetSeqLog
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def test_a_place_without_a_checkpoint_is_an_error(tmp_path: Path, place: str) ->
             ask()
         assert str(caught.value) == (
             f"[CHECKPOINT_NOT_FOUND] There is no checkpoint of a streaming query at {location}: no file metadata, and "
-            "no batch in offsets or commits. Nothing was read. Hint: give the checkpointLocation of the query, not a "
+            "no batch in offsets or commits. Nothing was read. Hint: Use the checkpointLocation of the query, not a "
             "directory above or below it."
         )
 
@@ -126,7 +125,7 @@ def test_a_newer_version_is_refused_with_a_sentence(
         log(files).latest()
     assert str(caught.value) == (
         f"[CHECKPOINT_VERSION] {name}/7 of checkpoint {tmp_path} was written by a newer version: its format is v99999, "
-        f"and this version reads {reads}. Nothing was read. Hint: use the version that wrote the checkpoint, or a "
+        f"and this version reads {reads}. Nothing was read. Hint: Use the version that wrote the checkpoint, or a "
         "newer one."
     )
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.connector import Offset, ReadAllAvailable
-from pyspark_kafka.errors import CheckpointError, DataLossError
+from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.driver.offset import KafkaOffset
-from pyspark_kafka.source.driver.topic_watch import TopicIdentities
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -205,44 +205,3 @@ def test_brokers_without_ids_are_as_before(offsets: ScriptedOffsets, monkeypatch
     recreate(offsets, 40)
     monkeypatch.setattr(offsets, "topic_ids", {})
     assert stream.latestOffset(first, ALL) == KafkaOffset({T: 40, U: 10})
-
-
-def test_the_file_round_trips() -> None:
-    identities = TopicIdentities({"t": "1", "ü": "2"}, '{"t":{"0":1}}', ("t",))
-    assert TopicIdentities.from_bytes(identities.to_bytes(), "it") == identities
-    assert TopicIdentities.from_bytes(TopicIdentities().to_bytes(), "it") == TopicIdentities()
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "it begins with '', not with v1"),
-        (b"v", "it begins with 'v', not with v1"),
-        (b"v1\n", "Expecting value at character 0 of 0"),
-        (b'v1\n{"topics": {"orders": "Ab', "Unterminated string starting at character 22 of 25"),
-        (b'v1\n{"topics": []}', "its JSON does not hold what was written there"),
-        (b'v1\n{"topics": {}, "restart": 5}', "its JSON does not hold what was written there"),
-        (b"v1\n" + b"[" * 100_000, "its JSON does not hold what was written there"),
-        (b"v1\n\xff\xfe", "Expecting value at character 0 of 2"),
-    ],
-)
-def test_a_damaged_file_is_an_error_that_names_it_and_says_what_removing_it_costs(data: bytes, reason: str) -> None:
-    with pytest.raises(CheckpointError) as caught:
-        TopicIdentities.from_bytes(data, "file sources/0/topic-ids of checkpoint /c")
-    assert str(caught.value) == (
-        "[CHECKPOINT_TOPIC_IDS_INVALID] The ids of the query's topics cannot be read from file sources/0/topic-ids of "
-        f"checkpoint /c: it is damaged: {reason}. Nothing was read. Hint: restore the file from a copy of the "
-        "checkpoint. If there is none, remove it, but only if no topic of the query was deleted and created again "
-        "since its last batch: the query then takes the topics of this moment for those that it has read, and goes on "
-        "at its old offsets in a new topic without an error."
-    )
-
-
-def test_a_file_of_a_newer_version_asks_for_that_version() -> None:
-    with pytest.raises(CheckpointError) as caught:
-        TopicIdentities.from_bytes(b"v2\n{}", "file sources/0/topic-ids of checkpoint /c")
-    assert str(caught.value) == (
-        "[CHECKPOINT_VERSION] The ids of the query's topics cannot be read from file sources/0/topic-ids of checkpoint "
-        "/c: it was written by a newer version, as v2; this one reads v1. Nothing was read. Hint: run the query with "
-        "the version of pyspark-kafka that wrote the checkpoint, or a newer one."
-    )

@@ -2,67 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import CheckpointError, DataLossError
+from pyspark_kafka.checkpoint.topic_ids import TopicIdentities, TopicIdsFile
+from pyspark_kafka.errors import DataLossError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.checkpoint.files import CheckpointFiles
-
-_VERSION = 1
-_FILE = "topic-ids"
-_VERSION_LINE = re.compile(r"v[1-9][0-9]{0,9}")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIdentities:
-    """Which topics a query has read.
-
-    Attributes:
-        ids: the id of each topic, by name.
-        restart_end: JSON of the end of the last batch that began topics anew; empty if there was none.
-        restarted: the topics that begin anew in that batch.
-    """
-
-    ids: Mapping[str, str] = field(default_factory=dict)
-    restart_end: str = ""
-    restarted: tuple[str, ...] = ()
-
-    def to_bytes(self) -> bytes:
-        """Give the content of the file beside the checkpoint."""
-        restart = {"end": self.restart_end, "topics": list(self.restarted)} if self.restarted else None
-        value = {"topics": dict(sorted(self.ids.items())), "restart": restart}
-        return f"v{_VERSION}\n{json.dumps(value, ensure_ascii=False)}\n".encode()
-
-    @classmethod
-    def from_bytes(cls, data: bytes, where: str) -> TopicIdentities:
-        """Read the file back.
-
-        Raises:
-            CheckpointError: it is of a newer version, or no such file; `where` is named.
-        """
-        version, _, text = data.decode(errors="replace").partition("\n")
-        if version != f"v{_VERSION}":
-            if _VERSION_LINE.fullmatch(version):
-                raise _too_new(where, version)
-            raise _damaged(where, f"it begins with {version[:20]!r}, not with v{_VERSION}")
-        try:
-            value: dict[str, Any] = json.loads(text)
-            restart = value["restart"] or {"end": "", "topics": []}
-            return cls(
-                {str(topic): str(topic_id) for topic, topic_id in value["topics"].items()},
-                str(restart["end"]),
-                tuple(map(str, restart["topics"])),
-            )
-        except json.JSONDecodeError as error:
-            raise _damaged(where, f"{error.msg.removesuffix(' at')} at character {error.pos} of {len(text)}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise _damaged(where, "its JSON does not hold what was written there") from error
 
 
 class TopicWatch:
@@ -82,8 +31,7 @@ class TopicWatch:
     """
 
     def __init__(self, files: CheckpointFiles | None, directory: str) -> None:
-        self._files = files
-        self._name = f"{directory}/{_FILE}"
+        self._file = None if files is None else TopicIdsFile(files, directory)
         self._kept: TopicIdentities | None = None
 
     @property
@@ -148,36 +96,10 @@ class TopicWatch:
 
     def _identities(self) -> TopicIdentities:
         if self._kept is None:
-            data = None if self._files is None else self._files.read(self._name)
-            self._kept = TopicIdentities() if data is None else TopicIdentities.from_bytes(data, self._where)
+            self._kept = TopicIdentities() if self._file is None else self._file.read()
         return self._kept
 
     def _keep(self, identities: TopicIdentities) -> None:
-        if self._files is not None:
-            self._files.replace(self._name, identities.to_bytes())
+        if self._file is not None:
+            self._file.replace(identities)
         self._kept = identities
-
-    @property
-    def _where(self) -> str:
-        return f"file {self._name} of checkpoint {'' if self._files is None else self._files.shown}"
-
-
-def _too_new(where: str, version: str) -> CheckpointError:
-    return CheckpointError(
-        f"The ids of the query's topics cannot be read from {where}: it was written by a newer version, as {version}; "
-        f"this one reads v{_VERSION}. Nothing was read.",
-        condition="CHECKPOINT_VERSION",
-        hint="run the query with the version of pyspark-kafka that wrote the checkpoint, or a newer one.",
-        facts={"found": version, "supported": f"v{_VERSION}"},
-    )
-
-
-def _damaged(where: str, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"The ids of the query's topics cannot be read from {where}: it is damaged: {reason}. Nothing was read.",
-        condition="CHECKPOINT_TOPIC_IDS_INVALID",
-        hint="restore the file from a copy of the checkpoint. If there is none, remove it, but only if no topic of the "
-        "query was deleted and created again since its last batch: the query then takes the topics of this moment for "
-        "those that it has read, and goes on at its old offsets in a new topic without an error.",
-        facts={"reason": reason},
-    )
