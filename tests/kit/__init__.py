@@ -13,4 +13,5 @@
 | both variants of the record codec | `fixtures/codec.py` |
 | Kafka's own client, to check against | `independent_client.py` |
 | to wait for a condition | `waiting.py` |
+| what a page points to in the code | `pointers.py` |
 """

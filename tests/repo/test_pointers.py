@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-REPO = Path(__file__).parents[2]
+from kit.pointers import (
+    FOLDERS,
+    REPO,
+    ROOTS,
+    has_symbol,
+    locate,
+    members,
+    names,
+    pointers,
+    state_diagrams,
+    symbols,
+    words_of_the_code,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PAGES = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
-# Where a path that a page names in backquotes may begin.
-ROOTS = (REPO, REPO / "src" / "pyspark_kafka", REPO / "tests")
-FOLDERS = ("src", "tests", "bench", "tools", "fuzz", "examples")
+# Pages about the code, which point to symbols; the rules of the protocol are held by test_rules_have_tests.
+CODE_PAGES = [
+    REPO / "ARCHITECTURE.md",
+    REPO / "DESIGN.md",
+    *(page for page in sorted((REPO / "docs" / "internals").glob("*.md")) if not page.name.endswith("-rules.md")),
+]
+# Words on them that are Spark's or Kafka's.
+NOT_OURS = {"FetchCollector"}
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/[\w.-]+\.(?:py|pyi|md|toml|cfg))`")
 _PAGE_IN_CODE = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.md")
@@ -49,6 +70,25 @@ def test_paths_that_a_page_names_exist(page: Path) -> None:
     assert {path for path in paths if not any((root / path).exists() for root in (*ROOTS, page.parent))} == set()
 
 
+@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
+def test_symbols_that_a_page_names_beside_a_path_stand_in_that_file(page: Path) -> None:
+    found = pointers(page.read_text())
+    assert {pointer for pointer in found if not has_symbol(*pointer)} == set()
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
+def test_names_on_a_page_about_the_code_occur_in_the_code(page: Path) -> None:
+    assert names(page.read_text()) - words_of_the_code() - NOT_OURS == set()
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
+def test_states_of_a_diagram_are_those_of_the_code(page: Path) -> None:
+    for path, enum, states, _ in state_diagrams(page.read_text()):
+        file = locate(path)
+        assert file is not None, path
+        assert states == members(file, enum)
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, waiting = set(), [REPO / "README.md"]
     while waiting:
@@ -75,3 +115,22 @@ def test_this_test_notices_what_is_missing(tmp_path: Path) -> None:
     assert anchors(page) == {"a-heading-with-code"}
     assert _LINK.findall(page.read_text()) == ["other.md#part"]
     assert _PATH.findall(page.read_text()) == ["client/no_such_file.py"]
+
+
+def test_symbols_are_read_beside_their_path(tmp_path: Path) -> None:
+    text = "in `a/b.py` `One.two`, or\n`c.py`: `three`, `Four` and `five`; `six` is apart, and `d.py`, `e.py` are files"
+    assert pointers(text) == {("a/b.py", "One.two"), ("c.py", "three"), ("c.py", "Four"), ("c.py", "five")}
+    module = tmp_path / "module.py"
+    module.write_text("A = 1\nclass B:\n    c: int\n    def d(self): self._e = 1\n    class F: pass\n")
+    assert symbols(module) == {"A", "B", "B.c", "B.d", "B._e", "B.F"}
+
+
+def test_names_are_read_from_backquotes_and_diagrams() -> None:
+    text = "A `SomeClass.some_method`, `src/a_path.py`, no_name\n"
+    text += "```mermaid\nOther->>X: ask_it(Word)\n```\n```sh\nnot_this\n```\n"
+    assert names(text) == {"SomeClass", "some_method", "ask_it"}
+
+
+def test_a_diagram_of_states_is_read() -> None:
+    text = "<!-- states: a/b.py State -->\n```mermaid\nstateDiagram-v2\n    [*] --> ONE\n    ONE --> TWO: why\n```\n"
+    assert state_diagrams(text) == [("a/b.py", "State", {"ONE", "TWO"}, {("[*]", "ONE"), ("ONE", "TWO")})]

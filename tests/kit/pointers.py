@@ -1,0 +1,113 @@
+"""Where documents point into the code: paths, symbols beside them, names, diagrams. Reads files, imports none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+REPO = Path(__file__).parents[2]
+# Where a path that a page names in backquotes may begin.
+ROOTS = (REPO, REPO / "src" / "pyspark_kafka", REPO / "tests")
+FOLDERS = ("src", "tests", "bench", "tools", "fuzz", "examples")
+
+_PATH = r"[\w.-]+(?:/[\w.-]+)*\.py"
+_SYMBOL = r"(?!\w+\.py`)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+# `a/path.py` `symbol`, `a/path.py`: `one`, `another`: the names that follow a path are names in that file.
+_POINTER = re.compile(rf"`({_PATH})`((?:(?:,|:| and)?\s+`{_SYMBOL}`)+)")
+# Names that look like code: CamelCase with a second capital, or snake_case.
+_NAME = re.compile(r"\b(?:[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|_?[a-z0-9]+(?:_[a-z0-9]+)+)\b")
+_SPAN = re.compile(r"`([^`\n]+)`")
+_MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_STATE_DIAGRAM = re.compile(
+    r"<!-- states: (\S+) (\w+) -->\n+```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def pointers(text: str) -> set[tuple[str, str]]:
+    """Return the pairs of a path and a symbol that a page names beside it."""
+    return {(path, name) for path, names in _POINTER.findall(text) for name in _SPAN.findall(names)}
+
+
+def locate(path: str) -> Path | None:
+    """Return the file that a page's path means; None if there is none."""
+    return next((root / path for root in ROOTS if (root / path).is_file()), None)
+
+
+@cache
+def symbols(file: Path) -> frozenset[str]:
+    """Return what a module defines: functions, classes, constants, and of classes also methods and attributes."""
+    found: set[str] = set()
+    _collect(ast.parse(file.read_text()).body, "", found)
+    return frozenset(found)
+
+
+def _collect(body: list[ast.stmt], prefix: str, found: set[str]) -> None:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(prefix + node.name)
+            if prefix:
+                owner = prefix.rpartition(".")[0]
+                found.update(
+                    f"{owner}.{target.attr}"
+                    for target in ast.walk(node)
+                    if isinstance(target, ast.Attribute)
+                    and isinstance(target.ctx, ast.Store)
+                    and isinstance(target.value, ast.Name)
+                    and target.value.id == "self"
+                )
+        elif isinstance(node, ast.ClassDef):
+            found.add(prefix + node.name)
+            _collect(node.body, f"{prefix}{node.name}.", found)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
+        elif isinstance(node, (ast.If, ast.Try)):
+            _collect(node.body, prefix, found)
+
+
+def has_symbol(path: str, name: str) -> bool:
+    """Whether a file defines a name; a method may be named with its class or without."""
+    file = locate(path)
+    return file is not None and any(known == name or known.endswith(f".{name}") for known in symbols(file))
+
+
+@cache
+def words_of_the_code() -> frozenset[str]:
+    """Return every word of the Python files of the repository, this file's folder and the repository's tests apart."""
+    apart = (REPO / "tests" / "repo", REPO / "tests" / "kit" / "pointers.py")
+    files = [path for folder in FOLDERS for path in (REPO / folder).rglob("*.py")]
+    read = [path for path in files if not any(path == each or each in path.parents for each in apart)]
+    return frozenset(word for path in read for word in re.findall(r"\w+", path.read_text()))
+
+
+def names(text: str) -> set[str]:
+    """Return the names that look like code in a page's backquotes and diagrams."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    parts = [*_SPAN.findall(prose), *_MERMAID.findall(text)]
+    return {name for part in parts for name in _NAME.findall(re.sub(r"\S*/\S*", "", part))}
+
+
+def state_diagrams(text: str) -> list[tuple[str, str, set[str], set[tuple[str, str]]]]:
+    """Return the diagrams of states that name their enum: path, enum, states, and moves from one state to another."""
+    found = []
+    for path, enum, body in _STATE_DIAGRAM.findall(text):
+        moves = {(begin, end) for begin, end in re.findall(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)", body, re.MULTILINE)}
+        states = {state for move in moves for state in move} - {"[*]"}
+        found.append((path, enum, states, moves))
+    return found
+
+
+def members(file: Path, enum: str) -> set[str]:
+    """Return the members of an enum by its source."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ClassDef) and node.name == enum:
+            return {
+                target.id
+                for line in node.body
+                if isinstance(line, ast.Assign)
+                for target in line.targets
+                if isinstance(target, ast.Name)
+            }
+    return set()

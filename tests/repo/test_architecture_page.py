@@ -1,0 +1,102 @@
+"""ARCHITECTURE.md answers a newcomer's first questions, maps every folder, and names what holds each invariant."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+from kit.pointers import REPO, has_symbol, locate
+from pyspark_kafka.records.abort_filter import AbortFilter
+
+PAGE = REPO / "ARCHITECTURE.md"
+TEXT = PAGE.read_text()
+PACKAGE = REPO / "src" / "pyspark_kafka"
+
+# A question, and where its answer stands: in a row of the table "Where is it?" these paths and names must be.
+QUESTIONS = {
+    "Why is a fetch retried?": [("client/retry.py", "decide_fetch")],
+    "Where is the CRC checked?": [("records/batch_header.py", "HeaderWalk"), ("records/checksum.py", "crc32c")],
+    "What does a new option touch?": [
+        ("options/values/read.py", "StreamReadOptions"),
+        ("options/catalogue/spark.py", "SPARK_OPTIONS"),
+        ("options/catalogue/kafka_used.py", "USED_PROPERTIES"),
+    ],
+    "Who decides that a batch is committed?": [
+        ("sink/commit_marker.py", "judge"),
+        ("sink/driver/publisher.py", "Publisher.publish"),
+    ],
+    "Where is an idle connection closed?": [
+        ("client/idle_pool.py", "IdlePool"),
+        ("client/cluster/broker_connections.py", "Connections"),
+    ],
+    "Which test fails if the abort filter is wrong?": [
+        (
+            "tests/unit/records/test_read_committed.py",
+            "test_aborted_records_are_hidden_and_committed_ones_are_not",
+        ),
+        ("records/abort_filter.py", "AbortFilter"),
+    ],
+}
+
+
+def sections() -> dict[str, str]:
+    """Return the sections of the folders by their headings."""
+    folders = TEXT.partition("\n## The folders\n")[2].partition("\n## ")[0]
+    parts = re.split(r"^### (.+)$", folders, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+MAPPED = {heading: text for heading, text in sections().items() if "`" in heading}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_with_files_and_names_that_exist(question: str) -> None:
+    row = next((line for line in TEXT.splitlines() if line.startswith(f"| {question} |")), "")
+    for path, symbol in QUESTIONS[question]:
+        assert has_symbol(path, symbol), (path, symbol)
+        assert f"`{path}` `{symbol}`" in row
+
+
+@pytest.mark.parametrize("hidden", [True, False], ids=["everything hidden", "nothing hidden"])
+def test_the_test_of_the_abort_filter_fails_if_the_filter_is_wrong(
+    hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, test = QUESTIONS["Which test fails if the abort filter is wrong?"][0]
+    spec = importlib.util.spec_from_file_location("test_of_the_abort_filter", REPO / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(AbortFilter, "hides", lambda *_: hidden)
+    with pytest.raises(AssertionError):
+        getattr(module, test)()
+
+
+def test_every_folder_and_module_of_the_package_has_a_section() -> None:
+    there = {f"{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    there |= {path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"}
+    assert {name for heading in MAPPED for name in re.findall(r"`([^`]+)`", heading)} == there
+
+
+def test_every_room_of_the_client_is_named() -> None:
+    client = PACKAGE / "client"
+    there = {f"{path.name}/" for path in client.iterdir() if (path / "__init__.py").exists()}
+    there |= {path.name for path in client.glob("*.py") if path.name != "__init__.py"}
+    table = re.findall(r"^\| ((?:`[^`|]+`(?:, )?)+) \|", MAPPED["`client/`"], re.MULTILINE)
+    assert {name for cell in table for name in re.findall(r"`([^`]+)`", cell)} == there
+
+
+@pytest.mark.parametrize("heading", MAPPED)
+def test_a_section_has_an_invariant_and_what_holds_it(heading: str) -> None:
+    assert "**Invariant:**" in MAPPED[heading]
+    held_by = MAPPED[heading].partition("Held by:")[2]
+    tests = re.findall(r"`(tests/[\w/]+\.py)`", held_by)
+    named = re.findall(r"`([a-z-]+)`", held_by)
+    contracts = set(
+        re.findall(r"^\[importlinter:contract:([\w-]+)\]$", (REPO / ".importlinter").read_text(), re.MULTILINE)
+    )
+    assert tests or named
+    assert [path for path in tests if locate(path) is None] == []
+    assert set(named) <= contracts
