@@ -44,7 +44,7 @@ def resolve_connection(servers: str | None, file: Path | None) -> tuple[Connecti
         raise OptionError(
             "No broker is named.",
             condition="OPTION_MISSING",
-            hint="give --bootstrap-servers host:port, set PYSPARK_KAFKA_BOOTSTRAP_SERVERS, or put bootstrap.servers "
+            hint="Give --bootstrap-servers host:port, set PYSPARK_KAFKA_BOOTSTRAP_SERVERS, or put bootstrap.servers "
             "into the file of --config.",
         )
     resolved = parse_write_options(raw, streaming=False)
@@ -104,14 +104,14 @@ def _read(file: Path) -> dict[str, str]:
         raise OptionError(
             f"The file of --config, {file}, cannot be read: {error.strerror}.",
             condition="CONFIG_UNREADABLE",
-            hint="give the path of a client.properties file that you may read.",
+            hint="Give the path of a client.properties file that you may read.",
             facts={"file": file},
         ) from error
     except ValueError as error:
         raise OptionError(
             f"The file of --config, {file}, is no properties file: {error}.",
             condition="CONFIG_INVALID",
-            hint="a backslash in a value is written twice; other characters as \\uXXXX.",
+            hint="A backslash in a value is written twice; other characters as \\uXXXX.",
             facts={"file": file},
         ) from error
     raw: dict[str, str] = {}
@@ -122,7 +122,7 @@ def _read(file: Path) -> dict[str, str]:
             raise OptionError(
                 f"Line {line} of the file of --config, {file}, does not begin with the name of a client property.",
                 condition="CONFIG_INVALID",
-                hint="a value goes on in the next line only where its line ends with a backslash.",
+                hint="A value goes on in the next line only where its line ends with a backslash.",
                 facts={"file": file, "line": line},
             )
         if option is None or option.scopes == EVERYWHERE or name.lower().startswith(_SECURITY):

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import DeadlineError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HINT = "check that the brokers can be reached and are not overloaded."
+_HINT = "Check that the brokers can be reached and are not overloaded."
 
 
 class Deadline:

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 # Attempts take their own time to fail; this only keeps those that fail at once from becoming a storm.
 _PAUSE_MS, _LONGEST_PAUSE_MS = 100, 2_000
 _HINT = (
-    "see that the brokers run, and start the query again: it goes on from its checkpoint. Option 'outageTimeout' says "
+    "See that the brokers run, and start the query again: it goes on from its checkpoint. Option 'outageTimeout' says "
     "how long an outage is waited out."
 )
 

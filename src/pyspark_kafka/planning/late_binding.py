@@ -128,7 +128,7 @@ def start_behind_end(ranges: Iterable[OffsetRange]) -> OptionError:
     return OptionError(
         f"The start lies behind the end of {', '.join(map(str, ranges))}. Nothing was read.",
         condition="RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-        hint="check the starting and ending options; was the topic deleted and made again?",
+        hint="Check the starting and ending options, and whether the topic was recreated.",
     )
 
 

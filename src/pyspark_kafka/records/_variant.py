@@ -19,8 +19,8 @@ _PACKAGE = "pyspark_kafka.records"
 _LOG = logging.getLogger(__name__)
 _FORCE_PURE = "PYSPARK_KAFKA_PURE_PYTHON"
 _HINT = (
-    "install a wheel for this platform, or a C compiler and then "
-    "`pip install --force-reinstall --no-deps --no-binary pyspark-kafka pyspark-kafka`"
+    "Install a wheel for this platform, or a C compiler and then "
+    "`pip install --force-reinstall --no-deps --no-binary pyspark-kafka pyspark-kafka`."
 )
 
 
@@ -81,7 +81,7 @@ def _load() -> Kernel:
     compiled = load_compiled()
     if compiled is None:
         # Said aloud where a query is built, not here: every worker process loads the codec.
-        _LOG.debug("the slow pure-Python record codec is in use; for the fast one %s", _HINT)
+        _LOG.debug("The slow pure-Python record codec is in use. %s", _HINT)
         return load_pure_python()
     return compiled
 
@@ -97,7 +97,7 @@ def codec_info() -> CodecInfo:
     if kernel.compiled:
         hint = ""
     elif os.environ.get(_FORCE_PURE) == "1":
-        hint = f"the slow pure-Python codec was asked for: unset {_FORCE_PURE} to use the compiled one"
+        hint = f"The slow pure-Python codec was asked for. Unset {_FORCE_PURE} to use the compiled one."
     else:
-        hint = f"the slow pure-Python codec is in use; for the fast one {_HINT}"
+        hint = f"The slow pure-Python codec is in use. {_HINT}"
     return CodecInfo(kernel.compiled, str(kernel.reading.__file__), hint)

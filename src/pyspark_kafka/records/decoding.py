@@ -379,6 +379,6 @@ def _record_too_large(base_offset: int, index: int) -> RecordError:
         f"record {index} of the batch with base offset {base_offset} has more than 2 GiB of data, which a binary "
         "column cannot hold. Nothing of the record was emitted.",
         condition="RECORD_TOO_LARGE",
-        hint="read without the column that is so large, or start behind this record.",
+        hint="Read without the column that is so large, or start behind this record.",
         facts={"base_offset": base_offset, "index": index},
     )

@@ -146,7 +146,7 @@ def _milliseconds(times: Any, constant: int) -> Any:
         raise SchemaError(
             f"column 'timestamp' has type {kind}; expected a timestamp, or int64 milliseconds. Nothing was sent.",
             condition="COLUMN_TYPE",
-            hint="cast column 'timestamp'.",
+            hint="Cast column 'timestamp'.",
             facts={"column": "timestamp", "type": kind},
         )
     return numbers.fill_null(constant) if numbers.null_count else numbers
@@ -161,7 +161,7 @@ def _refuse_times_beyond(times: Any, limit: int) -> None:
         f"row {row} has a timestamp that does not fit in 64 bits as milliseconds ({times[row].as_py()} as "
         f"{times.type}). The row was not sent.",
         condition="TIMESTAMP_OUT_OF_RANGE",
-        hint="correct the row's timestamp, or give null for the time of writing.",
+        hint="Correct the row's timestamp, or give null for the time of writing.",
         facts={"row": row},
     )
 
@@ -355,7 +355,7 @@ def group_by_partition(partitions: pa.Array[Any], partition_count: int) -> tuple
                 f"row {wrong} is for partition {partitions[wrong].as_py()}, but the topic has {partition_count} "
                 "partitions, counted from 0. The row was not sent.",
                 condition="PARTITION_OUT_OF_RANGE",
-                hint="correct column 'partition', leave it out, or add partitions to the topic.",
+                hint="Correct column 'partition', leave it out, or add partitions to the topic.",
                 facts={"row": wrong, "partition": partitions[wrong].as_py(), "partition_count": partition_count},
             )
     return indices, tuple(bounds.tolist())

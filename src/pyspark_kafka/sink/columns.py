@@ -102,7 +102,7 @@ def find_sink_columns(columns: Sequence[Column], *, topic_option: str | None) ->
             f"The DataFrame cannot be written to Kafka: {'; '.join(problems)}. Its columns: {found}. "
             "Nothing was written.",
             condition="SCHEMA_MISMATCH.SINK",
-            hint="select the columns topic (string), key and value (string or binary), partition (int), headers "
+            hint="Select the columns topic (string), key and value (string or binary), partition (int), headers "
             '(array<struct<key:string,value:binary>>), e.g. df.selectExpr("CAST(id AS STRING) AS key", '
             '"to_json(struct(*)) AS value"), and name the topic with .option("topic", …).',
         )

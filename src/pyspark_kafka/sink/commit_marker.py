@@ -57,7 +57,7 @@ class CommitMarker:
                     f"The commit marker at {where} is of version {version}; this version of pyspark-kafka reads "
                     f"version {_VERSION}. Nothing was written.",
                     condition="COMMIT_MARKER_VERSION",
-                    hint="run the query with the version that wrote it, or a newer one.",
+                    hint="Run the query with the version that wrote it, or a newer one.",
                 )
             known = {name: kind(fields[name]) for name, kind in _FIELDS.items()}
             return cls(**known, partitions=int(fields.get("partitions", 0)))
@@ -67,7 +67,7 @@ class CommitMarker:
             raise CorruptRecordsError(
                 f"The record at {where} is no commit marker ({error!r}). Nothing was written.",
                 condition="COMMIT_MARKER_INVALID",
-                hint="see that nothing else writes to the topic of commit markers.",
+                hint="See that nothing else writes to the topic of commit markers.",
             ) from error
 
 
@@ -107,7 +107,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
             f"{found.batch_id} at {found.committed_at_ms}; this is query {ours.query_id}. Nothing was written.",
             condition="COMMIT_MARKER_OF_ANOTHER_QUERY",
-            hint="give each query a 'kafka.transactional.id' of its own; or, if this query is to take the place of the "
+            hint="Give each query a 'kafka.transactional.id' of its own; or, if this query is to take the place of the "
             "other one for good, a new one.",
             facts=_facts(found, ours),
         )
@@ -116,7 +116,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             f"Query {ours.query_id} is about to write batch {ours.batch_id}, but the sink '{ours.sink_id}' has "
             f"committed batch {found.batch_id} of it already. Nothing was written.",
             condition="COMMIT_MARKER_OF_A_LATER_BATCH",
-            hint="an older copy of the checkpoint was restored: restore the newest one. To write the batches again on "
+            hint="An older copy of the checkpoint was restored: restore the newest one. To write the batches again on "
             "purpose, set a new 'kafka.transactional.id'.",
             facts=_facts(found, ours),
         )
@@ -128,7 +128,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             f"source offsets (fingerprint {found.fingerprint}) than it has now ({ours.fingerprint}). Nothing was "
             "written.",
             condition="COMMIT_MARKER_OF_OTHER_OFFSETS",
-            hint="an older copy of the checkpoint was restored, and the batch was planned anew: restore the newest "
+            hint="An older copy of the checkpoint was restored, and the batch was planned anew: restore the newest "
             "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
             facts=_facts(found, ours),
         )

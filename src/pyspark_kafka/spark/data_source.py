@@ -108,7 +108,7 @@ class KafkaDataSource(DataSource):
             raise OptionError(
                 "Save mode 'overwrite' is not possible: Kafka topics are appended to. Nothing was written.",
                 condition="SAVE_MODE_NOT_SUPPORTED",
-                hint='use .mode("append").',
+                hint='Use .mode("append").',
             )
         columns = _found(schema, options)
         if options.exactly_once is not None:
@@ -146,7 +146,7 @@ def _log_notes(notes: tuple[str, ...]) -> None:
     from pyspark_kafka.records import codec_info
 
     codec = codec_info()
-    slow = () if codec.compiled else (f"The record codec runs as plain Python, which is slow. Instead: {codec.hint}",)
+    slow = () if codec.compiled else (codec.hint,)
     for note in (*notes, *slow):
         if note not in _LOGGED_NOTES:
             _LOGGED_NOTES.add(note)

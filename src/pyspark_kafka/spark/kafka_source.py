@@ -231,7 +231,7 @@ def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> Initi
             "Option 'checkpointLocation' and argument metadata_path are both given; one of them names the place of the "
             "initial offsets. Nothing was done.",
             condition="OPTION_CONFLICT",
-            hint="remove 'checkpointLocation'.",
+            hint="Remove 'checkpointLocation'.",
             facts={"options": "checkpointLocation"},
         )
     return InitialOffsetLog(CheckpointFiles(metadata_path), "")
@@ -249,7 +249,7 @@ def _offset(given: OffsetLike) -> KafkaOffset:
     raise CheckpointError(
         f"Expected an offset of a Kafka source, got {given!r}.",
         condition="CHECKPOINT_OFFSET_INVALID",
-        hint='give a KafkaOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
+        hint='Give a KafkaOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
     )
 
 
@@ -266,7 +266,7 @@ def _without_package() -> SetupError:
         "Spark does not find the format 'pyspark_kafka': the Python that it starts does not have this package. "
         f"{runs}; this program runs {sys.executable}, which has it. Nothing was read.",
         condition="PYTHON_WITHOUT_PACKAGE",
-        hint='put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made, in a new process (restart '
+        hint='Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made, in a new process (restart '
         "the kernel of a notebook); on a cluster install the package on every node.",
     )
 

@@ -41,13 +41,13 @@ def prepare() -> bool:
             "prepare() was called with Spark running: it keeps the environment that it was started with. Nothing was "
             "changed.",
             condition="PREPARED_TOO_LATE",
-            hint="call it before the first session of the program is made.",
+            hint="Call it before the first session of the program is made.",
         )
     if not program.is_file():
         raise SetupError(
             f"There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed.",
             condition="PROGRAM_MISSING",
-            hint="install pyspark-kafka into this environment, or leave prepare() out: it saves time only.",
+            hint="Install pyspark-kafka into this environment, or leave prepare() out: it saves time only.",
             facts={"program": str(program)},
         )
     os.environ["PYSPARK_PYTHON"] = str(program)

@@ -33,7 +33,7 @@ def cache_directory() -> Path:
         raise SetupError(
             f"The cache directory {directory} cannot be created: {error}.",
             condition="CACHE_NOT_WRITABLE",
-            hint=f"set {CACHE_VARIABLE} to a directory that you may write to.",
+            hint=f"Set {CACHE_VARIABLE} to a directory that you may write to.",
             facts={"directory": directory},
         ) from error
     return directory.resolve()

@@ -284,7 +284,7 @@ class EmbeddedKafka:
                     f"The embedded broker cannot listen on {HOST}:{address.port}"
                     f" or {HOST}:{address.controller_port}: a port is taken.",
                     condition="PORT_IN_USE",
-                    hint="give no port, and a free one is taken." if self._port is not None else "start it again.",
+                    hint="Give no port, and a free one is taken." if self._port is not None else "Start it again.",
                     facts={"port": address.port, "controller_port": address.controller_port},
                 )
             if started_before:
@@ -387,7 +387,7 @@ def _start_failed(why: str, log: str) -> SetupError:
     return SetupError(
         f"The embedded Kafka broker did not start: {why}." + (f" Its log says:\n{explained}\n" if explained else ""),
         condition="BROKER_NOT_STARTED",
-        hint="check the properties given to EmbeddedKafka, the memory and the disk of this machine.",
+        hint="Check the properties given to EmbeddedKafka, the memory and the disk of this machine.",
     )
 
 
@@ -395,5 +395,5 @@ def _not_started() -> SetupError:
     return SetupError(
         "The embedded Kafka broker has not been started.",
         condition="BROKER_NOT_RUNNING",
-        hint="use it as a context manager, or call start() first.",
+        hint="Use it as a context manager, or call start() first.",
     )

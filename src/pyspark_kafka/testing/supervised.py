@@ -68,7 +68,7 @@ class SupervisedProcess:
             raise SetupError(
                 f"{command[0]} cannot be started: {reply['error']}.",
                 condition="PROCESS_NOT_STARTED",
-                hint="check that the program is there and may be run.",
+                hint="Check that the program is there and may be run.",
                 facts={"command": command[0]},
             )
         return int(reply["pid"])
@@ -140,5 +140,5 @@ def _lost() -> SetupError:
     return SetupError(
         "The supervisor of the embedded broker is gone, and the broker with it.",
         condition="SUPERVISOR_LOST",
-        hint="start a new EmbeddedKafka.",
+        hint="Start a new EmbeddedKafka.",
     )

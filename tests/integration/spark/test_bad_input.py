@@ -79,7 +79,7 @@ def test_an_unknown_topic_is_named_with_its_cluster_and_the_nearest_one(
     misspelt = topic.replace("t-", "T-") + "x"
     text = error_text(lambda: read(spark, kafka_bootstrap_servers=bootstrap_servers, subscribe=misspelt).count())
     assert f"[UNKNOWN_TOPIC] Topic '{misspelt}' does not exist in the cluster of {bootstrap_servers}, or " in text
-    assert re.search(r"Hint: did you mean 't-\w+-\d+'\? Otherwise check the spelling", text)
+    assert re.search(r"Hint: Did you mean 't-\w+-\d+'\? Otherwise check the spelling", text)
 
 
 def test_an_unknown_topic_is_named_by_a_write(spark: SparkSession, bootstrap_servers: str) -> None:
@@ -87,7 +87,7 @@ def test_an_unknown_topic_is_named_by_a_write(spark: SparkSession, bootstrap_ser
     options = {"topic": "no-such-target", "kafka.max.block.ms": "2000"}
     text = error_text(lambda: write(rows, kafka_bootstrap_servers=bootstrap_servers, **options))
     assert f"Writing to topic 'no-such-target' failed: it does not exist in the cluster of {bootstrap_servers}" in text
-    assert "Hint: create the topic" in text
+    assert "Hint: Create the topic" in text
     waited = re.search(r"looked up for (\d+) ms", text)
     assert waited is not None
     # Not the default, 15 s.

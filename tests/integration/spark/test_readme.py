@@ -79,4 +79,4 @@ def test_a_python_of_sparks_without_the_package_is_named(
     )
     assert said.startswith("SetupError [PYTHON_WITHOUT_PACKAGE] Spark does not find the format 'pyspark_kafka': ")
     assert f"PYSPARK_PYTHON is '{other}'; this program runs {sys.executable}, which has it." in said
-    assert 'Hint: put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made' in said
+    assert 'Hint: Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made' in said

@@ -432,7 +432,7 @@ def test_a_broker_without_framed_sasl_is_too_old() -> None:
         text = open_error(cluster, SASL)
     assert text == (
         f"[BROKER_TOO_OLD] SASL authentication (PLAIN) at {host}:{port} failed: the broker speaks only the unframed "
-        "SASL exchange of Kafka before 1.0. Hint: upgrade the broker, or use a listener without SASL."
+        "SASL exchange of Kafka before 1.0. Hint: Upgrade the broker, or use a listener without SASL."
     )
 
 

@@ -81,7 +81,7 @@ def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() ->
     assert text.startswith(
         "[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers', and no broker learned from them, could be"
     )
-    assert "check 'kafka.bootstrap.servers'" not in text
+    assert "Check 'kafka.bootstrap.servers'" not in text
     for port in ports:
         assert f"127.0.0.1:{port}: [CONNECTION_FAILED]" in text
 
@@ -91,7 +91,7 @@ def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
         client.fetch_metadata(())
     assert str(caught.value).partition(" Hint: ")[2] == (
-        "check 'kafka.bootstrap.servers'; the name must be spelled right, and this machine must be able to resolve it."
+        "Check 'kafka.bootstrap.servers'. The name must be spelled right, and this machine must be able to resolve it."
     )
 
 

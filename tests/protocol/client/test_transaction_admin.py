@@ -137,7 +137,7 @@ def test_a_broker_that_cannot_tell_is_named() -> None:
             list_transactions(client)
         assert str(caught.value) == (
             f"[UNSUPPORTED_VERSION] {host}:{port} cannot tell about transactions: it does not know "
-            "ListTransactionsRequest. Hint: brokers tell about transactions since Kafka 3.0 (KIP-664); some services "
+            "ListTransactionsRequest. Hint: Brokers tell about transactions since Kafka 3.0 (KIP-664); some services "
             "leave it out."
         )
         old.script(FindCoordinatorRequest, coordinator(0))
@@ -168,7 +168,7 @@ def test_an_id_that_is_not_known_is_none_and_a_refused_one_says_which_right_is_m
     host, port = cluster.address(0)
     assert str(caught.value) == (
         f"[TRANSACTIONAL_ID_AUTHORIZATION_FAILED] Describing transactional id 'a' at {host}:{port} failed: the broker "
-        "answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53). Hint: grant the principal DESCRIBE on the transactional "
+        "answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53). Hint: Grant the principal DESCRIBE on the transactional "
         "id, and to abort its transactions WRITE."
     )
 

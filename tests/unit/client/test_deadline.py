@@ -41,18 +41,18 @@ def test_check_names_step_budget_elapsed_and_cause() -> None:
         deadline.check("Reading", ValueError("the cause"))
     assert str(caught.value) == (
         "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (750 ms elapsed). Last failure: the cause"
-        " Hint: check that the brokers can be reached and are not overloaded."
+        " Hint: Check that the brokers can be reached and are not overloaded."
     )
     assert isinstance(caught.value.__cause__, ValueError)
     assert isinstance(caught.value, TimeoutError)
 
 
 def test_the_hint_of_the_last_failure_is_the_hint() -> None:
-    cause = TransportError("No broker answered.", condition="TLS_FAILED", hint="check the certificate.")
+    cause = TransportError("No broker answered.", condition="TLS_FAILED", hint="Check the certificate.")
     error = Deadline(500, clock=FakeTime().clock).error("Reading", cause)
     assert str(error) == (
         "[DEADLINE_EXCEEDED] Reading did not finish within 500 ms (0 ms elapsed). Last failure: "
-        "[TLS_FAILED] No broker answered. Hint: check the certificate."
+        "[TLS_FAILED] No broker answered. Hint: Check the certificate."
     )
 
 

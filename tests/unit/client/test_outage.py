@@ -18,7 +18,7 @@ LOST = TransportError("The connection to a:1 was lost.", condition="CONNECTION_L
 NONE_LEFT = TransportError(
     "No server of option 'kafka.bootstrap.servers' could be used. Nothing was read or written.",
     condition="BOOTSTRAP_FAILED",
-    hint="check 'kafka.bootstrap.servers'",
+    hint="Check 'kafka.bootstrap.servers'.",
     retriable=True,
 )
 
@@ -112,7 +112,7 @@ def test_an_outage_longer_than_the_timeout_ends_it_and_the_text_says_what_was_tr
     assert "Until then the cluster was reachable: kafka-2:9092 answered last, at " in text
     assert "3 such steps of this run succeeded before." in text
     assert "Last failure: [BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers' could be used." in text
-    assert "check 'kafka.bootstrap.servers'" not in text
+    assert "Check 'kafka.bootstrap.servers'" not in text
     assert "Nothing was read or written" not in text
     assert caught.value.__cause__ is NONE_LEFT
 

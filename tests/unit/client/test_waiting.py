@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.errors import ConnectorError
 
-REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="look.")
+REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="Look.")
 
 
 class Clock:

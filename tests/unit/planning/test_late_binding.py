@@ -63,7 +63,7 @@ def test_an_end_of_an_option_that_the_log_has_passed_is_an_error(
         closed(late, (5, 10), log)
     assert str(caught.value) == (
         f"[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start lies behind the end of {crossed}. Nothing was "
-        "read. Hint: check the starting and ending options; was the topic deleted and made again?"
+        "read. Hint: Check the starting and ending options, and whether the topic was recreated."
     )
 
 

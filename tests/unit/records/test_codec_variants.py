@@ -26,4 +26,4 @@ def test_the_environment_can_force_the_slow_variant() -> None:
         "PYTHONPATH": str(Path(pyspark_kafka.__file__).parent.parent),
     }
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("False the slow pure-Python codec was asked for: unset PYSPARK_KAFKA_PURE_PYTHON")
+    assert done.stdout.startswith("False The slow pure-Python codec was asked for. Unset PYSPARK_KAFKA_PURE_PYTHON")

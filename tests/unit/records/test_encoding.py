@@ -283,10 +283,10 @@ def test_what_does_not_shrink_is_stored_uncompressed_and_keeps_the_bound(compres
     ],
 )
 def test_a_timestamp_that_overflows_milliseconds_names_the_row(times: Any) -> None:
-    with pytest.raises(RecordError, match=r"\[TIMESTAMP_OUT_OF_RANGE\] row 2 has a timestamp .* Hint: correct the"):
+    with pytest.raises(RecordError, match=r"\[TIMESTAMP_OUT_OF_RANGE\] row 2 has a timestamp .* Hint: Correct the"):
         RecordColumns(None, None, timestamps=times)
 
 
 def test_a_timestamp_column_of_another_type_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"COLUMN_TYPE.*'timestamp' has type string.* Hint: cast column 'timestamp'"):
+    with pytest.raises(SchemaError, match=r"COLUMN_TYPE.*'timestamp' has type string.* Hint: Cast column 'timestamp'"):
         RecordColumns(None, None, timestamps=pa.array(["2026-01-01"]))

@@ -138,7 +138,7 @@ def test_a_task_that_does_not_know_its_query_is_refused(factory: KafkaDataWriter
     assert str(caught.value) == (
         "[QUERY_ID_UNKNOWN] Option 'identityHeaders' is set, but Spark does not tell the task its query and "
         "micro-batch (the local properties sql.streaming.queryId and streaming.sql.batchId). Nothing of this task was "
-        "written. Hint: set option 'identityHeaders' to false, and put an id into the rows instead."
+        "written. Hint: Set option 'identityHeaders' to false, and put an id into the rows instead."
     )
     factory.of_query("q").createWriter(0, 1, 2).close()
 

@@ -130,7 +130,7 @@ def test_without_a_place_for_files_a_large_task_is_refused() -> None:
     # 66 MB held, and one more batch that is too much.
     for _ in range(65):
         writer.write(rows(0, 20, size=50_000))
-    with pytest.raises(OptionError, match=r"SPOOL_LOCATION_MISSING\] A task .* 67108864 .* Hint: set option 'spoolLoc"):
+    with pytest.raises(OptionError, match=r"SPOOL_LOCATION_MISSING\] A task .* 67108864 .* Hint: Set option 'spoolLoc"):
         writer.write(rows(0, 100, size=50_000))
 
 

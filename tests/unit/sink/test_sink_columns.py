@@ -12,7 +12,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 VALUE = Column("value", pa.binary(), "binary")
 TOPIC = Column("topic", pa.string(), "string")
 HINT = (
-    "Hint: select the columns topic (string), key and value (string or binary), partition (int), headers "
+    "Hint: Select the columns topic (string), key and value (string or binary), partition (int), headers "
     '(array<struct<key:string,value:binary>>), e.g. df.selectExpr("CAST(id AS STRING) AS key", '
     '"to_json(struct(*)) AS value"), and name the topic with .option("topic", …).'
 )

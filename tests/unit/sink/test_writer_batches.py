@@ -219,7 +219,7 @@ def test_a_partition_that_does_not_exist_is_named_and_nothing_is_sent(producer: 
     assert str(caught.value) == (
         f"[PARTITION_OUT_OF_RANGE] Writing to topic 't': row 1 is for partition {wrong}, but the topic has 2 "
         "partitions, counted from 0. The row was not sent. "
-        "Hint: correct column 'partition', leave it out, or add partitions to the topic."
+        "Hint: Correct column 'partition', leave it out, or add partitions to the topic."
     )
     assert producer.sent == []
 
@@ -244,7 +244,7 @@ def test_a_null_topic_is_an_error_and_none_of_the_rows_is_sent(producer: FakePro
         writer.commit()
     assert str(caught.value) == (
         "[KAFKA_NULL_TOPIC_IN_DATA] 2 of 3 rows have null in column 'topic', and the option 'topic' is not set. None "
-        "of these rows was sent; earlier rows of the task may have been. Hint: set the option 'topic' for all rows, or "
+        "of these rows was sent; earlier rows of the task may have been. Hint: Set the option 'topic' for all rows, or "
         "fill or filter the nulls."
     )
     assert producer.sent == []

@@ -150,7 +150,7 @@ def test_a_start_behind_its_end_names_every_such_range(offsets: ScriptedOffsets)
         planned(starting=SpecificOffsets({A: 7, B: 30}), ending=SpecificOffsets({A: 6, B: 20}))
     assert str(caught.value) == (
         "[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The start lies behind the end of t-0 [7, 6), t-1 [30, 20). "
-        "Nothing was read. Hint: check the starting and ending options; was the topic deleted and made again?"
+        "Nothing was read. Hint: Check the starting and ending options, and whether the topic was recreated."
     )
 
 
@@ -160,7 +160,7 @@ def test_an_end_behind_the_log_is_data_loss_before_any_task_waits_for_it(offsets
         planned(ending=SpecificOffsets({A: 25}))
     assert str(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 25) of t-0 [0, 25) cannot be read: the log of t-0 "
-        "ends at 10; 15 offsets are missing. Nothing was read. Hint: check 'endingOffsets', or set "
+        "ends at 10; 15 offsets are missing. Nothing was read. Hint: Check 'endingOffsets', or set "
         "failOnDataLoss=false to read what is there."
     )
 

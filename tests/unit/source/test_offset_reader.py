@@ -140,7 +140,7 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
 )
 def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subscription: Subscription) -> None:
     with pytest.raises(
-        BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist in the cluster of b:9092, or .* Hint: check"
+        BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist in the cluster of b:9092, or .* Hint: Check"
     ):
         reader_of(subscription).assigned_partitions()
     # A broker that starts knows nothing yet, and one that was not asked to create it learns of it later. The last look

@@ -166,7 +166,7 @@ def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) 
     assert str(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 17) of t-0 [2, 40) cannot be read: the log of t-0 "
         "is now [17, 50). The records may have been removed by retention, or the topic was deleted and made again. "
-        "Records of the range before 10 were emitted; 7 offsets are lost. Hint: set failOnDataLoss=false to go on "
+        "Records of the range before 10 were emitted; 7 offsets are lost. Hint: Set failOnDataLoss=false to go on "
         "behind the gap, or restart with a new checkpoint."
     )
     assert log.open_fetchers == 0

@@ -238,7 +238,7 @@ def test_the_checkpoint_of_a_query_that_has_run_is_refused_for_a_new_one(
     text = str(caught.value)
     assert text.startswith("[CHECKPOINT_OF_ANOTHER_QUERY] Option 'checkpointLocation' of the source names ")
     assert f"{tmp_path}, which belongs to a query that has come to batch 12, but this query is new" in text
-    assert "Hint: give the source the checkpointLocation that the query's writer has." in text
+    assert "Hint: Give the source the checkpointLocation that the query's writer has." in text
     assert not (tmp_path / "sources").exists()
 
 

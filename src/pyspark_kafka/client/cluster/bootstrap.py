@@ -174,7 +174,7 @@ class _Search:
         tried = "; ".join(f"{host}:{port}: {_reason(self._failures[host, port])}" for host, port in named)
         others = f" (and {len(self._failures) - len(named)} other brokers.)" if len(self._failures) > len(named) else ""
         hints = {str(error).partition(" Hint: ")[2] for error in self._failures.values()} - {""}
-        hint = hints.pop() if len(hints) == 1 else "check that the brokers run and that this machine may reach them."
+        hint = hints.pop() if len(hints) == 1 else "Check that the brokers run and that this machine may reach them."
         learned = set(self._servers) - set(self._options.bootstrap_servers)
         which = "No server of option 'kafka.bootstrap.servers'"
         if learned:
@@ -184,7 +184,7 @@ class _Search:
             f"elapsed). Tried: {tried}{others} Nothing was read or written.",
             condition="BOOTSTRAP_FAILED",
             # A cluster that answered before is not a matter of spelling.
-            hint=hint if learned else f"check 'kafka.bootstrap.servers'; {hint}",
+            hint=hint if learned else f"Check 'kafka.bootstrap.servers'. {hint}",
             retriable=retriable,
             facts={
                 "servers": ",".join(f"{host}:{port}" for host, port in self._failures),

@@ -212,7 +212,7 @@ def _unsupported(connection: Connection, exchange: _Exchange) -> ProtocolError:
     return ProtocolError(
         f"{connection.address} does not know {exchange.request.name} from version {exchange.min_version} on.",
         condition="UNSUPPORTED_VERSION",
-        hint="the broker is too old, or a gateway leaves this request out.",
+        hint="The broker is too old, or a gateway leaves this request out.",
         facts={"broker": connection.address, "request": exchange.request.name},
     )
 

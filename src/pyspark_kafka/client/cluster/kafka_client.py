@@ -402,7 +402,7 @@ class KafkaClient:
             f"Broker {node.broker_id} advertises the address {node.address}, which this machine cannot reach, although "
             f"the cluster was found through {servers}. {error}",
             condition="ADVERTISED_ADDRESS_UNREACHABLE",
-            hint="if the broker runs, its advertised.listeners names an address that is not valid from here "
+            hint="If the broker runs, its advertised.listeners names an address that is not valid from here "
             "(a guess); it must be reachable from the driver and from all executors.",
             retriable=True,
             facts={"broker_id": node.broker_id, "broker": node.address, "servers": servers},

@@ -172,13 +172,13 @@ def unknown_topic(
     """
     where = f" in {cluster}" if cluster else ""
     what = f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
-    meant = f"did you mean '{nearest}'? Otherwise " if nearest else ""
+    meant = f"Did you mean '{nearest}'? Otherwise check" if nearest else "Check"
     return BrokerError(
         f"{what}{where}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
         "Nothing was read or written.",
         code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         condition="UNKNOWN_TOPIC",
-        hint=f"{meant}check the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
+        hint=f"{meant} the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
         "a topic made a moment ago is known to all brokers after some seconds.",
         facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
     )

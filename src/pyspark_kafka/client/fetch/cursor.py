@@ -241,7 +241,7 @@ class PartitionRead:
             f"offsets [{self.position}, {self.offset_range.end_offset}) of the former topic are gone, and those of now "
             "belong to another log.",
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-            hint="start a streaming query with a new checkpoint; plan a batch read anew, by another load().",
+            hint="Start a streaming query with a new checkpoint; plan a batch read anew, by another load().",
             facts={"range": self.offset_range, "expected": self._topic_id, "found": topic_id, "lost": lost},
         )
         error.offset_range = self.offset_range
@@ -280,7 +280,7 @@ class PartitionRead:
                 f"epoch {self._position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch "
                 f"up to {end_offset} only.",
                 condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
-                hint="a replica that lacked records became the leader (unclean.leader.election.enable, or records "
+                hint="A replica that lacked records became the leader (unclean.leader.election.enable, or records "
                 "written with acks below all); run the batch again to read what the log has now.",
                 facts={
                     "range": self.offset_range,
@@ -436,7 +436,7 @@ class PartitionRead:
             f"was planned, or this user may not describe it now: the brokers answer UNKNOWN_TOPIC_OR_PARTITION (3). "
             f"{self._handed_out()}; the {end - self.position} offsets [{self.position}, {end}) are gone.",
             condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
-            hint="read a topic that is created again with a new checkpoint; set failOnDataLoss=false to go on with the "
+            hint="Read a topic that is created again with a new checkpoint; set failOnDataLoss=false to go on with the "
             "other topics.",
             facts={"range": self.offset_range, "topic": self.topic_partition.topic, "lost": end - self.position},
         )
@@ -483,7 +483,7 @@ class PartitionRead:
             f"[{start}, {end}) now. {self._handed_out()}.",
             code=ErrorCode.OFFSET_OUT_OF_RANGE,
             condition="OFFSET_OUT_OF_RANGE",
-            hint="retention may have removed the records, or the topic was made again.",
+            hint="Retention may have removed the records, or the topic was made again.",
             facts={
                 "topic": self.topic_partition.topic,
                 "partition": self.topic_partition.partition,
@@ -512,7 +512,7 @@ class PartitionRead:
                 f"end at {scanned_offset} by their headers, but at {next_offset} by their verified content. Records "
                 "up to the smaller of the two were handed out.",
                 condition="POSITION_MISMATCH",
-                hint="if it repeats, inspect the partition's log with kafka-dump-log.",
+                hint="If it repeats, inspect the partition's log with kafka-dump-log.",
                 facts={"range": self.offset_range, "expected": scanned_offset, "found": next_offset},
             )
 
@@ -521,12 +521,12 @@ class PartitionRead:
         if self._log is None:
             return (
                 "no answer about the log was received",
-                "check that the brokers run and that this machine may reach them.",
+                "Check that the brokers run and that this machine may reach them.",
             )
         start, high_watermark, stable = self._log
         return (
             f"the log began at {start}, its high watermark was {high_watermark} and its last stable offset {stable}",
-            "the end of the range may not be visible: an open transaction, or replicas that are behind.",
+            "The end of the range may not be visible: an open transaction, or replicas that are behind.",
         )
 
 

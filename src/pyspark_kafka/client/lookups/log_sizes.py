@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.errors import ConnectorError
 
-_HINT = "the user needs the right to DESCRIBE the cluster, and the service must offer DescribeLogDirs."
+_HINT = "The user needs the right to DESCRIBE the cluster, and the service must offer DescribeLogDirs."
 
 
 def fetch_log_sizes(

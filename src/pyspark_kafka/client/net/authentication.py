@@ -64,7 +64,7 @@ def authenticate(connection: _Caller, host: str, options: ConnectionOptions, dea
         raise TransportError(
             f"{where} failed: the broker speaks only the unframed SASL exchange of Kafka before 1.0.",
             condition="BROKER_TOO_OLD",
-            hint="upgrade the broker, or use a listener without SASL.",
+            hint="Upgrade the broker, or use a listener without SASL.",
             facts={"broker": connection.address},
         )
     handshake = connection.call(SaslHandshakeRequest(mechanism=mechanism), deadline)
@@ -103,7 +103,7 @@ def _exchange_failed(where: str, reason: str) -> TransportError:
     return TransportError(
         f"{where} failed: {reason}.",
         condition="SASL_EXCHANGE_FAILED",
-        hint="check that user name and password fit this cluster, and that nothing between stands in for the broker.",
+        hint="Check that user name and password fit this cluster, and that nothing between stands in for the broker.",
         facts={"reason": reason},
     )
 
@@ -113,7 +113,7 @@ def _build_machine(mechanism: str, host: str, options: ConnectionOptions) -> Any
         raise OptionError(
             f"SASL mechanism '{mechanism}' cannot be used here; usable are {', '.join(_DRIVEN_MECHANISMS)}.",
             condition="SASL_MECHANISM_UNSUPPORTED",
-            hint="set kafka.sasl.mechanism to one of them.",
+            hint="Set kafka.sasl.mechanism to one of them.",
             facts={"mechanism": mechanism},
         )
     password = options.sasl_password.reveal() if options.sasl_password is not None else ""
@@ -135,7 +135,7 @@ def _build_machine(mechanism: str, host: str, options: ConnectionOptions) -> Any
         raise MissingDependencyError(
             "SASL mechanism GSSAPI (Kerberos) needs the Python package 'gssapi', which cannot be imported.",
             condition="MISSING_DEPENDENCY",
-            hint="install gssapi on the driver and on the executors.",
+            hint="Install gssapi on the driver and on the executors.",
             facts={"package": "gssapi"},
         ) from error
     except Exception as error:
@@ -230,7 +230,7 @@ def _build_context(options: ConnectionOptions) -> ssl.SSLContext:
         raise OptionError(
             f"The {step} of option '{option}' cannot be loaded from '{path}': {error}.",
             condition="TLS_FILES_INVALID",
-            hint="give PEM files that exist on the driver and on every executor; check kafka.ssl.key.password.",
+            hint="Give PEM files that exist on the driver and on every executor; check kafka.ssl.key.password.",
             facts={"option": option, "path": path},
         ) from error
     return context

@@ -229,7 +229,7 @@ class Connection:
             f"{f'{known[0]} to {known[1]}' if known else 'none'}, the client {ours[0]} to "
             f"{ours[1] if max_version is None else min(ours[1], max_version)}.",
             condition="UNSUPPORTED_VERSION",
-            hint="the broker is too old, or a gateway leaves this request out.",
+            hint="The broker is too old, or a gateway leaves this request out.",
             facts={"broker": self.address, "request": request_class.name},
         )
 
@@ -375,7 +375,7 @@ class Connection:
             raise ProtocolError(
                 f"A call on the connection to {self.address} would mix with {len(self._in_flight)} requests in flight.",
                 condition="CONNECTION_BUSY",
-                hint="this is a defect of this package; please report it.",
+                hint="This is a defect of this package; please report it.",
                 facts={"broker": self.address},
             )
         step = deadline.within(self._options.answer_timeout_ms)
@@ -419,7 +419,7 @@ class Connection:
             raise TransportError(
                 f"The certificate of {self.address} was not accepted: {error.verify_message or error}.",
                 condition="TLS_CERTIFICATE_REJECTED",
-                hint="name the authority's certificate with kafka.ssl.truststore.location (PEM), and reach the broker "
+                hint="Name the authority's certificate with kafka.ssl.truststore.location (PEM), and reach the broker "
                 "by a name that its certificate holds.",
                 facts={"broker": self.address, "reason": error.verify_message or error},
             ) from error
@@ -456,7 +456,7 @@ class Connection:
             raise ProtocolError(
                 f"No request to {self.address} is in flight, so no answer can be received.",
                 condition="NOTHING_IN_FLIGHT",
-                hint="this is a defect of this package; please report it.",
+                hint="This is a defect of this package; please report it.",
                 facts={"broker": self.address},
             )
         sent = self._in_flight[0]

@@ -55,7 +55,7 @@ def resolve(host: str, port: int) -> list[Address]:
         raise TransportError(
             f"The name of broker {host}:{port} cannot be resolved: {error}.",
             condition="HOST_UNKNOWN",
-            hint="the name must be spelled right, and this machine must be able to resolve it.",
+            hint="The name must be spelled right, and this machine must be able to resolve it.",
             retriable=True,
             facts={"broker": f"{host}:{port}", "reason": error},
         ) from error
@@ -152,7 +152,7 @@ class _Race:
         raise TransportError(
             f"Broker {where} cannot be reached: {'; '.join(self._failures)}.",
             condition="CONNECTION_FAILED",
-            hint="check that the broker runs and that this machine may reach it.",
+            hint="Check that the broker runs and that this machine may reach it.",
             retriable=True,
             facts={"broker": where, "reason": "; ".join(self._failures)},
         ) from self._last

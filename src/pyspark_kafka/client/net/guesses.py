@@ -35,7 +35,7 @@ def silent(address: str, request: str, deadline: Deadline, security_protocol: st
         f"{address} took the connection, but did not answer the first request within {deadline.timeout_ms:.0f} ms. "
         "It may be overloaded, or not a plaintext listener of a Kafka broker.",
         condition="BROKER_SILENT",
-        hint=f"check the address and kafka.security.protocol (now '{security_protocol}').",
+        hint=f"Check the address and kafka.security.protocol (now '{security_protocol}').",
         retriable=True,
         facts={"broker": address, "request": request},
     )
@@ -47,7 +47,7 @@ def handshake_failed(address: str, security_protocol: str, error: OSError) -> Tr
         f"The TLS handshake with {address} failed: {error}. This often means that the listener is not a TLS listener, "
         "that it asks for a client certificate, or that the broker is starting or stopping.",
         condition="TLS_HANDSHAKE_FAILED",
-        hint=f"check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
+        hint=f"Check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
         "kafka.ssl.keystore.location.",
         # A broker, or a load balancer before it, that goes down in the middle of a handshake looks the same: it resets
         # the connection, or ends it, which Python's ssl has two classes of its own for.
@@ -75,21 +75,21 @@ def closed_by_broker(
             f"{address} closed the connection before its first reply. This often means a plaintext client on a TLS "
             "listener, or a broker that is starting or stopping."
         )
-        hint = f"check kafka.security.protocol (now '{protocol}')."
+        hint = f"Check kafka.security.protocol (now '{protocol}')."
     elif answers == 1 and not options.uses_sasl:
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection at the first request after version negotiation ({request}). This often "
             "means a client without SASL on a listener that wants SASL, or a broker that is stopping."
         )
-        hint = f"check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
+        hint = f"Check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
     elif request.startswith("Sasl"):
         condition = "BROKER_CLOSED_DURING_SASL"
         text = (
             f"{address} closed the connection during SASL authentication ({request}). This often means wrong "
             "credentials, or a mechanism that the listener does not offer."
         )
-        hint = "check kafka.sasl.mechanism, user name and password."
+        hint = "Check kafka.sasl.mechanism, user name and password."
     else:
         return lost(address, f"while the answer to {request} was awaited", cause)
     return TransportError(

@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 _RECORDS_NAMED = 5
 
 _SIZE_HINT = (
-    "raise max.message.bytes of the topic (message.max.bytes of the brokers is its default), or lower option "
+    "Raise max.message.bytes of the topic (message.max.bytes of the brokers is its default), or lower option "
     "'kafka.max.request.size' so that record batches stay below it."
 )
 _STATE_HINT = (
-    "the log may have lost records (unclean leader election, retention, deleted records), or the brokers forgot this "
+    "The log may have lost records (unclean leader election, retention, deleted records), or the brokers forgot this "
     "producer (producer.id.expiration.ms). A retry of the task starts with a new producer; it may write again what is "
     "counted as delivered or unknown."
 )
 # Answers to a write of a transaction that is not, or no longer, open for this producer.
 _ENDED = frozenset({"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "PRODUCER_FENCED"})
 _ENDED_HINT = (
-    "where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
+    "Where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
     "same transactional id, and that nobody aborts its transactions."
 )
-_TOPIC_HINT = "create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."
+_TOPIC_HINT = "Create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."
 _HINTS = {
     ProduceCode.MESSAGE_TOO_LARGE: _SIZE_HINT,
-    ProduceCode.RECORD_LIST_TOO_LARGE: "raise segment.bytes of the topic, or lower option 'kafka.max.request.size'.",
-    ProduceCode.INVALID_REQUIRED_ACKS: "option 'kafka.acks' must be all, 1 or 0.",
-    ProduceCode.INVALID_TIMESTAMP: "the topic bounds record times (message.timestamp.before.max.ms, "
+    ProduceCode.RECORD_LIST_TOO_LARGE: "Raise segment.bytes of the topic, or lower option 'kafka.max.request.size'.",
+    ProduceCode.INVALID_REQUIRED_ACKS: "Option 'kafka.acks' must be all, 1 or 0.",
+    ProduceCode.INVALID_TIMESTAMP: "The topic bounds record times (message.timestamp.before.max.ms, "
     "message.timestamp.after.max.ms); correct the times, or use message.timestamp.type=LogAppendTime.",
-    ProduceCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message format is too old for idempotent writes or "
+    ProduceCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The topic's message format is too old for idempotent writes or "
     "headers; raise log.message.format.version, or set option 'kafka.enable.idempotence' to false.",
     ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _STATE_HINT,
     ProduceCode.UNKNOWN_PRODUCER_ID: _STATE_HINT,
     ProduceCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
-    ProduceCode.INVALID_RECORD: "a compacted topic refuses records without a key; else see the broker's words.",
+    ProduceCode.INVALID_RECORD: "A compacted topic refuses records without a key; else see the broker's words.",
 }
 
 
@@ -93,7 +93,7 @@ def refused(
         what,
         detail=answer.message,
         consequence=consequence(state, topic_partition),
-        hint=f"grant the principal WRITE on topic '{topic_partition.topic}'.",
+        hint=f"Grant the principal WRITE on topic '{topic_partition.topic}'.",
         **facts,
     )
     if isinstance(access, AccessError):
@@ -141,7 +141,7 @@ def expired(
     at = f" at {broker}" if broker else ""
     last = f" Last failure: {cause.message}" if cause is not None else ""
     hint = (
-        "check that the brokers run and that enough replicas are in sync; or raise option 'kafka.delivery.timeout.ms'."
+        "Check that the brokers run and that enough replicas are in sync; or raise option 'kafka.delivery.timeout.ms'."
     )
     if cause is not None and cause.hint:
         hint = f"{cause.hint} If it only takes longer: raise option 'kafka.delivery.timeout.ms'."
@@ -172,7 +172,7 @@ def no_such_partition(
         if known
         else f"topic '{topic}' does not exist, or this user may not describe it"
     )
-    hint = "correct column 'partition', or add partitions to the topic." if known else _TOPIC_HINT
+    hint = "Correct column 'partition', or add partitions to the topic." if known else _TOPIC_HINT
     return DeliveryError(
         f"Writing to {topic_partition} failed: {what} (looked up for {waited_ms} ms). "
         f"{consequence(state, topic_partition)}",
@@ -198,7 +198,7 @@ def no_such_topic(
         f"Writing to topic '{topic}' failed: it does not exist in {cluster}, or this user may not describe it (looked "
         f"up for {waited_ms} ms). Records of this task, all topic-partitions: {state.counts()}.",
         condition="UNKNOWN_TOPIC",
-        hint=f"did you mean '{nearest}'? Otherwise {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
+        hint=f"Did you mean '{nearest}'? If not: {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
         facts={"topic": topic},
     )
 
@@ -238,6 +238,6 @@ def too_large(state: ProducerState, topic_partition: TopicPartition, size: int, 
         f"Writing to {topic_partition} failed: a record batch has {size} bytes; option 'kafka.max.request.size' allows "
         f"{max_request_size}. It was not sent. {consequence(state, topic_partition)}",
         condition="RECORD_BATCH_TOO_LARGE",
-        hint="raise option 'kafka.max.request.size', and max.message.bytes of the topic with it.",
+        hint="Raise option 'kafka.max.request.size', and max.message.bytes of the topic with it.",
         facts=_facts(state, topic_partition, None, "RECORD_BATCH_TOO_LARGE"),
     )

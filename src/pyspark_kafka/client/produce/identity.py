@@ -50,7 +50,7 @@ def request_identity(client: KafkaClient) -> ProducerIdentity:
                 f"{connection.address} does not give out producer ids, so a write cannot be idempotent. "
                 "Nothing was written.",
                 condition="UNSUPPORTED_VERSION",
-                hint="set option 'kafka.enable.idempotence' to false; retries may then write records twice.",
+                hint="Set option 'kafka.enable.idempotence' to false; retries may then write records twice.",
                 facts={"broker": connection.address},
             )
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS)

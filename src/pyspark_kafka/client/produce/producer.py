@@ -335,7 +335,7 @@ class Producer:
                     f"{unused[0]}: sequences from {unused[1].base_sequence} on were reserved, but no batch was sent "
                     "with them: the brokers would refuse what follows.",
                     condition="SEQUENCE_RESERVATION_UNUSED",
-                    hint="this is a defect of this package; please report it.",
+                    hint="This is a defect of this package; please report it.",
                     facts={"topic_partition": unused[0]},
                 )
             while self._state.unacknowledged:

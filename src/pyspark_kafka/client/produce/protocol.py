@@ -71,7 +71,7 @@ def parse_batch_start(topic_partition: TopicPartition, data: Bytes) -> BatchStar
         f"{topic_partition}: {size} bytes were given to be sent that are not one whole record batch of format 2. "
         "Nothing of them was sent.",
         condition="RECORD_BATCH_INVALID",
-        hint="this is a defect of this package; please report it.",
+        hint="This is a defect of this package; please report it.",
         facts={"topic_partition": topic_partition, "bytes": size},
     )
 
@@ -93,7 +93,7 @@ def stamp_batch(
             f"{topic_partition}: a batch said to hold {record_count} records has {start.record_count} and a last "
             f"offset delta of {start.last_offset_delta} in its header. Nothing of it was sent.",
             condition="RECORD_BATCH_INVALID",
-            hint="this is a defect of this package; please report it.",
+            hint="This is a defect of this package; please report it.",
             facts={"topic_partition": topic_partition, "records": record_count},
         )
     found = SequenceStamp(start.producer_id, start.producer_epoch, start.base_sequence)
@@ -103,7 +103,7 @@ def stamp_batch(
         raise ProtocolError(
             f"{topic_partition}: a batch carries {found}, but {due} is due. Nothing of it was sent.",
             condition="SEQUENCE_STAMP_MISMATCH",
-            hint="this is a defect of this package; please report it.",
+            hint="This is a defect of this package; please report it.",
             facts={"topic_partition": topic_partition},
         )
     batch = data if isinstance(data, bytearray) else bytearray(data)

@@ -222,7 +222,7 @@ def _explained(error: ConnectorError, address: str, request_class: Any) -> Conne
     return ProtocolError(
         f"{address} cannot tell about transactions: it does not know {request_class.name}.",
         condition="UNSUPPORTED_VERSION",
-        hint="brokers tell about transactions since Kafka 3.0 (KIP-664); some services leave it out.",
+        hint="Brokers tell about transactions since Kafka 3.0 (KIP-664); some services leave it out.",
         facts={"broker": address, "request": request_class.name},
     )
 
@@ -254,7 +254,7 @@ def _parse_descriptions(answer: Any, broker_id: int, address: str) -> dict[str, 
 
 
 _ID_AUTHORIZATION_FAILED = 53
-_DESCRIBE_HINT = "grant the principal DESCRIBE on the transactional id, and to abort its transactions WRITE."
+_DESCRIBE_HINT = "Grant the principal DESCRIBE on the transactional id, and to abort its transactions WRITE."
 
 
 def _state(name: str) -> TransactionState:

@@ -183,7 +183,7 @@ class TransactionalId:
                     f"Option 'kafka.transaction.timeout.ms' is {self._timeout_ms}, more than the brokers allow: "
                     f"{connection.address} refused it. Nothing was written.",
                     condition="TRANSACTION_TIMEOUT_TOO_LARGE",
-                    hint="lower it, or raise the brokers' transaction.max.timeout.ms (15 minutes where it is not set).",
+                    hint="Lower it, or raise the brokers' transaction.max.timeout.ms (15 minutes where it is not set).",
                     facts={"timeout_ms": self._timeout_ms, "broker": connection.address},
                 )
             self._check(answer.error_code, "Taking over", connection.address, lost=owner is not _NOBODY)
@@ -277,7 +277,7 @@ class TransactionalId:
                 raise ProtocolError(
                     f"{connection.address} knows no transactions. Nothing was written.",
                     condition="UNSUPPORTED_VERSION",
-                    hint="exactly-once writes need Kafka 0.11 or newer.",
+                    hint="Exactly-once writes need Kafka 0.11 or newer.",
                     facts={"broker": connection.address},
                 )
             self._check(answer.error_code, "Looking up the coordinator of", connection.address)

@@ -100,15 +100,15 @@ _KINDS: dict[int, ErrorKind] = {
 _ACCESS_CODES = frozenset({29, 30, 31, 33, 34, 53, 54, 58, 61, 64, 65, 66})
 
 _HINTS = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant the principal READ and DESCRIBE (to write: WRITE) on the topic.",
-    30: "grant the principal READ on the consumer group.",
-    31: "grant the principal the operation on the cluster; an idempotent write needs WRITE on the topic or "
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Grant the principal READ and DESCRIBE (to write: WRITE) on the topic.",
+    30: "Grant the principal READ on the consumer group.",
+    31: "Grant the principal the operation on the cluster; an idempotent write needs WRITE on the topic or "
     "IDEMPOTENT_WRITE on the cluster.",
-    53: "grant the principal WRITE and DESCRIBE on the transactional id.",
-    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "check kafka.sasl.mechanism.",
-    ErrorCode.SASL_AUTHENTICATION_FAILED: "check the user name and the password (kafka.sasl.jaas.config).",
-    ErrorCode.ILLEGAL_SASL_STATE: "this is probably a listener without SASL; check kafka.security.protocol.",
-    10: "raise message.max.bytes of the topic, or lower kafka.max.request.size.",
+    53: "Grant the principal WRITE and DESCRIBE on the transactional id.",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Check kafka.sasl.mechanism.",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "Check the user name and the password (kafka.sasl.jaas.config).",
+    ErrorCode.ILLEGAL_SASL_STATE: "This is probably a listener without SASL; check kafka.security.protocol.",
+    10: "Raise message.max.bytes of the topic, or lower kafka.max.request.size.",
 }
 
 

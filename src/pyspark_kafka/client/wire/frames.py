@@ -28,15 +28,15 @@ def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
     (size,) = _INT32.unpack(prefix)
     if HEADER_BYTES <= size <= limit:
         return int(size)
-    hint = "the server is perhaps not a Kafka broker; check kafka.bootstrap.servers."
+    hint = "The server is perhaps not a Kafka broker; check kafka.bootstrap.servers."
     guess = ""
     if prefix[:2] in _TLS_ALERT_OR_HANDSHAKE:
         guess = " These bytes begin a TLS record: this is probably a TLS listener."
-        hint = "set kafka.security.protocol to SSL or SASL_SSL."
+        hint = "Set kafka.security.protocol to SSL or SASL_SSL."
     elif prefix == b"HTTP":
         guess = " These bytes are an HTTP answer: this is probably a web server."
     elif size > 0:
-        hint = "lower kafka.fetch.max.bytes, if the size is meant."
+        hint = "Lower kafka.fetch.max.bytes, if the size is meant."
     raise ProtocolError(
         f"{address} announced a frame of {size} bytes (first bytes {prefix.hex(' ')}); "
         f"allowed are {HEADER_BYTES} to {limit}.{guess} The connection was closed.",

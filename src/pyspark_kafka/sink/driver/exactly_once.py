@@ -140,7 +140,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 f"The checkpoint {self._checkpoint.shown} has no query id: its file 'metadata' "
                 f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
                 condition="CHECKPOINT_METADATA_MISSING",
-                hint="an exactly-once write needs the checkpointLocation that the query itself has, in a place that "
+                hint="An exactly-once write needs the checkpointLocation that the query itself has, in a place that "
                 "the driver's Python can read.",
                 facts={"location": self._checkpoint.shown},
             ) from error
@@ -151,7 +151,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
             raise CheckpointError(
                 f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
                 condition="CHECKPOINT_OFFSETS_MISSING",
-                hint="give the writer the checkpointLocation that the query itself has; offsets that are written late "
+                hint="Give the writer the checkpointLocation that the query itself has; offsets that are written late "
                 "(asynchronous progress tracking) do not go with exactly-once writes.",
                 facts={"location": self._checkpoint.shown, "batch_id": batch_id},
             )

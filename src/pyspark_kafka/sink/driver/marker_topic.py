@@ -85,7 +85,7 @@ class MarkerTopic:
                 f"user may not create it, or this user may not describe it. Nothing was written. {refused.message}",
                 code=refused.code,
                 condition="COMMIT_TOPIC_UNUSABLE",
-                hint=f"create it (cleanup.policy=compact, {_PARTITIONS} partitions, {_REPLICAS} replicas), or grant "
+                hint=f"Create it (cleanup.policy=compact, {_PARTITIONS} partitions, {_REPLICAS} replicas), or grant "
                 "CREATE on it; and grant READ and WRITE on it. Another name is set with option 'commitTopic'.",
                 facts={"topic": self.topic},
             ) from refused
@@ -274,7 +274,7 @@ class MarkerTopic:
                     f"Reading commit markers of {where} up to {end} did not get beyond {stable} within "
                     f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
                     condition="COMMIT_TOPIC_HELD",
-                    hint="it ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
+                    hint="It ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
                     facts={"topic_partition": where, "last_stable_offset": stable, "end": end},
                 )
             time.sleep(min(backoff.next_s(), deadline.remaining_s()))

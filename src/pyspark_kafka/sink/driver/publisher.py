@@ -270,7 +270,7 @@ class Publisher:
             f"Handing the batch to the brokers took {elapsed_ms:.0f} ms; they end a transaction after "
             f"{self._timeout_ms} ms (option 'kafka.transaction.timeout.ms'). Nothing of it is visible.",
             condition="TRANSACTION_TIMED_OUT",
-            hint="raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
+            hint="Raise it, up to the brokers' transaction.max.timeout.ms, or make batches smaller "
             "(maxOffsetsPerTrigger of the source).",
             facts={"timeout_ms": self._timeout_ms, "elapsed_ms": round(elapsed_ms)},
         ) from cause
@@ -299,7 +299,7 @@ class Publisher:
             f"Batch {ours.batch_id} of query {ours.query_id} was not committed: another driver has taken over the "
             f"transactional id '{self._id.name}' meanwhile. Nothing that this driver wrote is visible.",
             condition="SINK_TAKEN_OVER",
-            hint="the query runs twice, or a former driver of it still did: let only one go on. Where these are two "
+            hint="The query runs twice, or a former driver of it still did: let only one go on. Where these are two "
             "queries, give each a 'kafka.transactional.id' of its own.",
             facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
         )
@@ -310,7 +310,7 @@ class Publisher:
             f"Batch {ours.batch_id} of query {ours.query_id} could not be committed in {attempts.made} attempts within "
             f"{attempts.deadline.elapsed_ms()} ms. Nothing of it is visible. Last failure: {cause.message}",
             condition="TRANSACTION_NOT_COMMITTED",
-            hint=cause.hint or "see what the brokers' logs say of the transactional id; run the query again.",
+            hint=cause.hint or "See what the brokers' logs say of the transactional id; run the query again.",
             facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
         )
 

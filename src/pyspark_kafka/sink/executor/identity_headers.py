@@ -51,7 +51,7 @@ def task_origin(options: WriteOptions, query_id: str | None, batch_id: int, part
             "Option 'identityHeaders' is set, but Spark does not tell the task its query and micro-batch (the local "
             "properties sql.streaming.queryId and streaming.sql.batchId). Nothing of this task was written.",
             condition="QUERY_ID_UNKNOWN",
-            hint="set option 'identityHeaders' to false, and put an id into the rows instead.",
+            hint="Set option 'identityHeaders' to false, and put an id into the rows instead.",
         )
     return TaskOrigin(query_id, batch_id, partition_id)
 

@@ -80,7 +80,7 @@ class Chunk:
                 f"The driver cannot read what a task prepared: spool file {self.file} in {shown} {found}. Nothing was "
                 "written.",
                 condition="SPOOL_FILE_MISSING" if data is None else "SPOOL_FILE_DAMAGED",
-                hint="option 'spoolLocation' must name a place that driver and executors share, and that nothing else "
+                hint="Option 'spoolLocation' must name a place that driver and executors share, and that nothing else "
                 "cleans up.",
                 facts={"file": self.file, "location": shown},
             )
@@ -227,7 +227,7 @@ class KafkaOutboxWriter(DataWriter):
                 f"{self._most_returned()} that it may return to the driver, and there is no place to put them. "
                 "Nothing was written.",
                 condition="SPOOL_LOCATION_MISSING",
-                hint="set option 'spoolLocation' to a place that driver and executors share; or write with more, "
+                hint="Set option 'spoolLocation' to a place that driver and executors share; or write with more, "
                 "smaller tasks; or raise 'spoolThresholdBytes' (what all tasks return must stay below "
                 "spark.driver.maxResultSize).",
                 facts={"bytes": self._held_bytes, "limit": self._most_returned()},

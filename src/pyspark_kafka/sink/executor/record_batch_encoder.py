@@ -141,7 +141,7 @@ class RecordBatchEncoder:
                 f"{topics.null_count} of {len(topics)} rows have null in column 'topic', and the option 'topic' is not "
                 "set. None of these rows was sent; earlier rows of the task may have been.",
                 condition="KAFKA_NULL_TOPIC_IN_DATA",
-                hint="set the option 'topic' for all rows, or fill or filter the nulls.",
+                hint="Set the option 'topic' for all rows, or fill or filter the nulls.",
             )
         named = topics.dictionary_encode()
         if len(named.dictionary) == 1:

@@ -138,7 +138,7 @@ class KafkaBatch(Batch):
             raise DataLossError(
                 f"{message} Nothing was read.",
                 condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-                hint="check 'endingOffsets', or set failOnDataLoss=false to read what is there.",
+                hint="Check 'endingOffsets', or set failOnDataLoss=false to read what is there.",
                 facts={"range": offset_range, "log_end_offset": log_end_offset},
             )
         logger.warning("%s What is there is read, because 'failOnDataLoss' is false.", message)

@@ -66,6 +66,6 @@ class KafkaOffset(Offset):
             raise CheckpointError(
                 f"Expected an offset of a Kafka source, got {offset}.",
                 condition="CHECKPOINT_OFFSET_INVALID",
-                hint="the checkpoint belongs to another source; start the query with a new checkpointLocation.",
+                hint="The checkpoint belongs to another source; start the query with a new checkpointLocation.",
             )
         return offset

@@ -77,7 +77,7 @@ def _check_unused(files: CheckpointFiles) -> None:
             f"Option 'checkpointLocation' of the source names {files.shown}, which belongs to a query that has come to "
             f"batch {max(batches)}, but this query is new. Nothing was read.",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
-            hint="give the source the checkpointLocation that the query's writer has.",
+            hint="Give the source the checkpointLocation that the query's writer has.",
             facts={"location": files.shown, "batch_id": max(batches)},
         )
 

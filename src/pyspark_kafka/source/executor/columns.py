@@ -67,7 +67,7 @@ def check_asked_columns(asked: Sequence[tuple[str, pa.DataType]], *, include_hea
             f"The schema given to the reader does not fit: {'; '.join(problems)}. "
             f"The source has the columns {', '.join(known)}.",
             condition="SCHEMA_MISMATCH.SOURCE",
-            hint="name a subset of these columns with their own types, in any order, or give no schema at all.",
+            hint="Name a subset of these columns with their own types, in any order, or give no schema at all.",
         )
 
 

@@ -131,7 +131,7 @@ def position_after_loss(
         raise DataLossError(
             message,
             condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-            hint="set failOnDataLoss=false to go on behind the gap, or restart with a new checkpoint.",
+            hint="Set failOnDataLoss=false to go on behind the gap, or restart with a new checkpoint.",
             facts={"range": offset_range, "lost_from": lost_from, "resume": resume},
         ) from error
     logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
@@ -153,7 +153,7 @@ def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_o
         raise DataLossError(
             message,
             condition=condition,
-            hint="plan the read anew, by another load(); set failOnDataLoss=false to read what is there.",
+            hint="Plan the read anew, by another load(); set failOnDataLoss=false to read what is there.",
             facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from error
     logger.warning("[%s] %s The read goes on without it, because 'failOnDataLoss' is false.", condition, message)

@@ -48,4 +48,4 @@ def test_a_user_who_may_not_describe_the_cluster_is_told(answer: Any) -> None:
         _parse_response(answer, {A}, "kafka-1:9092")
     text = str(caught.value)
     assert text.startswith("[CLUSTER_AUTHORIZATION_FAILED] Asking kafka-1:9092 for the sizes of logs failed")
-    assert "Hint: the user needs the right to DESCRIBE the cluster" in text
+    assert "Hint: The user needs the right to DESCRIBE the cluster" in text

@@ -45,7 +45,7 @@ def test_message_too_large_names_the_option_and_the_topic_s_limit_and_the_sizes(
         "[MESSAGE_TOO_LARGE] Writing to orders-0 at broker-0:9092 failed: the broker refused a record batch of 1 "
         f"records and {size} bytes with MESSAGE_TOO_LARGE (10). Option 'kafka.max.request.size' allows 1048576 bytes; "
         "the topic allows less. Records of orders-0: delivered 0, not delivered 2, unknown 0. Records of this task, "
-        "all topic-partitions: delivered 0, not delivered 2, unknown 0. Hint: raise max.message.bytes of the topic "
+        "all topic-partitions: delivered 0, not delivered 2, unknown 0. Hint: Raise max.message.bytes of the topic "
         "(message.max.bytes of the brokers is its default), or lower option 'kafka.max.request.size' so that record "
         "batches stay below it."
     )
@@ -67,7 +67,7 @@ def test_refused_access_is_an_access_error_naming_topic_and_counts() -> None:
     assert isinstance(error, AccessError)
     assert str(error).startswith("[TOPIC_AUTHORIZATION_FAILED] Writing to orders-0 at broker-0:9092 failed: ")
     assert "Records of orders-0: delivered 1, not delivered 1, unknown 0." in str(error)
-    assert str(error).endswith("Hint: grant the principal WRITE on topic 'orders'.")
+    assert str(error).endswith("Hint: Grant the principal WRITE on topic 'orders'.")
 
 
 def test_invalid_records_are_named_in_the_broker_s_words() -> None:
@@ -222,7 +222,7 @@ def test_topic_that_may_not_be_described_is_an_access_error() -> None:
 def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
     cluster = MemoryCluster()
     cluster.borrow_errors.append(
-        TransportError("The certificate of broker-0:9092 was not accepted.", condition="TLS_FAILED", hint="check it.")
+        TransportError("The certificate of broker-0:9092 was not accepted.", condition="TLS_FAILED", hint="Check it.")
     )
     started = cluster.clock.now
     error = failure(cluster)
@@ -273,7 +273,7 @@ def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
     cluster.gives_producer_ids = False
     error = failure(cluster)
     assert isinstance(error, ProtocolError)
-    assert "set option 'kafka.enable.idempotence' to false" in str(error)
+    assert "Set option 'kafka.enable.idempotence' to false" in str(error)
 
 
 def test_producer_id_is_asked_for_again_while_the_broker_cannot_give_one() -> None:

@@ -16,7 +16,7 @@ def test_the_text_holds_name_number_detail_and_hint() -> None:
     assert isinstance(error, AccessError)
     assert str(error) == (
         "[TOPIC_AUTHORIZATION_FAILED] Fetching orders-3 failed: the broker answered TOPIC_AUTHORIZATION_FAILED (29). "
-        'The broker said: "no". Nothing was read. Hint: grant the principal READ and DESCRIBE (to write: WRITE) on '
+        'The broker said: "no". Nothing was read. Hint: Grant the principal READ and DESCRIBE (to write: WRITE) on '
         "the topic."
     )
     assert (error.code, error.retriable, error.facts) == (29, False, {"topic": "orders"})

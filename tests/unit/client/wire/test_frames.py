@@ -29,7 +29,7 @@ def test_an_impossible_size_is_refused(size: int) -> None:
 
 
 def test_a_tls_alert_is_guessed() -> None:
-    with pytest.raises(ProtocolError, match=r"probably a TLS listener.*Hint: set kafka.security.protocol to SSL"):
+    with pytest.raises(ProtocolError, match=r"probably a TLS listener.*Hint: Set kafka.security.protocol to SSL"):
         parse_frame_size(b"\x15\x03\x03\x00", 1 << 28, "b:1")
 
 
