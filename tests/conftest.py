@@ -10,7 +10,13 @@ import pytest
 
 from archive_classes import start_drivers_quickly
 
-pytest_plugins = ("kit.fixtures.broker", "kit.fixtures.codec", "kit.fixtures.offsets", "kit.fixtures.spark")
+pytest_plugins = (
+    "kit.fixtures.broker",
+    "kit.fixtures.codec",
+    "kit.fixtures.offsets",
+    "kit.fixtures.spark",
+    "kit.fixtures.threads",
+)
 
 # Workers must be this interpreter: the default is the `python3` of PATH, which need not have this package.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

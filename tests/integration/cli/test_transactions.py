@@ -21,7 +21,6 @@ from kit.independent_client import Record, consume_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka.cli import transactions
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
@@ -29,7 +28,7 @@ from pyspark_kafka.client.transactions.owner import OpenTransaction, Transaction
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
@@ -42,16 +41,10 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 _PAGE = Path(__file__).parents[3] / "docs" / "transactions.md"
-
-
-@pytest.fixture
-def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
-    host, _, port = bootstrap_servers.partition(":")
-    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
-        yield client
 
 
 @pytest.fixture

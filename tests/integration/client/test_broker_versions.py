@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
+from kit.reading import client_of, read_range
 from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer
@@ -32,12 +32,14 @@ from pyspark_kafka.client.wire.versions import MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import BrokerError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions
-from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows, iter_decode
+from pyspark_kafka.options import FetchOptions, ProducerOptions
+from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 # Also where a test starts a broker of its own.
 pytestmark = pytest.mark.broker
@@ -62,8 +64,7 @@ def older_kafka() -> Iterator[EmbeddedKafka]:
 
 
 def connect(kafka: EmbeddedKafka) -> KafkaClient:
-    host, _, port = kafka.bootstrap_servers.rpartition(":")
-    return KafkaClient(ConnectionOptions(((host, int(port)),)))
+    return client_of(kafka)
 
 
 def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tuple[str, int]]:
@@ -116,23 +117,9 @@ def produce_every_codec(
 
 
 def read(client: KafkaClient, partition: TopicPartition, start: int, end: int, isolation: IsolationLevel) -> Any:
-    rows: list[dict[str, Any]] = []
     fetch = FetchOptions(isolation_level=isolation, poll_timeout_ms=20_000)
-    with PartitionFetcher(client, OffsetRange(partition, start, end), fetch) as fetcher:
-        for fetched in fetcher:
-            position = fetched.start_offset
-            for piece in iter_decode(
-                fetched.records,
-                start_offset=fetched.start_offset,
-                end_offset=end,
-                isolation_level=isolation.value,
-                aborted_transactions=fetched.aborted_transactions,
-                columns=["offset", "key", "value", "headers"],
-            ):
-                rows += piece.batch.to_pylist()
-                position = piece.next_offset
-            fetcher.advance(position)
-    return rows
+    found = read_range(client, OffsetRange(partition, start, end), fetch, columns=["offset", "key", "value", "headers"])
+    return [row for rows in found for row in rows]
 
 
 def write_transactions(kafka: EmbeddedKafka, topic: str) -> None:

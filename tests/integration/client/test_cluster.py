@@ -17,25 +17,15 @@ from pyspark_kafka.client.admin.topics import (
     delete_records,
     delete_topics,
 )
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.options import ConnectionOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kit.fixtures.broker import TopicMaker
-
-
-@pytest.fixture
-def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
-    host, _, port = bootstrap_servers.partition(":")
-    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
-        yield client
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaClient, make_topic: TopicMaker) -> None:

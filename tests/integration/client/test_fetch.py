@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
+from kit.reading import options_for, read_range
 from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, PartitionFetcher
+from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.records import iter_decode
+from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -30,44 +30,20 @@ MIB = 1 << 20
 pytestmark = pytest.mark.broker
 
 
-def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.partition(":")
-    return ConnectionOptions(((host, int(port)),), **changes)
-
-
-@pytest.fixture
-def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
-    with KafkaClient(options_for(bootstrap_servers)) as client:
-        yield client
+def numbered(count: int, size: int = 0) -> list[Record]:
+    return [Record(None, b"%d" % number + b"." * size, 0, timestamp_ms=1) for number in range(count)]
 
 
 def read(client: KafkaClient, topic: str, start: int, end: int, fetch: FetchOptions | None = None) -> list[bytes]:
-    """Read a range of partition 0 as a source does and give the values."""
-    fetch = fetch or FetchOptions()
+    """Return the values of a range of partition 0."""
     return [value for values in read_stepwise(client, topic, start, end, fetch) for value in values]
 
 
-def read_stepwise(client: KafkaClient, topic: str, start: int, end: int, fetch: FetchOptions) -> Iterator[list[bytes]]:
-    offset_range = OffsetRange(TopicPartition(topic, 0), start, end)
-    with PartitionFetcher(client, offset_range, fetch) as fetcher:
-        for fetched in fetcher:
-            position, values = fetched.start_offset, list[bytes]()
-            for decoded in iter_decode(
-                fetched.records,
-                start_offset=fetched.start_offset,
-                end_offset=end,
-                isolation_level=fetch.isolation_level.value,
-                aborted_transactions=fetched.aborted_transactions,
-                columns=["value"],
-            ):
-                values.extend(value or b"" for value in decoded.batch.column("value").to_pylist())
-                position = decoded.next_offset
-            fetcher.advance(position)
-            yield values
-
-
-def numbered(count: int, size: int = 0) -> list[Record]:
-    return [Record(None, b"%d" % number + b"." * size, 0, timestamp_ms=1) for number in range(count)]
+def read_stepwise(
+    client: KafkaClient, topic: str, start: int, end: int, fetch: FetchOptions | None
+) -> Iterator[list[bytes]]:
+    for rows in read_range(client, OffsetRange(TopicPartition(topic, 0), start, end), fetch):
+        yield [row["value"] or b"" for row in rows]
 
 
 @pytest.mark.parametrize("compression", [None, "gzip", "snappy", "lz4", "zstd"])

@@ -5,21 +5,19 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
+from kit.reading import options_for, read
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import iter_decode
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
@@ -29,11 +27,6 @@ pytestmark = pytest.mark.broker
 KIB = 1 << 10
 PARTITIONS = 500
 EACH = 20
-
-
-def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return ConnectionOptions(((host, int(port)),), **changes)
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +65,9 @@ def wide_ranges(topic: str, start: int, end: int) -> list[OffsetRange]:
 
 def rows_of(bootstrap_servers: str, ranges: list[OffsetRange], **fetch: Any) -> list[dict[str, Any]]:
     """Read ranges in one task, as an executor does."""
-    schema = pa.schema([SOURCE_SCHEMA.field(name) for name in ("value", "topic", "partition", "offset")])
     # A name of its own, so that the pool has no client for it.
     connection = options_for(bootstrap_servers, client_id=f"many-{ranges[0].topic_partition.topic}")
-    factory = KafkaPartitionReaderFactory(connection, FetchOptions(**fetch), schema, fail_on_data_loss=True)
-    reader = factory.createReader(KafkaInputPartition(ranges[0], tuple(ranges[1:])))
-    rows: list[dict[str, Any]] = []
-    try:
-        while reader.next():
-            assert reader.get().schema.equals(schema)
-            rows += reader.get().to_pylist()
-    finally:
-        reader.close()
-    return rows
+    return list(read(connection, *ranges, columns=("value", "topic", "partition", "offset"), **fetch))
 
 
 @pytest.mark.parametrize("fetch", [{}, {"max_bytes_per_fetch": 64 * KIB}], ids=["default", "small answers"])

@@ -11,32 +11,20 @@ import pyarrow as pa
 import pytest
 
 from kit.independent_client import Record, consume
+from kit.reading import options_for
 from pyspark_kafka.client import produce as produce_module
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kit.fixtures.broker import TopicMaker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-
-
-def options_for(bootstrap_servers: str, **options: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return ConnectionOptions(((host, int(port)),), **options)
-
-
-@pytest.fixture
-def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
-    with KafkaClient(options_for(bootstrap_servers)) as opened:
-        yield opened
 
 
 def batch_of(values: list[bytes | None], *, compression: str = "none", **columns: Any) -> bytearray:

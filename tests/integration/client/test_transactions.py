@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from kit.reading import client_of, read_range
 from pyspark_kafka.client.admin.topics import create_topic
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import (
@@ -23,12 +22,14 @@ from pyspark_kafka.client.transactions.owner import (
 from pyspark_kafka.errors import DeliveryError, OptionError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions
-from pyspark_kafka.records import encode, iter_decode
+from pyspark_kafka.options import FetchOptions, ProducerOptions
+from pyspark_kafka.records import encode
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 pytestmark = pytest.mark.broker
 
@@ -47,8 +48,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[EmbeddedKafka, Gen
 
 @pytest.fixture
 def client(cluster: tuple[EmbeddedKafka, Generation]) -> Iterator[KafkaClient]:
-    host, _, port = cluster[0].bootstrap_servers.rpartition(":")
-    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
+    with client_of(cluster[0]) as client:
         yield client
 
 
@@ -73,23 +73,8 @@ def write(client: KafkaClient, transaction: OpenTransaction, where: TopicPartiti
 def committed(client: KafkaClient, where: TopicPartition) -> list[bytes]:
     """Read what is committed, waiting for markers that are still being written."""
     end = list_offsets(client, {where: Latest()})[where]
-    values: list[bytes] = []
     fetch = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, poll_timeout_ms=20_000, max_wait_ms=50)
-    with PartitionFetcher(client, OffsetRange(where, 0, end), fetch) as fetcher:
-        for fetched in fetcher:
-            position = fetched.start_offset
-            for piece in iter_decode(
-                fetched.records,
-                start_offset=fetched.start_offset,
-                end_offset=end,
-                isolation_level="read_committed",
-                aborted_transactions=fetched.aborted_transactions,
-                columns=["value"],
-            ):
-                values += piece.batch.column("value").to_pylist()
-                position = piece.next_offset
-            fetcher.advance(position)
-    return values
+    return [row["value"] for rows in read_range(client, OffsetRange(where, 0, end), fetch) for row in rows]
 
 
 def name() -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit import reading
 from kit.brokers.two_brokers import COMMITS, TwoBrokers, two_brokers
 from kit.independent_client import Record, consume, consume_committed, produce
 from kit.waiting import eventually
@@ -22,7 +23,7 @@ from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
@@ -31,7 +32,6 @@ from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,9 +91,9 @@ def value_of(partition: int, number: int) -> bytes:
 
 def reader_of(cluster: TwoBrokers, ranges: list[OffsetRange], *, rack: str | None = None) -> PartitionReader:
     """Make the reader of one task, which fetches little at a time."""
-    fetch = FetchOptions(max_bytes_per_fetch=32 * KIB)
-    factory = KafkaPartitionReaderFactory(cluster.options(client_rack=rack), fetch, SCHEMA, fail_on_data_loss=True)
-    return factory.createReader(KafkaInputPartition(ranges[0], tuple(ranges[1:])))
+    return reading.reader_of(
+        cluster.options(client_rack=rack), *ranges, columns=SCHEMA.names, max_bytes_per_fetch=32 * KIB
+    )
 
 
 def read_rest(reader: PartitionReader, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

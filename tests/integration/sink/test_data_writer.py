@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kit.independent_client import Record, consume
+from kit.reading import options_for
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.lookups.offsets import list_offsets
@@ -31,11 +32,6 @@ pytestmark = pytest.mark.broker
 
 KIB, MIB = 1 << 10, 1 << 20
 VALUE_ONLY = SinkColumns(value=0)
-
-
-def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return ConnectionOptions(((host, int(port)),), **changes)
 
 
 def writer_to(

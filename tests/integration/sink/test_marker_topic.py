@@ -11,29 +11,20 @@ import pytest
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin import topics as admin
 from pyspark_kafka.client.admin.topics import NewTopic, create_partitions
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, ProducerOptions
+from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.sink.commit_marker import CommitMarker
 from pyspark_kafka.sink.driver import marker_topic
 from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kit.fixtures.broker import TopicMaker
-
-
-@pytest.fixture
-def client(bootstrap_servers: str) -> Iterator[KafkaClient]:
-    host, _, port = bootstrap_servers.partition(":")
-    with KafkaClient(ConnectionOptions(((host, int(port)),))) as client:
-        yield client
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
 def marker(sink: str, batch_id: int) -> CommitMarker:

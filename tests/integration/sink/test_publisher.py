@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kit.independent_client import consume_committed
+from kit.reading import options_for
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.offsets import list_offsets
@@ -36,8 +37,7 @@ COMMITS = "commits-of-publisher-tests"
 
 @pytest.fixture
 def connection(bootstrap_servers: str) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.partition(":")
-    return ConnectionOptions(((host, int(port)),), api_timeout_ms=10_000)
+    return options_for(bootstrap_servers, api_timeout_ms=10_000)
 
 
 @pytest.fixture

@@ -10,22 +10,23 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
+from kit.reading import options_for
+from kit.reading import read as read_task
 from pyspark_kafka.client.admin.topics import create_partitions, create_topic, delete_records, delete_topics
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,15 +41,10 @@ ON_DRIVER, ON_EXECUTOR = "pyspark_kafka.source.driver.micro_batch", "pyspark_kaf
 EITHER = pytest.mark.parametrize("fail_on_data_loss", [True, False])
 
 
-def connection(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return ConnectionOptions(((host, int(port)),), **changes)
-
-
 def stream_of(servers: str | ConnectionOptions, *topics: str, fail_on_data_loss: bool = True) -> KafkaMicroBatchStream:
     """Build a stream that reads the topics there are of these names."""
     options = StreamReadOptions(
-        connection(servers) if isinstance(servers, str) else servers,
+        options_for(servers),
         Subscription("subscribePattern", pattern=f"^({'|'.join(topics)})$"),
         starting=Earliest(),
         fail_on_data_loss=fail_on_data_loss,
@@ -60,17 +56,10 @@ def stream_of(servers: str | ConnectionOptions, *topics: str, fail_on_data_loss:
 def read(
     servers: str | ConnectionOptions, *ranges: OffsetRange, fail_on_data_loss: bool, **fetch: Any
 ) -> Iterator[tuple[str, int, bytes]]:
-    """Read ranges as one task does; gives topic, offset and value."""
-    schema = pa.schema([SOURCE_SCHEMA.field(name) for name in ("topic", "offset", "value")])
-    options = connection(servers) if isinstance(servers, str) else servers
-    factory = KafkaPartitionReaderFactory(options, FetchOptions(**fetch), schema, fail_on_data_loss)
-    reader = factory.createReader(KafkaInputPartition(ranges[0], ranges[1:]))
-    try:
-        while reader.next():
-            for row in reader.get().to_pylist():
-                yield row["topic"], row["offset"], row["value"]
-    finally:
-        reader.close()
+    """Read ranges as one task does; yield topic, offset and value."""
+    columns = ("topic", "offset", "value")
+    for row in read_task(servers, *ranges, columns=columns, fail_on_data_loss=fail_on_data_loss, **fetch):
+        yield row["topic"], row["offset"], row["value"]
 
 
 def numbered(count: int, value: bytes = b"v", partition: int = 0) -> list[Record]:
@@ -79,17 +68,17 @@ def numbered(count: int, value: bytes = b"v", partition: int = 0) -> list[Record
 
 def trim(bootstrap_servers: str, topic_partition: TopicPartition, before: int) -> None:
     """Remove the records below an offset, as retention does."""
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         delete_records(client, {topic_partition: before})
 
 
 def delete(bootstrap_servers: str, topic: str) -> None:
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         delete_topics(client, [topic])
 
 
 def make_again(bootstrap_servers: str, topic: str, records: list[Record], **config: Any) -> None:
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         delete_topics(client, [topic])
         create_topic(client, topic)
     produce(bootstrap_servers, topic, records, **config)
@@ -123,7 +112,7 @@ def test_added_partition_does_not_start_from_offset_zero(
 ) -> None:
     topic = make_topic()
     known, added = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         create_partitions(client, {topic: 2})
     produce(bootstrap_servers, topic, numbered(5, partition=1))
     trim(bootstrap_servers, added, 3)
@@ -368,7 +357,7 @@ def test_topic_deleted_between_plan_and_task(
     # The next batch has what is left, and what comes back from its beginning.
     after = stream.latestOffset(end, ReadAllAvailable())
     assert rows_of(stream, stream.planInputPartitions(end, after)) == 0
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         create_topic(client, gone)
     produce(bootstrap_servers, gone, numbered(4))
     last = stream.latestOffset(after, ReadAllAvailable())
@@ -408,7 +397,7 @@ def test_subscribed_topic_deleted_under_a_query(
         produce(bootstrap_servers, topic, numbered(10))
     options = StreamReadOptions(
         # So that it is looked for often, and not for long.
-        connection(bootstrap_servers, retry_backoff_ms=5, retry_backoff_max_ms=20),
+        options_for(bootstrap_servers, retry_backoff_ms=5, retry_backoff_max_ms=20),
         Subscription("subscribe", (gone, kept)),
         starting=Earliest(),
         fail_on_data_loss=fail_on_data_loss,
@@ -432,7 +421,7 @@ def test_subscribed_topic_deleted_under_a_query(
     assert rows_of(stream, stream.planInputPartitions(end, second)) == 5
     assert warnings_of(warnings, ON_DRIVER)[0].startswith(text)
     # Should it come back, it is a new one.
-    with borrow_client(connection(bootstrap_servers)) as client:
+    with borrow_client(options_for(bootstrap_servers)) as client:
         create_topic(client, gone)
     produce(bootstrap_servers, gone, numbered(3))
     third = stream.latestOffset(second, ReadAllAvailable())
@@ -477,7 +466,7 @@ def test_a_topic_that_is_deleted_while_a_task_reads_it_fails_the_task(
     topic, count = make_topic(), 2_000
     produce(bootstrap_servers, topic, numbered(count, b"old" * KIB), batch_size=32 * KIB)
     # Its time for metadata is short: a topic that is not there is waited for.
-    options = connection(bootstrap_servers, api_timeout_ms=2_000)
+    options = options_for(bootstrap_servers, api_timeout_ms=2_000)
     whole = OffsetRange(TopicPartition(topic, 0), 0, count)
     reading = read(options, whole, fail_on_data_loss=fail_on_data_loss, max_bytes_per_fetch=128 * KIB)
     next(reading)
@@ -489,7 +478,7 @@ def test_a_topic_that_is_deleted_while_a_task_reads_it_fails_the_task(
 @EITHER
 def test_a_topic_that_does_not_exist_fails_the_planning(bootstrap_servers: str, *, fail_on_data_loss: bool) -> None:
     options = StreamReadOptions(
-        connection(bootstrap_servers, api_timeout_ms=2_000),
+        options_for(bootstrap_servers, api_timeout_ms=2_000),
         Subscription("subscribe", topics=("never-made",)),
         starting=Earliest(),
         fail_on_data_loss=fail_on_data_loss,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.independent_client import Record, produce
+from kit.reading import drain
 from pyspark_kafka.connector import CompositeReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark_kafka.errors import BrokerError, DataLossError
 from pyspark_kafka.model import TopicPartition
@@ -33,12 +34,8 @@ def read(stream: KafkaMicroBatchStream, start: Offset, end: Offset) -> list[byte
     found: list[bytes] = []
     factory = stream.createReaderFactory()
     for partition in stream.planInputPartitions(start, end):
-        reader = factory.createReader(partition)
-        try:
-            while reader.next():
-                found += reader.get().column("value").to_pylist()
-        finally:
-            reader.close()
+        for batch in drain(factory.createReader(partition)):
+            found += batch.column("value").to_pylist()
     return found
 
 

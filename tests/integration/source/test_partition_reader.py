@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
+from kit import reading
 from kit.independent_client import Record, consume, produce
+from kit.reading import column_of, drain, options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.admin.topics import create_topic, delete_records, delete_topics
 from pyspark_kafka.client.cluster.pool import borrow_client
@@ -18,28 +20,22 @@ from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kit.fixtures.broker import MortalBroker, TopicMaker
+    from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
 
 # Also where a test has a broker of its own.
 pytestmark = pytest.mark.broker
 
 KIB, MIB = 1 << 10, 1 << 20
 COLUMNS = ("value", "topic", "partition", "offset")
-
-
-def options_for(bootstrap_servers: str, **changes: Any) -> ConnectionOptions:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return ConnectionOptions(((host, int(port)),), **changes)
 
 
 def reader_of(
@@ -53,36 +49,20 @@ def reader_of(
     **fetch: Any,
 ) -> KafkaPartitionReader:
     """Build the reader of a range of partition 0."""
-    if isinstance(bootstrap_servers, str):
-        bootstrap_servers = options_for(bootstrap_servers)
-    schema = pa.schema([SOURCE_SCHEMA.field(name) for name in columns])
-    factory = KafkaPartitionReaderFactory(bootstrap_servers, FetchOptions(**fetch), schema, fail_on_data_loss)
-    reader = factory.createReader(KafkaInputPartition(OffsetRange(TopicPartition(topic, 0), start, end)))
-    assert isinstance(reader, KafkaPartitionReader)
-    return reader
-
-
-def batches(reader: KafkaPartitionReader) -> Generator[pa.RecordBatch, None, None]:
-    """Drive a reader as the engine does."""
-    try:
-        while reader.next():
-            yield reader.get()
-    finally:
-        reader.close()
+    offset_range = OffsetRange(TopicPartition(topic, 0), start, end)
+    return reading.reader_of(
+        bootstrap_servers, offset_range, columns=columns, fail_on_data_loss=fail_on_data_loss, **fetch
+    )
 
 
 def offsets(reader: KafkaPartitionReader) -> list[int]:
-    return [offset for batch in batches(reader) for offset in batch.column("offset").to_pylist()]
+    return column_of(drain(reader), "offset")
 
 
-def drain(running: Iterator[pa.RecordBatch], found: list[int]) -> None:
+def keep_offsets(running: Iterator[pa.RecordBatch], found: list[int]) -> None:
     """Add the offsets that come to `found`, which keeps them when an error ends it."""
     for batch in running:
         found += batch.column("offset").to_pylist()
-
-
-def values(reader: KafkaPartitionReader) -> list[bytes]:
-    return [value for batch in batches(reader) for value in batch.column("value").to_pylist()]
 
 
 def numbered(count: int, size: int = 0) -> list[Record]:
@@ -148,7 +128,7 @@ def test_columns_come_in_the_order_asked_with_the_declared_schema(
     topic = make_topic()
     produce(bootstrap_servers, topic, [Record(b"k", b"v", 0, 1_700_000_000_123, [("h", b"1"), ("h", b"")])])
     names = list(reversed(SOURCE_SCHEMA.names))
-    (batch,) = batches(reader_of(bootstrap_servers, topic, 0, 1, columns=names))
+    (batch,) = drain(reader_of(bootstrap_servers, topic, 0, 1, columns=names))
     assert batch.schema.equals(pa.schema([SOURCE_SCHEMA.field(name) for name in names]))
     row = batch.to_pylist()[0]
     assert row.pop("timestamp").timestamp() == 1_700_000_000.123
@@ -169,7 +149,7 @@ def test_rows_are_counted_where_no_column_of_the_records_is_asked_for(
 ) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, numbered(25))
-    found = list(batches(reader_of(bootstrap_servers, topic, 5, 25, columns=columns)))
+    found = list(drain(reader_of(bootstrap_servers, topic, 5, 25, columns=columns)))
     assert sum(batch.num_rows for batch in found) == 20
     assert all(batch.schema.names == list(columns) for batch in found)
 
@@ -178,7 +158,7 @@ def test_records_of_a_log_append_topic_carry_the_brokers_time(bootstrap_servers:
     topic = make_topic(config={"message.timestamp.type": "LogAppendTime"})
     before = time.time()
     produce(bootstrap_servers, topic, numbered(3))
-    (batch,) = batches(reader_of(bootstrap_servers, topic, 0, 3, columns=("timestamp", "timestampType")))
+    (batch,) = drain(reader_of(bootstrap_servers, topic, 0, 3, columns=("timestamp", "timestampType")))
     assert batch.column("timestampType").to_pylist() == [1, 1, 1]
     for written in batch.column("timestamp").to_pylist():
         # The record's own time is 1 ms after the epoch; brokers keep milliseconds.
@@ -240,14 +220,14 @@ def test_records_trimmed_while_the_range_is_read_are_the_only_ones_that_are_miss
     reader = reader_of(
         bootstrap_servers, topic, 0, 2_000, fail_on_data_loss=tolerated is False, max_bytes_per_fetch=64 * KIB
     )
-    running = batches(reader)
+    running = drain(reader)
     found = next(running).column("offset").to_pylist()
     trim(bootstrap_servers, topic, 1_900)
     if tolerated:
-        drain(running, found)
+        keep_offsets(running, found)
     else:
         with pytest.raises(DataLossError) as caught:
-            drain(running, found)
+            keep_offsets(running, found)
         assert f"Offsets [{len(found)}, 1900) of {topic}-0 [0, 2000) cannot be read" in str(caught.value)
         assert f"Records of the range before {len(found)} were emitted" in str(caught.value)
     kept = len(found) - (100 if tolerated else 0)
@@ -314,7 +294,7 @@ def test_a_batch_with_one_wrong_bit_is_an_error_and_only_what_lies_before_it_is_
     for topic in topics:
         found: list[int] = []
         with pytest.raises(CorruptRecordsError) as caught:
-            drain(batches(reader_of(servers, topic, 3, 40)), found)
+            keep_offsets(drain(reader_of(servers, topic, 3, 40)), found)
         assert found == [*range(3, 20)]
         text = str(caught.value)
         assert f"Reading {topic}-0 [3, 40), topic '{topic}', partition 0: " in text
@@ -324,7 +304,7 @@ def test_a_batch_with_one_wrong_bit_is_an_error_and_only_what_lies_before_it_is_
         assert offsets(reader_of(servers, topic, 30, 40)) == [*range(30, 40)]
     # Who reads without checksums gets the damage.
     whole = [record_of(2, number) for number in range(10)]
-    found_unchecked = values(reader_of(servers, "damaged-none", 20, 30, check_crcs=False))
+    found_unchecked = column_of(drain(reader_of(servers, "damaged-none", 20, 30, check_crcs=False)), "value")
     assert [number for number in range(10) if found_unchecked[number] != whole[number]] == [5]
 
 
@@ -340,7 +320,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_record_and_repeats_none(
     produce(mortal_broker.bootstrap_servers, topic, numbered(3_000, KIB), batch_size=16 * KIB)
     # The broker is away for longer than one step of the client may take.
     connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
-    running = batches(
+    running = drain(
         reader_of(connection, topic, 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=60_000),
     )
     found = next(running).column("value").to_pylist()
@@ -356,12 +336,12 @@ def test_a_broker_that_stays_away_ends_reads_with_the_place_and_its_address(mort
     produce(mortal_broker.bootstrap_servers, "away", numbered(3_000, KIB), batch_size=16 * KIB)
     connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
     reader = reader_of(connection, "away", 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=2_000)
-    running = batches(reader)
+    running = drain(reader)
     found = next(running).column("offset").to_pylist()
     mortal_broker.kafka.kill()
     began = time.monotonic()
     with pytest.raises(DeadlineError) as caught:
-        drain(running, found)
+        keep_offsets(running, found)
     assert time.monotonic() - began < 8
     assert found == [*range(len(found))]
     text = str(caught.value)
@@ -396,7 +376,7 @@ def test_a_reader_closed_early_leaves_a_client_that_the_next_reader_is_quick_wit
     clients: set[int] = set()
     for start in (0, 100, 200, 300, 400):
         began = time.perf_counter()
-        running = batches(reader_of(connection, topic, start, 5_000, max_bytes_per_fetch=256 * KIB))
+        running = drain(reader_of(connection, topic, start, 5_000, max_bytes_per_fetch=256 * KIB))
         first = next(running)
         waits.append((time.perf_counter() - began) * 1000)
         assert first.column("offset")[0].as_py() == start
@@ -436,7 +416,7 @@ def test_memory_stays_bounded_whatever_the_range_and_its_compression(
     assert written.encoded_bytes < 4 * MIB
     before = pa.total_allocated_bytes()
     peak = rows_read = largest = 0
-    for batch in batches(reader_of(bootstrap_servers, topic, 0, count)):
+    for batch in drain(reader_of(bootstrap_servers, topic, 0, count)):
         peak = max(peak, pa.total_allocated_bytes() - before)
         rows_read += batch.num_rows
         largest = max(largest, batch.nbytes)
@@ -448,5 +428,5 @@ def test_memory_stays_bounded_whatever_the_range_and_its_compression(
 def test_another_client_finds_the_same_records(bootstrap_servers: str, make_topic: TopicMaker) -> None:
     topic = make_topic()
     produce(bootstrap_servers, topic, numbered(1_000, 50), batch_size=2_000, compression_type="gzip")
-    found = values(reader_of(bootstrap_servers, topic, 0, 1_000))
+    found = column_of(drain(reader_of(bootstrap_servers, topic, 0, 1_000)), "value")
     assert found == [record.value for record in consume(bootstrap_servers, topic, 1_000)]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.independent_client import Record, consume, produce
+from kit.reading import load
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
-
-
-def read(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:
-    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(**options).load()
 
 
 def test_all_columns_carry_what_was_produced(
@@ -35,7 +31,7 @@ def test_all_columns_carry_what_was_produced(
         ],
     )
     rows = (
-        read(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").orderBy("partition", "offset").collect()
+        load(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").orderBy("partition", "offset").collect()
     )
     assert [(r.key, r.value, r.topic, r.partition, r.offset, r.timestampType) for r in rows] == [
         (b"k0", b"v0", topic, 0, 0, 0),
@@ -54,7 +50,7 @@ def test_the_schema_is_sparks_with_headers_only_when_asked(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:
     topic = make_topic()
-    plain = read(spark, bootstrap_servers, subscribe=topic).schema
+    plain = load(spark, bootstrap_servers, subscribe=topic).schema
     assert [(f.name, f.dataType.simpleString()) for f in plain] == [
         ("key", "binary"),
         ("value", "binary"),
@@ -64,7 +60,7 @@ def test_the_schema_is_sparks_with_headers_only_when_asked(
         ("timestamp", "timestamp"),
         ("timestampType", "int"),
     ]
-    with_headers = read(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").schema
+    with_headers = load(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").schema
     assert with_headers["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
 
 
@@ -80,7 +76,7 @@ def test_a_schema_prunes_and_reorders_columns(
 
 
 def test_an_empty_topic_gives_no_rows(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
-    assert read(spark, bootstrap_servers, subscribe=make_topic(partitions=3)).count() == 0
+    assert load(spark, bootstrap_servers, subscribe=make_topic(partitions=3)).count() == 0
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -91,7 +87,7 @@ def test_every_codec_goes_out_and_comes_back(
     rows = spark.range(3000).selectExpr("CAST(id AS STRING) AS key", "concat('value-', id) AS value")
     writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
     writer.option("topic", topic).option("kafka.compression.type", codec).mode("append").save()
-    back = read(spark, bootstrap_servers, subscribe=topic).selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)")
+    back = load(spark, bootstrap_servers, subscribe=topic).selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)")
     assert {tuple(r) for r in back.collect()} == {(str(i), f"value-{i}") for i in range(3000)}
     seen = consume(bootstrap_servers, topic, 3000)
     assert {(r.key, r.value) for r in seen} == {(b"%d" % i, b"value-%d" % i) for i in range(3000)}
@@ -100,7 +96,7 @@ def test_every_codec_goes_out_and_comes_back(
 def test_ranges_by_partition_are_half_open(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
     topic = make_topic(partitions=2)
     produce(bootstrap_servers, topic, [Record(b"k", b"%d" % i, partition=i % 2) for i in range(20)])
-    rows = read(
+    rows = load(
         spark,
         bootstrap_servers,
         subscribe=topic,
@@ -116,7 +112,7 @@ def test_assign_reads_the_listed_partitions_only(
 ) -> None:
     topic = make_topic(partitions=3)
     produce(bootstrap_servers, topic, [Record(b"k", b"%d" % i, partition=i % 3) for i in range(9)])
-    rows = read(spark, bootstrap_servers, assign=json.dumps({topic: [0, 2]}))
+    rows = load(spark, bootstrap_servers, assign=json.dumps({topic: [0, 2]}))
     assert sorted({r.partition for r in rows.collect()}) == [0, 2]
 
 
@@ -126,7 +122,7 @@ def test_subscribe_pattern_is_searched_in_topic_names(
     first, second = make_topic(), make_topic()
     for topic in (first, second):
         produce(bootstrap_servers, topic, [Record(b"k", topic.encode())])
-    rows = read(spark, bootstrap_servers, subscribePattern=first[3:])
+    rows = load(spark, bootstrap_servers, subscribePattern=first[3:])
     assert [r.topic for r in rows.collect()] == [first]
 
 
@@ -136,7 +132,7 @@ def test_several_topics_with_a_hyphen_and_a_dot_in_their_names(
     topics = [make_topic(), make_topic()]
     for topic in topics:
         produce(bootstrap_servers, topic, [Record(b"k", b"v")] * 5)
-    rows = read(spark, bootstrap_servers, subscribe=" , ".join(topics))
+    rows = load(spark, bootstrap_servers, subscribe=" , ".join(topics))
     assert sorted(r.topic for r in rows.collect()) == sorted(topics * 5)
 
 
@@ -148,5 +144,5 @@ def test_null_and_empty_are_kept_apart_in_headers(
     rows = spark.createDataFrame([("v", headers)], "value string, headers array<struct<key:string,value:binary>>")
     writer = rows.write.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
     writer.option("topic", topic).mode("append").save()
-    found = read(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").collect()[0].headers
+    found = load(spark, bootstrap_servers, subscribe=topic, includeHeaders="true").collect()[0].headers
     assert [(h.key, h.value) for h in found] == [("null", None), ("empty", b""), ("null", b"x")]

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kit.independent_client import Record, produce
+from kit.reading import load
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
 
 if TYPE_CHECKING:
     import pytest
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
 
 _PAGE = Path(__file__).parents[3] / "docs" / "batch-reads.md"
-
-
-def read(spark: SparkSession, bootstrap_servers: str, **options: Any) -> DataFrame:
-    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(**options).load()
 
 
 def test_the_example_runs_as_it_stands(
@@ -47,14 +43,14 @@ def test_partitions_that_are_new_are_seen_by_the_next_load(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:
     topic = make_topic()
-    rows = read(spark, bootstrap_servers, subscribe=topic)
+    rows = load(spark, bootstrap_servers, subscribe=topic)
     assert rows.count() == 0
     raw = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic}
     with borrow_client(parse_batch_read_options(raw).connection) as client:
         create_partitions(client, {topic: 2})
     produce(bootstrap_servers, topic, [Record(None, b"x", partition=i % 2) for i in range(6)])
     assert rows.count() == 3
-    assert read(spark, bootstrap_servers, subscribe=topic).count() == 6
+    assert load(spark, bootstrap_servers, subscribe=topic).count() == 6
 
 
 def test_an_empty_partition_has_a_task_where_its_end_is_open(
@@ -63,6 +59,6 @@ def test_an_empty_partition_has_a_task_where_its_end_is_open(
     topic = make_topic(partitions=2)
     produce(bootstrap_servers, topic, [Record(None, b"x", partition=0)] * 4)
     ending = json.dumps({topic: {"0": -1, "1": 0}})
-    assert read(spark, bootstrap_servers, subscribe=topic).rdd.getNumPartitions() == 2
-    assert read(spark, bootstrap_servers, subscribe=topic, maxRecordsPerPartition=2).rdd.getNumPartitions() == 3
-    assert read(spark, bootstrap_servers, subscribe=topic, endingOffsets=ending).rdd.getNumPartitions() == 1
+    assert load(spark, bootstrap_servers, subscribe=topic).rdd.getNumPartitions() == 2
+    assert load(spark, bootstrap_servers, subscribe=topic, maxRecordsPerPartition=2).rdd.getNumPartitions() == 3
+    assert load(spark, bootstrap_servers, subscribe=topic, endingOffsets=ending).rdd.getNumPartitions() == 1

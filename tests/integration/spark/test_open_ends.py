@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from kit.independent_client import Record, produce
+from kit.reading import load
 from pyspark_kafka.client.admin.topics import delete_records
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.model import TopicPartition
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
-    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(subscribe=topic, **options).load()
+    return load(spark, bootstrap_servers, subscribe=topic, **options)
 
 
 def offsets(rows: DataFrame) -> list[tuple[int, int]]:

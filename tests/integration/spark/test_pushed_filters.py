@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 from kit.independent_client import Record, produce
 from kit.programs.run import run_program
+from kit.reading import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,8 +62,7 @@ def plain(spark: SparkSession, bootstrap_servers: str, topics: list[str]) -> Ite
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topics: list[str], **options: Any) -> DataFrame:
-    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(subscribe=",".join(topics), **options).load()
+    return load(spark, bootstrap_servers, subscribe=",".join(topics), **options)
 
 
 def pushing(spark: SparkSession, bootstrap_servers: str, topics: list[str], **options: Any) -> DataFrame:

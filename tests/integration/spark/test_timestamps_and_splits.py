@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from kit.independent_client import Record, produce
+from kit.reading import load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +38,7 @@ def topic(bootstrap_servers: str, make_topic: TopicMaker) -> str:
 
 
 def read(spark: SparkSession, bootstrap_servers: str, topic: str, **options: Any) -> DataFrame:
-    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-    return reader.options(subscribe=topic, **options).load()
+    return load(spark, bootstrap_servers, subscribe=topic, **options)
 
 
 def values(rows: DataFrame) -> list[str]:

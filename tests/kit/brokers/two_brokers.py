@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from kit.reading import options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import SetupError
@@ -59,8 +60,7 @@ class TwoBrokers:
 
     def options(self, **changes: Any) -> ConnectionOptions:
         """Give how to reach it; only broker 1 can be relied on."""
-        servers = [text.rpartition(":") for text in self.bootstrap_servers.split(",")]
-        return ConnectionOptions(tuple((host, int(port)) for host, _, port in servers), **changes)
+        return options_for(self.bootstrap_servers, **changes)
 
     def number_of(self, port: int) -> int:
         """Give the broker that listens on a port."""

@@ -34,8 +34,13 @@ from kafka.protocol.producer import InitProducerIdRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
+from kit.reading import FAST, options_for
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark_kafka.options import ConnectionOptions
 
 REQUESTS = {
     cls.API_KEY: cls
@@ -136,6 +141,14 @@ class TcpCluster:
     @property
     def bootstrap_servers(self) -> tuple[tuple[str, int], ...]:
         return (self.address(0),)
+
+    def options(self, **changes: Any) -> ConnectionOptions:
+        """Return how to reach it, without pauses between attempts."""
+        return options_for(self, **(FAST | changes))
+
+    def client(self, **changes: Any) -> KafkaClient:
+        """Return a client of it; use it in a `with` statement."""
+        return KafkaClient(self.options(**changes))
 
     def add_topic(self, name: str, *, partitions: int = 1, leader: int = 0, topic_id: uuid.UUID | None = None) -> None:
         self.topic_ids[name] = topic_id or uuid.uuid4()

@@ -10,20 +10,16 @@ import pytest
 
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import BrokerLog, Raw, Silence, TcpCluster, batches_of
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
+from pyspark_kafka.options import FetchOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 
-@pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    yield
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("connect to")] == []
+pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
@@ -40,12 +36,8 @@ def fetcher_of(client: KafkaClient, ranges: list[OffsetRange], **changes: Any) -
     return MultiPartitionFetcher(client, ranges, FetchOptions(**({"max_wait_ms": 100} | changes)))
 
 
-def client_of(cluster: TcpCluster) -> KafkaClient:
-    return KafkaClient(ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=10, retry_backoff_max_ms=100))
-
-
 def test_leaders_are_connected_to_side_by_side() -> None:
-    with TcpCluster(20) as cluster, client_of(cluster) as client:
+    with TcpCluster(20) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
 
         def slow(request: Any) -> Any:
@@ -61,7 +53,7 @@ def test_leaders_are_connected_to_side_by_side() -> None:
 
 
 def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_another_one_leads() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, client_of(cluster) as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
         cluster.elsewhere[1] = hole.address
         with fetcher_of(client, ranges) as fetcher:
@@ -75,7 +67,7 @@ def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_anoth
 
 
 def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
-    with TcpCluster(3) as cluster, client_of(cluster) as client:
+    with TcpCluster(3) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
         cluster.script(FetchRequest, Silence, broker_id=1)
         with fetcher_of(client, ranges) as fetcher:
@@ -89,7 +81,7 @@ def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
 
 def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
     released = threading.Event()
-    with TcpCluster(2) as cluster, client_of(cluster) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
         log = BrokerLog({("t", number): batches_of(1) for number in range(2)}, cluster.topic_ids)
 
@@ -105,7 +97,7 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
 
 
 def test_an_answer_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
-    with TcpCluster(2) as cluster, client_of(cluster) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
         log = BrokerLog({("t", 1): batches_of(1)}, cluster.topic_ids)
 

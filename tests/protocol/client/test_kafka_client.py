@@ -21,11 +21,6 @@ from pyspark_kafka.options import ConnectionOptions
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def options_of(cluster: TcpCluster, **changes: Any) -> ConnectionOptions:
-    defaults: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "api_timeout_ms": 5_000}
-    return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
-
-
 def free_port() -> int:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -67,7 +62,7 @@ def test_a_server_that_swallows_everything_leaves_time_for_the_next() -> None:
 def test_a_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -> None:
     with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close)
-        with KafkaClient(options_of(cluster, api_timeout_ms=60_000)) as client, pytest.raises(TransportError) as caught:
+        with cluster.client(api_timeout_ms=60_000) as client, pytest.raises(TransportError) as caught:
             client.fetch_metadata(())
     assert caught.value.condition == "BOOTSTRAP_FAILED"
     assert "plaintext client on a TLS listener" in str(caught.value)
@@ -76,7 +71,7 @@ def test_a_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -
 
 def test_metadata_describes_brokers_topics_and_missing_topics() -> None:
     topic_id = uuid.uuid4()
-    with TcpCluster(2, racks={1: "r1"}) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2, racks={1: "r1"}) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=2, leader=1, topic_id=topic_id)
         found = client.fetch_metadata(["t", "missing"])
     assert {node.broker_id: node.rack for node in found.brokers.values()} == {0: None, 1: "r1"}
@@ -93,7 +88,7 @@ def test_metadata_describes_brokers_topics_and_missing_topics() -> None:
 
 
 def test_all_topics_are_asked_for_with_none() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("a")
         cluster.add_topic("b")
         assert sorted(client.fetch_metadata().topics) == ["a", "b"]
@@ -101,20 +96,20 @@ def test_all_topics_are_asked_for_with_none() -> None:
 
 
 def test_asking_never_creates_a_topic() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(["t"])
         assert cluster.requests(MetadataRequest)[-1].request.allow_auto_topic_creation is False
 
 
 def test_a_lost_metadata_answer_is_asked_for_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Close, cluster.metadata)
         assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_an_unanswered_step_ends_with_its_deadline_and_its_name() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence)
         with pytest.raises(DeadlineError, match="MetadataRequest did not finish within"):
@@ -124,7 +119,7 @@ def test_an_unanswered_step_ends_with_its_deadline_and_its_name() -> None:
 def test_leaders_come_from_memory_until_they_are_old() -> None:
     with TcpCluster() as cluster:
         cluster.add_topic("t")
-        with KafkaClient(options_of(cluster)) as client:
+        with cluster.client() as client:
             client.find_leader(T0)
             client.find_leader(T0)
             assert len(cluster.requests(MetadataRequest)) == 1
@@ -134,14 +129,14 @@ def test_leaders_come_from_memory_until_they_are_old() -> None:
 
 
 def test_metadata_that_may_not_be_kept_is_used_once_it_was_asked_for() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster, metadata_max_age_ms=0)) as client:
+    with TcpCluster() as cluster, cluster.client(metadata_max_age_ms=0) as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
         assert list_offsets(client, {T0: Latest()}) == {T0: 10}
 
 
 def test_an_election_is_waited_for() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
 
         def elected(request: Any) -> Any:
@@ -154,14 +149,14 @@ def test_an_election_is_waited_for() -> None:
 
 
 def test_a_partition_that_stays_without_a_leader_is_named() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
         with pytest.raises(DeadlineError, match=r"Looking up the leader of t-0 .*LEADER_NOT_AVAILABLE \(5\)"):
             client.find_leader(T0, Deadline(500))
 
 
 def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
 
         def created(request: Any) -> Any:
             cluster.add_topic("t")
@@ -173,7 +168,7 @@ def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
 
 @pytest.mark.parametrize("partition", [0, 7])
 def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(partition: int) -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         if partition:
             cluster.add_topic("t")
         with pytest.raises(BrokerError) as caught:
@@ -185,7 +180,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(parti
 
 def test_an_advertised_address_that_cannot_be_reached_is_guessed() -> None:
     dead = free_port()
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
 
         def advertise(request: Any) -> Any:
             answer = cluster.metadata(request)
@@ -204,14 +199,14 @@ def test_an_advertised_address_that_cannot_be_reached_is_guessed() -> None:
 def test_a_broker_that_is_not_a_member_is_named_with_those_that_are() -> None:
     with (
         TcpCluster() as cluster,
-        KafkaClient(options_of(cluster)) as client,
+        cluster.client() as client,
         pytest.raises(TransportError, match=r"\[BROKER_UNKNOWN\] Broker 9 .* members are 0 \(127.0.0.1:"),
     ):
         client.connection_to(9)
 
 
 def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         first, second = client.borrow(0), client.borrow(0)
         assert first is not second
         client.give_back(0, first)
@@ -223,7 +218,7 @@ def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
 
 
 def test_offsets_of_many_partitions_take_one_request_a_broker() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=50)
         cluster.add_topic("u", partitions=50)
         for number in range(50):
@@ -237,7 +232,7 @@ def test_offsets_of_many_partitions_take_one_request_a_broker() -> None:
 
 
 def test_each_kind_of_offset_and_the_isolation_level_are_carried() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=3)
         cluster.ends["t", 0] = cluster.ends["t", 1] = (4, 9)
         t2 = TopicPartition("t", 2)
@@ -252,7 +247,7 @@ def test_each_kind_of_offset_and_the_isolation_level_are_carried() -> None:
 
 
 def test_a_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=2)
         cluster.ends["t", 0], cluster.ends["t", 1] = (0, 10), (0, 20)
         client.fetch_metadata(["t"])
@@ -266,7 +261,7 @@ def test_a_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
 
 
 def test_a_broker_lost_before_it_answered_is_asked_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
         cluster.script(ListOffsetsRequest, Close, cluster.list_offsets)
@@ -274,7 +269,7 @@ def test_a_broker_lost_before_it_answered_is_asked_again() -> None:
 
 
 def test_an_end_that_is_not_available_yet_is_asked_for_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {0: 78}), cluster.list_offsets)
@@ -282,7 +277,7 @@ def test_an_end_that_is_not_available_yet_is_asked_for_again() -> None:
 
 
 def test_a_refused_look_up_is_an_access_error_at_once() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {0: 29}))
         with pytest.raises(AccessError, match=r"Looking up an offset of t-0 at 127.0.0.1:\d+ failed"):
@@ -291,7 +286,7 @@ def test_a_refused_look_up_is_an_access_error_at_once() -> None:
 
 
 def test_a_look_up_that_never_succeeds_ends_with_the_deadline_and_the_last_failure() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {0: 5}))
         with pytest.raises(DeadlineError, match=r"offset of t-0 \(1 of 1 left\).*LEADER_NOT_AVAILABLE"):
@@ -299,7 +294,7 @@ def test_a_look_up_that_never_succeeds_ends_with_the_deadline_and_the_last_failu
 
 
 def test_a_partition_left_out_of_an_answer_is_asked_for_again() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kit.fakes.tcp_cluster import BrokerLog, Close, FetchScript, Silence, TcpCluster, batches_of, record_batch
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from kit.reading import FAST_FETCH
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
 from pyspark_kafka.client.fetch.ask_size import RecordSize, RecordSizes, record_sizes_of
@@ -23,16 +23,18 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+
 KIB = 1 << 10
-FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 2_000}
 
 
 def client_of(cluster: TcpCluster, **options: Any) -> KafkaClient:
-    return KafkaClient(ConnectionOptions(cluster.bootstrap_servers, **(FAST | options)))
+    return cluster.client(**({"request_timeout_ms": 2_000} | options))
 
 
 def fetch_options(**changes: Any) -> FetchOptions:
-    return FetchOptions(**({"max_wait_ms": 1, "poll_timeout_ms": 5_000} | changes))
+    return FetchOptions(**(FAST_FETCH | changes))
 
 
 def ranges_of(topic: str, partitions: int, start: int, end: int) -> list[OffsetRange]:

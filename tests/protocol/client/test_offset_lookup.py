@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    yield
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("connect to")]
-    for thread in left:
-        # Told to stop; on a busy machine it may take a moment until it is its turn.
-        thread.join(5)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
 
 def one_topic_each(cluster: TcpCluster) -> dict[TopicPartition, Any]:
@@ -44,13 +31,8 @@ def ends_of(cluster: TcpCluster) -> dict[TopicPartition, int]:
     return {TopicPartition(f"t{number}", 0): number for number in range(cluster.count)}
 
 
-def options_of(cluster: TcpCluster, **changes: Any) -> ConnectionOptions:
-    defaults: dict[str, Any] = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 100}
-    return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
-
-
 def test_brokers_that_are_slow_to_connect_to_are_connected_to_side_by_side() -> None:
-    with TcpCluster(40) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(40) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
 
         def slow(request: Any) -> Any:
@@ -72,7 +54,7 @@ def test_a_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() ->
         specs = one_topic_each(cluster)
         cluster.elsewhere[7] = hole.address
         # Nothing is lost of a request timeout that is as long as the whole step.
-        with KafkaClient(options_of(cluster, api_timeout_ms=4_000, connect_timeout_ms=4_000)) as client:
+        with cluster.client(api_timeout_ms=4_000, connect_timeout_ms=4_000) as client:
             with pytest.raises(DeadlineError) as caught:
                 list_offsets(client, specs)
             assert "Looking up the offset of t7-0 (1 of 40 left)" in str(caught.value)
@@ -88,7 +70,7 @@ def test_a_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() ->
 
 
 def test_the_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
         timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
@@ -102,7 +84,7 @@ def test_the_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() ->
 
 
 def test_the_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
-    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         assert list_offsets(client, specs) == ends_of(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=1)
@@ -116,7 +98,7 @@ def test_the_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_lead
 
 
 def test_a_broker_that_stops_in_the_middle_of_an_answer_holds_up_no_other() -> None:
-    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.script(ListOffsetsRequest, Raw(b"\x00\x00\x00\x40\x00"), broker_id=0)
         with pytest.raises(DeadlineError, match=r"offset of t0-0 \(1 of 3 left\).*1 of 64 bytes had arrived"):
@@ -126,7 +108,7 @@ def test_a_broker_that_stops_in_the_middle_of_an_answer_holds_up_no_other() -> N
 
 
 def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         list_offsets(client, specs)
         real = cluster.list_offsets
@@ -147,7 +129,7 @@ def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
 
 
 def test_a_partition_without_a_leader_holds_up_no_other() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.add_topic("u", leader=-1)
         specs[TopicPartition("u", 0)] = Latest()
@@ -157,7 +139,7 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
 
 
 def test_an_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
         cluster.script(ListOffsetsRequest, Silence, broker_id=2)

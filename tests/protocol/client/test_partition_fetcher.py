@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.fakes.tcp_cluster import Close, FetchScript, LogScript, Raw, Silence, TcpCluster, batches_of, record_batch
+from kit.reading import FAST_FETCH, read_range
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
@@ -23,13 +24,11 @@ from pyspark_kafka.errors import (
 )
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
-from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T0 = TopicPartition("t", 0)
-FAST = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 2_000}
 
 
 class Reading:
@@ -37,29 +36,17 @@ class Reading:
 
     def __init__(self, cluster: TcpCluster, **fetch: Any) -> None:
         self.cluster = cluster
-        self.fetch = FetchOptions(**({"max_wait_ms": 1, "poll_timeout_ms": 5_000} | fetch))
-        self.connection: dict[str, Any] = dict(FAST)
+        self.fetch = FetchOptions(**(FAST_FETCH | fetch))
+        self.connection: dict[str, Any] = {"request_timeout_ms": 2_000}
 
     def client(self) -> KafkaClient:
-        return KafkaClient(ConnectionOptions(self.cluster.bootstrap_servers, **self.connection))
+        return self.cluster.client(**self.connection)
 
     def values(self, start: int, end: int) -> list[int]:
         """Read and decode a range as a source does; values are the offsets."""
-        found: list[int] = []
-        with self.client() as client, PartitionFetcher(client, OffsetRange(T0, start, end), self.fetch) as fetcher:
-            for fetched in fetcher:
-                position = fetched.start_offset
-                for decoded in iter_decode(
-                    fetched.records,
-                    start_offset=fetched.start_offset,
-                    end_offset=end,
-                    columns=["value"],
-                    aborted_transactions=fetched.aborted_transactions,
-                ):
-                    found.extend(int(value or b"") for value in decoded.batch.column("value").to_pylist())
-                    position = decoded.next_offset
-                fetcher.advance(position)
-        return found
+        with self.client() as client:
+            found = read_range(client, OffsetRange(T0, start, end), self.fetch)
+            return [int(row["value"] or b"") for rows in found for row in rows]
 
     def fetched(self, start: int = 0, end: int = 100) -> list[FetchedRecords]:
         with self.client() as client, PartitionFetcher(client, OffsetRange(T0, start, end), self.fetch) as fetcher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kafka.protocol.sasl import SaslHandshakeResponse
@@ -20,29 +20,13 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, Secret
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 T0 = TopicPartition("t", 0)
 
-
-def options_of(cluster: TcpCluster, **changes: Any) -> ConnectionOptions:
-    defaults: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "api_timeout_ms": 20_000}
-    return ConnectionOptions(cluster.bootstrap_servers, **(defaults | changes))
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_is_left() -> Iterator[None]:
-    yield
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("connect to")]
-    for thread in left:
-        # Told to stop; on a busy machine it may take a moment until it is its turn.
-        thread.join(5)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
 
 def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_gone() -> None:
-    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=1)
         cluster.ends["t", 0] = (0, 42)
         client.fetch_metadata(["t"])
@@ -54,7 +38,7 @@ def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_g
 
 
 def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> None:
-    with TcpCluster(3) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(3) as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.stop(0)
         client.close()
@@ -62,7 +46,7 @@ def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> N
 
 
 def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.stop(1)
         client.close()
@@ -70,7 +54,7 @@ def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked(
 
 
 def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster, api_timeout_ms=300)) as client:
+    with TcpCluster(2) as cluster, cluster.client(api_timeout_ms=300) as client:
         client.fetch_metadata(())
         ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]
         cluster.stop(0)
@@ -131,7 +115,7 @@ def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> No
 
 
 def test_another_broker_is_asked_when_one_is_silent() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence, broker_id=0)
         began_at = time.monotonic()
@@ -147,7 +131,7 @@ def test_another_broker_is_asked_when_one_is_silent() -> None:
 
 def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> None:
     released = threading.Event()
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
 
         def late(request: Any) -> Any:
@@ -162,7 +146,7 @@ def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> 
 
 def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.stop(1)
 
@@ -178,7 +162,7 @@ def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
 
 
 def test_an_answer_without_brokers_is_not_believed() -> None:
-    with TcpCluster() as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
 
         def starting(request: Any) -> Any:
@@ -199,14 +183,14 @@ def test_an_answer_without_brokers_is_not_believed() -> None:
 def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected: int) -> None:
     with (
         TcpCluster(versions={MetadataRequest.API_KEY: (0, highest)}) as cluster,
-        KafkaClient(options_of(cluster)) as client,
+        cluster.client() as client,
     ):
         cluster.add_topic("t")
         assert client.find_leader(T0).leader_epoch == expected
 
 
 def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:
-    with TcpCluster(2) as cluster, KafkaClient(options_of(cluster)) as client:
+    with TcpCluster(2) as cluster, cluster.client() as client:
         for number in range(2):
             cluster.add_topic(f"t{number}", leader=number)
         specs = {TopicPartition(f"t{number}", 0): Latest() for number in range(2)}

@@ -37,10 +37,7 @@ def cluster() -> Iterator[TcpCluster]:
 
 @pytest.fixture
 def client(cluster: TcpCluster) -> Iterator[KafkaClient]:
-    options = ConnectionOptions(
-        cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, api_timeout_ms=5_000
-    )
-    with KafkaClient(options) as client:
+    with cluster.client(api_timeout_ms=5_000) as client:
         yield client
 
 

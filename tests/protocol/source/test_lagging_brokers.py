@@ -15,7 +15,7 @@ from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest
-from pyspark_kafka.options import ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options import FetchOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
@@ -50,13 +50,9 @@ def let_lag(cluster: TcpCluster, broker_id: int) -> None:
     cluster.script(MetadataRequest, lagging, broker_id=broker_id)
 
 
-def connection_to(cluster: TcpCluster) -> ConnectionOptions:
-    return ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
-
-
 def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cluster: TcpCluster) -> None:
     let_lag(cluster, 0)
-    factory = KafkaPartitionReaderFactory(connection_to(cluster), FetchOptions(), SCHEMA, fail_on_data_loss=True)
+    factory = KafkaPartitionReaderFactory(cluster.options(), FetchOptions(), SCHEMA, fail_on_data_loss=True)
     task = KafkaInputPartition(OffsetRange(T0, 0, 30), topic_ids={"t": str(cluster.topic_ids["t"])})
     reader = factory.createReader(task)
     rows = 0
@@ -70,7 +66,7 @@ def test_a_task_asks_another_broker_before_it_takes_its_topic_for_another_one(cl
 def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
     cluster: TcpCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
-    connection = connection_to(cluster)
+    connection = cluster.options()
     options = StreamReadOptions(
         connection,
         Subscription("subscribe", topics=("t",)),
@@ -94,7 +90,7 @@ def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
 
 
 def test_a_topic_that_all_brokers_name_anew_is_another_one(cluster: TcpCluster) -> None:
-    options = StreamReadOptions(connection_to(cluster), Subscription("subscribe", topics=("t",)), starting=Earliest())
+    options = StreamReadOptions(cluster.options(), Subscription("subscribe", topics=("t",)), starting=Earliest())
     stream = KafkaMicroBatchStream(options, SCHEMA)
     first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
     stream.planInputPartitions(stream.initialOffset(), first)

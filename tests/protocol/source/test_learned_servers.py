@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
+from kit.reading import column_of, drain
 from pyspark_kafka.client.cluster import pool
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import FetchRequest
@@ -47,14 +48,7 @@ def in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def offsets_of(factory: PartitionReaderFactory, partition: InputPartition) -> list[int]:
-    reader = factory.createReader(partition)
-    found: list[int] = []
-    try:
-        while reader.next():
-            found += reader.get().column(0).to_pylist()
-    finally:
-        reader.close()
-    return found
+    return column_of(drain(factory.createReader(partition)), "offset")
 
 
 def test_a_task_of_a_stream_finds_the_cluster_when_the_bootstrap_server_is_gone(

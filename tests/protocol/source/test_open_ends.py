@@ -6,20 +6,21 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
+from kit import reading
 from kit.fakes.tcp_cluster import BrokerLog, FetchScript, TcpCluster, batches_of
+from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import BrokerError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, FetchOptions, Subscription
+from pyspark_kafka.options import BatchReadOptions, Subscription
 from pyspark_kafka.planning.late_binding import NO_END, LateBinding
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,10 +40,6 @@ def cluster() -> Iterator[TcpCluster]:
         close_clients()
 
 
-def connection_to(cluster: TcpCluster) -> ConnectionOptions:
-    return ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
-
-
 def read(
     cluster: TcpCluster,
     planned: tuple[int, int],
@@ -51,20 +48,9 @@ def read(
     fail_on_data_loss: bool = True,
     **fetch: Any,
 ) -> list[int]:
-    factory = KafkaPartitionReaderFactory(
-        connection_to(cluster),
-        FetchOptions(max_wait_ms=1, poll_timeout_ms=5_000, **fetch),
-        pa.schema([SOURCE_SCHEMA.field("offset")]),
-        fail_on_data_loss,
-    )
-    reader = factory.createReader(KafkaInputPartition(OffsetRange(TP, *planned), late=late))
-    found: list[int] = []
-    try:
-        while reader.next():
-            found += reader.get().column(0).to_pylist()
-    finally:
-        reader.close()
-    return found
+    task = KafkaInputPartition(OffsetRange(TP, *planned), late=late)
+    rows = reading.read(cluster.options(), task=task, fail_on_data_loss=fail_on_data_loss, **(FAST_FETCH | fetch))
+    return [row["offset"] for row in rows]
 
 
 def looked_up(cluster: TcpCluster) -> list[int]:
@@ -195,9 +181,7 @@ def recreated_for(cluster: TcpCluster) -> Any:
 
 
 def batch_of(cluster: TcpCluster) -> KafkaBatch:
-    options = BatchReadOptions(
-        connection_to(cluster), Subscription("subscribe", ("t",)), fetch_offset_retry_interval_ms=0
-    )
+    options = BatchReadOptions(cluster.options(), Subscription("subscribe", ("t",)), fetch_offset_retry_interval_ms=0)
     return KafkaBatch(options, SOURCE_SCHEMA)
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit import reading
 from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
+from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
@@ -18,11 +20,11 @@ from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest, SpecificOffsets
-from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, FetchOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,18 +79,15 @@ def planned(cluster: TcpCluster, *topics: str) -> KafkaInputPartition:
 def read(
     cluster: TcpCluster, task: KafkaInputPartition, *, fail_on_data_loss: bool = True, leaves_recreated: bool = True
 ) -> list[tuple[str, int]]:
-    connection = ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
-    fetch = FetchOptions(max_wait_ms=1, poll_timeout_ms=5_000)
-    factory = KafkaPartitionReaderFactory(connection, fetch, SCHEMA, fail_on_data_loss, leaves_recreated)
-    reader = factory.createReader(pickle.loads(pickle.dumps(task)))  # noqa: S301 - our own bytes
-    found: list[tuple[str, int]] = []
-    try:
-        while reader.next():
-            columns = reader.get().to_pydict()
-            found += zip(columns["topic"], columns["offset"], strict=True)
-    finally:
-        reader.close()
-    return found
+    rows = reading.read(
+        cluster.options(),
+        task=pickle.loads(pickle.dumps(task)),  # noqa: S301 - our own bytes
+        columns=SCHEMA.names,
+        fail_on_data_loss=fail_on_data_loss,
+        leaves_recreated=leaves_recreated,
+        **FAST_FETCH,
+    )
+    return [(row["topic"], row["offset"]) for row in rows]
 
 
 def whole(*topics: str) -> list[tuple[str, int]]:
@@ -217,7 +216,7 @@ def test_a_batch_plans_with_the_ids_of_topics_that_it_has_offsets_of(offsets: Sc
 def test_a_topic_that_is_gone_before_a_task_looks_up_its_open_ends_is_data_loss(
     cluster: TcpCluster, caplog: pytest.LogCaptureFixture, *, fail_on_data_loss: bool
 ) -> None:
-    connection = ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5)
+    connection = cluster.options()
     subscribed = Subscription("subscribe", topics=("t", "u"))
     read = KafkaBatch(
         BatchReadOptions(

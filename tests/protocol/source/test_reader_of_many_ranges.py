@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from kit.fakes.tcp_cluster import BrokerLog, FetchScript, TcpCluster, batches_of, epoch_end
+from kit.reading import FAST_FETCH, drain, reader_of
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, OffsetForLeaderEpochRequest
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,23 +45,19 @@ def read(
     cluster: TcpCluster, ranges: list[OffsetRange], *, fail_on_data_loss: bool = True, **fetch: Any
 ) -> dict[int, list[int]]:
     """Read ranges in one task; give the offsets by partition."""
-    factory = KafkaPartitionReaderFactory(
-        ConnectionOptions(cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5),
-        FetchOptions(**({"max_wait_ms": 1, "poll_timeout_ms": 5_000} | fetch)),
-        SCHEMA,
-        fail_on_data_loss,
+    reader = reader_of(
+        cluster.options(),
+        *ranges,
+        columns=SCHEMA.names,
+        fail_on_data_loss=fail_on_data_loss,
+        **(FAST_FETCH | fetch),
     )
-    reader = factory.createReader(KafkaInputPartition(ranges[0], tuple(ranges[1:])))
     found: dict[int, list[int]] = {}
-    try:
-        while reader.next():
-            batch = reader.get()
-            assert batch.schema.equals(SCHEMA)
-            assert set(batch.column("topic").to_pylist()) == {"t"}
-            (partition,) = set(batch.column("partition").to_pylist())
-            found.setdefault(partition, []).extend(batch.column("offset").to_pylist())
-    finally:
-        reader.close()
+    for batch in drain(reader):
+        assert batch.schema.equals(SCHEMA)
+        assert set(batch.column("topic").to_pylist()) == {"t"}
+        (partition,) = set(batch.column("partition").to_pylist())
+        found.setdefault(partition, []).extend(batch.column("offset").to_pylist())
     return found
 
 
