@@ -19,7 +19,10 @@ HEADER_BYTES = 61
 # Base offset and length stand before the bytes that the length counts.
 LENGTH_OVERHEAD = 12
 MAGIC_END = 17
-CRC_START = 21
+# Where fields begin; the checksum covers everything from the attributes on.
+CRC_START = ATTRIBUTES_START = 21
+LAST_OFFSET_DELTA_START = 23
+PRODUCER_START = 43
 MIN_LENGTH = HEADER_BYTES - LENGTH_OVERHEAD
 MAX_OFFSET = 2**63 - 1
 # The shortest record: its length and six fields of one byte each.

@@ -15,7 +15,14 @@ import pyarrow.compute as pc
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.records import _variant
 from pyspark_kafka.records.arrow_bytes import bytes_column, list_column
-from pyspark_kafka.records.batch_header import CRC_START, HEADER_BYTES, LENGTH_OVERHEAD, TRANSACTIONAL
+from pyspark_kafka.records.batch_header import (
+    ATTRIBUTES_START,
+    CRC_START,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    PRODUCER_START,
+    TRANSACTIONAL,
+)
 from pyspark_kafka.records.checksum import crc32c, replace_prefix
 from pyspark_kafka.records.compression import CODEC_NAMES, compress
 
@@ -28,10 +35,8 @@ _RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
 _HEADER_OVERHEAD = 5 + 5
 _START = struct.Struct(">qiibI")
 _COVERED = struct.Struct(">hiqqqhii")
-_ATTRIBUTES_AT = 21
 # Beyond this many seconds from 1970, milliseconds do not fit in 64 bits.
 _MAX_SECONDS = (2**63 - 1) // 1000
-_PRODUCER_AT = 43
 
 
 class RecordColumns:
@@ -294,10 +299,10 @@ def patch_header(
     """
     old = bytes(batch[CRC_START:HEADER_BYTES])
     (crc,) = struct.unpack_from(">I", batch, CRC_START - 4)
-    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
+    (attributes,) = struct.unpack_from(">h", batch, ATTRIBUTES_START)
     attributes = attributes | TRANSACTIONAL if transactional else attributes & ~TRANSACTIONAL
-    struct.pack_into(">h", batch, _ATTRIBUTES_AT, attributes)
-    struct.pack_into(">qhi", batch, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    struct.pack_into(">h", batch, ATTRIBUTES_START, attributes)
+    struct.pack_into(">qhi", batch, PRODUCER_START, producer_id, producer_epoch, base_sequence)
     new = bytes(batch[CRC_START:HEADER_BYTES])
     struct.pack_into(">I", batch, CRC_START - 4, replace_prefix(crc, old, new, len(batch) - HEADER_BYTES))
 

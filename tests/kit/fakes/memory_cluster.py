@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.transactions.owner import OpenTransaction
+    from pyspark_kafka.client.wire.framed_request import FramedRequest
 
 SEQUENCES = 1 << 31
 OUT_OF_ORDER = 45
@@ -115,29 +116,20 @@ class FakeConnection:
         self.broker_id = broker_id
         self.address = f"broker-{broker_id}:9092"
         self.closed = False
-        self._frame = b""
-        self._version = 0
         self._answers: deque[tuple[float, Any]] = deque()
         self._hangs = False
 
-    def send(self, request: Any, *, max_version: int, timeout_ms: float) -> None:
+    def send(self, request: FramedRequest, *, max_version: int, timeout_ms: float) -> None:
         assert timeout_ms > 0
         self._check_open()
-        self._version = min(max_version, self.cluster.produce_version)
-        request.API_VERSION = self._version
-        request.with_header(correlation_id=7, client_id="test")
-        self._frame = bytes(request.encode(framed=True, header=True))
-
-    def send_frame(self, *parts: bytes, timeout_ms: float) -> None:
-        assert timeout_ms > 0
-        self._check_open()
-        frame = b"".join([self._frame, *map(bytes, parts)])
+        version = min(max_version, self.cluster.produce_version)
+        frame = b"".join(map(bytes, request.build(version, 7, "test")))
         assert len(frame) == struct.unpack_from(">i", frame)[0] + 4
-        request = ProduceRequest.decode(frame, version=self._version, header=True, framed=True)
-        self.cluster.requests.append((self.broker_id, request))
+        decoded = ProduceRequest.decode(frame, version=version, header=True, framed=True)
+        self.cluster.requests.append((self.broker_id, decoded))
         if self._hangs:
             return
-        answer = self.cluster.produce(self.broker_id, request, self)
+        answer = self.cluster.produce(self.broker_id, decoded, self)
         if answer is not None:
             self._arrive(answer)
 

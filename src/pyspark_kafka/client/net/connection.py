@@ -21,6 +21,7 @@ from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.dialing import connect, resolve
 from pyspark_kafka.client.net.guesses import closed_by_broker, handshake_failed, lost, silent
 from pyspark_kafka.client.waiting import contact_of
+from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ErrorCode, broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
@@ -28,7 +29,7 @@ from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark_kafka.options import ConnectionOptions
 
@@ -245,7 +246,7 @@ class Connection:
         """Send a request in the negotiated version without waiting for its answer.
 
         Args:
-            request: an instance of a class of `client.protocol`, with no version set.
+            request: an instance of a class of `wire.messages`, with no version set, or a `FramedRequest`.
             max_version: an upper bound for the version.
             timeout_ms: longest wait for the socket to take the bytes; None takes `request_timeout_ms`.
 
@@ -263,37 +264,34 @@ class Connection:
 
     def _send_versioned(self, request: Any, version: int, timeout_ms: float | None) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        request.API_VERSION = version
-        request.with_header(correlation_id=self._correlation_id, client_id=self._options.client_id)
-        frame = request.encode(framed=True, header=True)
-        self.send_frame(frame, timeout_ms=timeout_ms)
-        if request.expect_response():
+        client_id = self._options.client_id
+        if isinstance(request, FramedRequest):
+            pieces = request.build(version, self._correlation_id, client_id)
+            flexible, has_response = request.is_flexible(version), request.has_response
+            response_class = request.response_class(version)
+        else:
+            request.API_VERSION = version
+            request.with_header(correlation_id=self._correlation_id, client_id=client_id)
+            pieces = [request.encode(framed=True, header=True)]
+            flexible, has_response = request.flexible_version_q(version), request.expect_response()
+            response_class = request.header.get_response_class()
+        self._send_pieces(pieces, timeout_ms)
+        if has_response:
+            # The one response whose header is never flexible, so that every client can read it (KIP-511).
+            flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
             self._in_flight.append(
-                _Sent(
-                    self._correlation_id,
-                    request.API_KEY,
-                    request.name,
-                    version,
-                    # The one answer whose header is never flexible, so that every client can read it (KIP-511).
-                    request.API_KEY != _API_VERSIONS_KEY and request.flexible_version_q(version),
-                    request.header.get_response_class(),
-                )
+                _Sent(self._correlation_id, request.API_KEY, request.name, version, flexible, response_class)
             )
 
-    def send_frame(self, *parts: bytes | bytearray | memoryview, timeout_ms: float | None = None) -> None:
-        """Send bytes as they are; the caller has built the whole frame.
-
-        Raises:
-            TransportError: the connection is lost; it is closed.
-            DeadlineError: the broker does not take the bytes; the connection is closed.
-        """
+    def _send_pieces(self, pieces: Iterable[bytes | bytearray | memoryview], timeout_ms: float | None) -> None:
+        """Send the pieces of one frame as they are."""
         sock = self._open_socket()
         budget = Deadline(self._options.request_timeout_ms if timeout_ms is None else timeout_ms)
         try:
             # sendall counts the timeout over all of its parts.
             sock.settimeout(max(0.001, budget.remaining_s()))
-            for part in parts:
-                sock.sendall(part)
+            for piece in pieces:
+                sock.sendall(piece)
         except TimeoutError as error:
             self.close()
             raise budget.error(f"Sending a request to {self.address}", error) from error

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, RecordCounts
-    from pyspark_kafka.client.produce.protocol import ProducePartitionResponse
+    from pyspark_kafka.client.produce.response import ProducePartitionResponse
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 

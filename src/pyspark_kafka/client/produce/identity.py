@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.protocol import InitProducerIdRequest
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.client.wire.messages import InitProducerIdRequest
 from pyspark_kafka.client.wire.versions import MAX_INIT_VERSION
 from pyspark_kafka.errors import ProtocolError
 

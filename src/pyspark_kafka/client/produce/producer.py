@@ -23,12 +23,10 @@ from pyspark_kafka.client.produce.dials import ProducerDials
 from pyspark_kafka.client.produce.identity import request_identity
 from pyspark_kafka.client.produce.lanes import DeliveryClock, InFlightRequest, ProduceLane
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
-from pyspark_kafka.client.produce.protocol import (
-    ProduceFrame,
-    parse_produce_response,
-    stamp_batch,
-)
+from pyspark_kafka.client.produce.request import ProduceFrame
+from pyspark_kafka.client.produce.response import parse_produce_response
 from pyspark_kafka.client.produce.size_limits import TopicLimits
+from pyspark_kafka.client.produce.stamps import stamp_batch
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.waiting import Wait, contact_of
 from pyspark_kafka.client.wire.messages import broker_error, error_kind
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.produce.identity import ProducerIdentity
-    from pyspark_kafka.client.produce.protocol import ProducePartitionResponse
+    from pyspark_kafka.client.produce.response import ProducePartitionResponse
     from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionIdentity
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ProducerOptions
@@ -686,14 +684,13 @@ class Producer:
             timeout_ms = max(1.0, (ends_at - now) * 1000)
             highest = MAX_PRODUCE_VERSION if self._transaction is None else self._transaction.max_produce_version
             lane.connection.send(frame, max_version=highest, timeout_ms=timeout_ms)
-            lane.connection.send_frame(*frame.rest, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._lose(lane, error)
             if decide(error).action is Action.FAIL:
                 tp = batches[0].topic_partition
                 raise produce_errors.unreachable(self._state, tp, "sending a request", error) from error
             return
-        if not frame.expect_response():
+        if not frame.has_response:
             lane.requests.pop()
             for batch in batches:
                 self._state.acknowledge(batch)

@@ -1,0 +1,130 @@
+"""Produce requests without copies of their record batches. Pure: no sockets, no clock.
+
+kafka-python's encoder would copy every record batch several times; here the bytes of a batch go to the socket as they
+are. Layer: client.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.wire.framed_request import FramedRequest
+from pyspark_kafka.client.wire.messages import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.model import TopicPartition
+
+    Bytes = bytes | bytearray | memoryview
+
+_FIRST_FLEXIBLE_VERSION = 9
+# To copy a batch of fewer bytes costs less than a system call of its own, and a packet for the few bytes between two.
+_JOIN_BELOW_BYTES = 64 * 1024
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_ACKS_TIMEOUT = struct.Struct(">hi")
+
+
+class ProduceFrame(FramedRequest):
+    """A Produce request, sent with `Connection.send`.
+
+    Args:
+        acks: -1, 1 or 0.
+        timeout_ms: how long the leader waits for the other replicas.
+        batches: at most one a topic-partition.
+        transactional_id: of the transaction that they are part of, if they are.
+    """
+
+    API_KEY = ProduceRequest.API_KEY
+    name = ProduceRequest.name
+    valid_versions = ProduceRequest.valid_versions
+
+    def __init__(
+        self,
+        acks: int,
+        timeout_ms: int,
+        batches: Iterable[tuple[TopicPartition, Bytes]],
+        transactional_id: str | None = None,
+    ) -> None:
+        self._acks = acks
+        self._transactional_id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._topics: dict[str, list[tuple[int, Bytes]]] = {}
+        for topic_partition, data in batches:
+            self._topics.setdefault(topic_partition.topic, []).append((topic_partition.partition, data))
+
+    @property
+    def has_response(self) -> bool:
+        """Whether the broker sends a response: not to a write that wants no acknowledgement."""
+        return self._acks != 0
+
+    @staticmethod
+    def is_flexible(version: int) -> bool:
+        """Whether header and body of this version have tagged fields."""
+        return version >= _FIRST_FLEXIBLE_VERSION
+
+    @staticmethod
+    def response_class(version: int) -> Any:
+        """Return kafka-python's class that decodes the response."""
+        return ProduceResponse[version]
+
+    def build(self, version: int, correlation_id: int, client_id: str) -> list[Bytes]:
+        """Return the frame in pieces: record batches as they are, and the bytes around them."""
+        flexible = self.is_flexible(version)
+        encoded_id = client_id.encode()
+        out = bytearray(4)
+        out += struct.pack(">hhi", self.API_KEY, version, correlation_id)
+        # The header's client id is never compact, not even in flexible versions.
+        out += _INT16.pack(len(encoded_id)) + encoded_id
+        if flexible:
+            out.append(0)  # no tagged fields
+        if self._transactional_id is None:
+            out += b"\0" if flexible else _INT16.pack(-1)
+        else:
+            _put_text(out, self._transactional_id, flexible=flexible)
+        out += _ACKS_TIMEOUT.pack(self._acks, self._timeout_ms)
+        pieces: list[Bytes] = []
+        _put_count(out, len(self._topics), flexible=flexible)
+        for topic, partitions in self._topics.items():
+            _put_text(out, topic, flexible=flexible)
+            _put_count(out, len(partitions), flexible=flexible)
+            for index, data in partitions:
+                out += _INT32.pack(index)
+                _put_count(out, len(data), flexible=flexible)
+                if len(data) < _JOIN_BELOW_BYTES:
+                    out += data
+                else:
+                    pieces += (out, data)
+                    out = bytearray()
+                if flexible:
+                    out.append(0)
+            if flexible:
+                out.append(0)
+        if flexible:
+            out.append(0)
+        if out:
+            pieces.append(out)
+        _INT32.pack_into(pieces[0], 0, sum(map(len, pieces)) - 4)
+        return pieces
+
+
+def _put_text(out: bytearray, text: str, *, flexible: bool) -> None:
+    encoded = text.encode()
+    out += (_unsigned_varint(len(encoded) + 1) if flexible else _INT16.pack(len(encoded))) + encoded
+
+
+def _put_count(out: bytearray, count: int, *, flexible: bool) -> None:
+    """Append the length of an array or of bytes; compact ones count from 1, because 0 stands for null."""
+    out += _unsigned_varint(count + 1) if flexible else _INT32.pack(count)
+
+
+def _unsigned_varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
