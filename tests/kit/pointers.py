@@ -20,9 +20,9 @@ _POINTER = re.compile(rf"`({_PATH})`((?:(?:,|:| and)?\s+`{_SYMBOL}`)+)")
 _NAME = re.compile(r"\b(?:[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|_?[a-z0-9]+(?:_[a-z0-9]+)+)\b")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_STATE_DIAGRAM = re.compile(
-    r"<!-- states: (\S+) (\w+) -->\n+```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+_DIAGRAM = r"\n+```mermaid\nstateDiagram-v2\n(.*?)^```$"
+_STATES = re.compile(rf"<!-- states: (\S+) (\w+) -->{_DIAGRAM}", re.MULTILINE | re.DOTALL)
+_EVENTS = re.compile(rf"<!-- events: (\S+) (\w+) -->{_DIAGRAM}", re.MULTILINE | re.DOTALL)
 
 
 def pointers(text: str) -> set[tuple[str, str]]:
@@ -75,10 +75,10 @@ def has_symbol(path: str, name: str) -> bool:
 
 @cache
 def words_of_the_code() -> frozenset[str]:
-    """Return every word of the Python files of the repository, this file's folder and the repository's tests apart."""
-    apart = (REPO / "tests" / "repo", REPO / "tests" / "kit" / "pointers.py")
+    """Return every word of the Python files of the repository, without those that are about the pages."""
+    about_pages = {"pointers.py", "test_pointers.py", "test_architecture_page.py", "test_words.py"}
     files = [path for folder in FOLDERS for path in (REPO / folder).rglob("*.py")]
-    read = [path for path in files if not any(path == each or each in path.parents for each in apart)]
+    read = [path for path in files if path.name not in about_pages]
     return frozenset(word for path in read for word in re.findall(r"\w+", path.read_text()))
 
 
@@ -92,11 +92,20 @@ def names(text: str) -> set[str]:
 def state_diagrams(text: str) -> list[tuple[str, str, set[str], set[tuple[str, str]]]]:
     """Return the diagrams of states that name their enum: path, enum, states, and moves from one state to another."""
     found = []
-    for path, enum, body in _STATE_DIAGRAM.findall(text):
+    for path, enum, body in _STATES.findall(text):
         moves = {(begin, end) for begin, end in re.findall(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)", body, re.MULTILINE)}
         states = {state for move in moves for state in move} - {"[*]"}
         found.append((path, enum, states, moves))
     return found
+
+
+def events(text: str) -> set[tuple[str, str]]:
+    """Return the events on the arrows of diagrams that name a class, whose methods they are: path and method."""
+    return {
+        (path, f"{cls}.{event}")
+        for path, cls, body in _EVENTS.findall(text)
+        for event in re.findall(r"^.*-->[^:\n]*: *(\w+)", body, re.MULTILINE)
+    }
 
 
 def members(file: Path, enum: str) -> set[str]:

@@ -11,6 +11,7 @@ from kit.pointers import (
     FOLDERS,
     REPO,
     ROOTS,
+    events,
     has_symbol,
     locate,
     members,
@@ -89,6 +90,11 @@ def test_states_of_a_diagram_are_those_of_the_code(page: Path) -> None:
         assert states == members(file, enum)
 
 
+@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
+def test_events_of_a_diagram_are_methods(page: Path) -> None:
+    assert {event for event in events(page.read_text()) if not has_symbol(*event)} == set()
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     reached, waiting = set(), [REPO / "README.md"]
     while waiting:
@@ -134,3 +140,8 @@ def test_names_are_read_from_backquotes_and_diagrams() -> None:
 def test_a_diagram_of_states_is_read() -> None:
     text = "<!-- states: a/b.py State -->\n```mermaid\nstateDiagram-v2\n    [*] --> ONE\n    ONE --> TWO: why\n```\n"
     assert state_diagrams(text) == [("a/b.py", "State", {"ONE", "TWO"}, {("[*]", "ONE"), ("ONE", "TWO")})]
+
+
+def test_events_of_a_diagram_are_read() -> None:
+    text = "<!-- events: a/b.py Machine -->\n```mermaid\nstateDiagram-v2\n    [*] --> One: begin\n    One --> Two: stop\n```\n"
+    assert events(text) == {("a/b.py", "Machine.begin"), ("a/b.py", "Machine.stop")}
