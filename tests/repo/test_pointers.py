@@ -143,5 +143,5 @@ def test_a_diagram_of_states_is_read() -> None:
 
 
 def test_events_of_a_diagram_are_read() -> None:
-    text = "<!-- events: a/b.py Machine -->\n```mermaid\nstateDiagram-v2\n    [*] --> One: begin\n    One --> Two: stop\n```\n"
-    assert events(text) == {("a/b.py", "Machine.begin"), ("a/b.py", "Machine.stop")}
+    text = "<!-- events: a/b.py Door -->\n```mermaid\nstateDiagram-v2\n    [*] --> A: begin\n    A --> B: stop\n```\n"
+    assert events(text) == {("a/b.py", "Door.begin"), ("a/b.py", "Door.stop")}
