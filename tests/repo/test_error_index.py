@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pyspark_kafka import errors
-from pyspark_kafka.client.produce.batches import ProduceCode
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.planning.data_loss import DataLossKind
 
@@ -143,8 +142,7 @@ def chapters() -> tuple[str, str]:
 
 def broker_codes() -> dict[str, int]:
     """Return the codes that the code treats by name."""
-    tables = (vars(ErrorCode), vars(ProduceCode))
-    return {name: code for table in tables for name, code in table.items() if name.isupper() and name != "NONE"}
+    return {code.name: code.value for code in ErrorCode if code is not ErrorCode.NONE}
 
 
 def test_every_condition_is_a_literal_or_is_passed_on() -> None:

@@ -1,7 +1,7 @@
 """What a producer knows of its batches: queues, sequences, what to send next, what an answer means.
 
 A state machine without I/O and without a clock: times are arguments. It decides, `produce.py` does. Layer: client;
-imports errors and model only.
+imports errors, model and the table of error codes only.
 
 Order and exactly-once of one partition rest on these rules (docs/internals/transaction-rules.md, T1 to T9):
 
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -35,47 +36,25 @@ if TYPE_CHECKING:
 SEQUENCE_LIMIT = 1 << 31
 # How many batches of a producer and partition a broker remembers (Kafka `ProducerStateEntry.NUM_BATCHES_TO_RETAIN`).
 MAX_IN_FLIGHT = 5
-
-
 # Entries of delivered batches that are kept at least, so that they are dropped many at a time.
 _EXPIRIES_KEPT = 1_000
-
-
-class ProduceCode:
-    """The broker codes that decide about a batch."""
-
-    NONE = 0
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    MESSAGE_TOO_LARGE = 10
-    RECORD_LIST_TOO_LARGE = 18
-    NOT_ENOUGH_REPLICAS = 19
-    INVALID_REQUIRED_ACKS = 21
-    TOPIC_AUTHORIZATION_FAILED = 29
-    INVALID_TIMESTAMP = 32
-    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
-    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-    DUPLICATE_SEQUENCE_NUMBER = 46
-    INVALID_PRODUCER_EPOCH = 47
-    UNKNOWN_PRODUCER_ID = 59
-    UNSUPPORTED_COMPRESSION_TYPE = 76
-    INVALID_RECORD = 87
 
 
 # Answers given before anything is appended. Any other failure may follow an append: a leader that loses its office
 # answers NOT_LEADER_OR_FOLLOWER to a write that it has appended but not yet replicated.
 _PROVES_ABSENCE = frozenset(
     {
-        ProduceCode.MESSAGE_TOO_LARGE,
-        ProduceCode.RECORD_LIST_TOO_LARGE,
-        ProduceCode.NOT_ENOUGH_REPLICAS,
-        ProduceCode.INVALID_REQUIRED_ACKS,
-        ProduceCode.TOPIC_AUTHORIZATION_FAILED,
-        ProduceCode.INVALID_TIMESTAMP,
-        ProduceCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ProduceCode.INVALID_PRODUCER_EPOCH,
-        ProduceCode.UNSUPPORTED_COMPRESSION_TYPE,
-        ProduceCode.INVALID_RECORD,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_RECORD,
     }
 )
 
@@ -358,9 +337,9 @@ class ProducerState:
             code: the broker's error code.
             retriable: what the table of codes says of it.
         """
-        if code in (ProduceCode.NONE, ProduceCode.DUPLICATE_SEQUENCE_NUMBER):
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             return Verdict.DELIVERED
-        if code == ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             # Behind an earlier batch that failed it is that batch's consequence. For the oldest it means that the log
             # lost records, or that the broker lost the state of this producer.
             first = self._partitions[batch.topic_partition].batches[0]

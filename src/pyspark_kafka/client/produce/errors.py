@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.batches import ProduceCode
+from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.messages import broker_error, error_kind
 from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
@@ -36,18 +36,18 @@ _ENDED_HINT = (
     "same transactional id, and that nobody aborts its transactions."
 )
 _TOPIC_HINT = "Create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."
-_HINTS = {
-    ProduceCode.MESSAGE_TOO_LARGE: _SIZE_HINT,
-    ProduceCode.RECORD_LIST_TOO_LARGE: "Raise segment.bytes of the topic, or lower option 'kafka.max.request.size'.",
-    ProduceCode.INVALID_REQUIRED_ACKS: "Option 'kafka.acks' must be all, 1 or 0.",
-    ProduceCode.INVALID_TIMESTAMP: "The topic bounds record times (message.timestamp.before.max.ms, "
+_HINTS: dict[int, str] = {
+    ErrorCode.MESSAGE_TOO_LARGE: _SIZE_HINT,
+    ErrorCode.RECORD_LIST_TOO_LARGE: "Raise segment.bytes of the topic, or lower option 'kafka.max.request.size'.",
+    ErrorCode.INVALID_REQUIRED_ACKS: "Option 'kafka.acks' must be all, 1 or 0.",
+    ErrorCode.INVALID_TIMESTAMP: "The topic bounds record times (message.timestamp.before.max.ms, "
     "message.timestamp.after.max.ms); correct the times, or use message.timestamp.type=LogAppendTime.",
-    ProduceCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The topic's message format is too old for idempotent writes or "
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "The topic's message format is too old for idempotent writes or "
     "headers; raise log.message.format.version, or set option 'kafka.enable.idempotence' to false.",
-    ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _STATE_HINT,
-    ProduceCode.UNKNOWN_PRODUCER_ID: _STATE_HINT,
-    ProduceCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
-    ProduceCode.INVALID_RECORD: "A compacted topic refuses records without a key; else see the broker's words.",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _STATE_HINT,
+    ErrorCode.UNKNOWN_PRODUCER_ID: _STATE_HINT,
+    ErrorCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
+    ErrorCode.INVALID_RECORD: "A compacted topic refuses records without a key; else see the broker's words.",
 }
 
 
@@ -99,7 +99,7 @@ def refused(
     if isinstance(access, AccessError):
         return access
     expected, hint = "", _HINTS.get(answer.code, "see the broker's log for the reason.")
-    if answer.code in (ProduceCode.MESSAGE_TOO_LARGE, ProduceCode.RECORD_LIST_TOO_LARGE):
+    if answer.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
         expected = f" Option 'kafka.max.request.size' allows {max_request_size} bytes; the topic allows less."
     elif transactional_id is not None and kind.name in _ENDED:
         hint = _ENDED_HINT
@@ -107,12 +107,12 @@ def refused(
             f" The transaction of '{transactional_id}' has been ended: after its timeout, by an operator, or by "
             "another driver that has taken over the transactional id. Nothing of it becomes visible."
         )
-    elif answer.code == ProduceCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+    elif answer.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         expected = (
             f" Sequence {batch.base_sequence} does not follow what the broker holds of producer {state.producer_id} "
             f"(epoch {state.producer_epoch}), although every earlier batch was acknowledged."
         )
-    elif answer.code in (ProduceCode.UNKNOWN_PRODUCER_ID, ProduceCode.INVALID_PRODUCER_EPOCH):
+    elif answer.code in (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH):
         expected = (
             f" It does not know producer {state.producer_id} (epoch {state.producer_epoch}) any more, so it cannot "
             f"tell whether this batch (sequence {batch.base_sequence}, attempt {batch.attempts}) is already in the log."

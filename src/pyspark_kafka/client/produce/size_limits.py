@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.batches import ProduceCode
+from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.records import split_batch
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TOO_LARGE = frozenset({ProduceCode.MESSAGE_TOO_LARGE, ProduceCode.RECORD_LIST_TOO_LARGE})
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 class TopicLimits:

@@ -329,7 +329,7 @@ class TransactionalId:
 
 
 # Who asks is not, or no longer, the owner of a transaction that is open.
-_ENDED = {
+_ENDED: dict[int, str] = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "INVALID_PRODUCER_EPOCH: another owner has taken over",
     ErrorCode.INVALID_TXN_STATE: "INVALID_TXN_STATE: it was ended already, probably after its timeout",
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: "INVALID_PRODUCER_ID_MAPPING: the id has expired or was taken over",
@@ -338,7 +338,7 @@ _ENDED = {
     ErrorCode.TRANSACTION_ABORTABLE: "TRANSACTION_ABORTABLE",
 }
 # Answers to an end: that may have come after it was committed.
-_DOUBTFUL = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_ENDED}
+_DOUBTFUL: dict[int, str] = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_ENDED}
 
 
 def _generation(connection: Connection) -> Generation:

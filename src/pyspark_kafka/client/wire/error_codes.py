@@ -7,6 +7,7 @@ Apart from the classes of requests, because who only judges what went wrong need
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum, unique
 
 from pyspark_kafka.client.wire.kafka_package import defer_clients
 
@@ -17,8 +18,9 @@ from kafka.errors import kafka_errors as _kafka_errors
 from pyspark_kafka.errors import AccessError, BrokerError
 
 
-class ErrorCode:
-    """The broker codes that this package treats by name; all others go by the table."""
+@unique
+class ErrorCode(IntEnum):
+    """The broker codes that this package treats by name; `error_kind` knows all others."""
 
     NONE = 0
     UNKNOWN_SERVER_ERROR = -1
@@ -30,30 +32,46 @@ class ErrorCode:
     REQUEST_TIMED_OUT = 7
     BROKER_NOT_AVAILABLE = 8
     REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
     NOT_COORDINATOR = 16
     INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    INVALID_REQUIRED_ACKS = 21
     TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
     UNSUPPORTED_SASL_MECHANISM = 33
     ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     NOT_CONTROLLER = 41
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
     INVALID_PRODUCER_ID_MAPPING = 49
     INVALID_TRANSACTION_TIMEOUT = 50
     CONCURRENT_TRANSACTIONS = 51
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     SASL_AUTHENTICATION_FAILED = 58
     UNKNOWN_PRODUCER_ID = 59
+    DELEGATION_TOKEN_AUTH_DISABLED = 61
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
+    DELEGATION_TOKEN_EXPIRED = 66
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNSUPPORTED_COMPRESSION_TYPE = 76
     OFFSET_NOT_AVAILABLE = 78
+    INVALID_RECORD = 87
     PRODUCER_FENCED = 90
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
@@ -83,7 +101,7 @@ _RENAMED = {
     -1: "UNKNOWN_SERVER_ERROR",
     0: "NONE",
     6: "NOT_LEADER_OR_FOLLOWER",
-    10: "MESSAGE_TOO_LARGE",
+    ErrorCode.MESSAGE_TOO_LARGE: "MESSAGE_TOO_LARGE",
     12: "OFFSET_METADATA_TOO_LARGE",
     17: "INVALID_TOPIC_EXCEPTION",
     38: "INVALID_REPLICATION_FACTOR",
@@ -96,19 +114,34 @@ _KINDS: dict[int, ErrorKind] = {
     if code is not None
 }
 
-# Codes that mean: who you are, or what you may do, was refused.
-_ACCESS_CODES = frozenset({29, 30, 31, 33, 34, 53, 54, 58, 61, 64, 65, 66})
+# Authentication or authorization was refused.
+_ACCESS_CODES = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ErrorCode.ILLEGAL_SASL_STATE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.SECURITY_DISABLED,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,
+        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_EXPIRED,
+    }
+)
 
-_HINTS = {
+_HINTS: dict[int, str] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Grant the principal READ and DESCRIBE (to write: WRITE) on the topic.",
-    30: "Grant the principal READ on the consumer group.",
-    31: "Grant the principal the operation on the cluster; an idempotent write needs WRITE on the topic or "
-    "IDEMPOTENT_WRITE on the cluster.",
-    53: "Grant the principal WRITE and DESCRIBE on the transactional id.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Grant the principal READ on the consumer group.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Grant the principal the operation on the cluster; an idempotent write "
+    "needs WRITE on the topic or IDEMPOTENT_WRITE on the cluster.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Grant the principal WRITE and DESCRIBE on the transactional id.",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Check kafka.sasl.mechanism.",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "Check the user name and the password (kafka.sasl.jaas.config).",
     ErrorCode.ILLEGAL_SASL_STATE: "This is probably a listener without SASL; check kafka.security.protocol.",
-    10: "Raise message.max.bytes of the topic, or lower kafka.max.request.size.",
+    ErrorCode.MESSAGE_TOO_LARGE: "Raise message.max.bytes of the topic, or lower kafka.max.request.size.",
 }
 
 
@@ -148,7 +181,7 @@ def broker_error(
     cls = AccessError if code in _ACCESS_CODES else BrokerError
     return cls(
         f"{what}: the broker answered {kind.name} ({code}).{said}{ending}",
-        code=code,
+        code=int(code),
         condition=kind.name,
         hint=_HINTS.get(code, "") if hint is None else hint,
         retriable=kind.retriable,
