@@ -100,3 +100,15 @@ def test_a_section_has_an_invariant_and_what_holds_it(heading: str) -> None:
     assert tests or named
     assert [path for path in tests if locate(path) is None] == []
     assert set(named) <= contracts
+
+
+def test_what_will_bite_you_names_its_owner_and_what_notices_a_change() -> None:
+    chapter = (REPO / "DESIGN.md").read_text().partition("\n## Things that will bite you\n")[2].partition("\n## ")[0]
+    entries = re.split(r"^- \*\*", chapter, flags=re.MULTILINE)[1:]
+    assert len(entries) > 30
+    for entry in entries:
+        text = " ".join(entry.partition("\n\n")[0].split())
+        found = re.search(r"Owner: `([\w/]+\.py)`.*? Noticed by: (.+)\.$", text)
+        assert found is not None, text
+        assert locate(found[1]) is not None, found[1]
+        assert all(re.fullmatch(r"[RT]\d+|`tests/[\w/]+\.py`", part) for part in found[2].split(", ")), found[2]
