@@ -85,6 +85,7 @@ class Patience:
         backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
         began: float | None = None
         with Wait(lambda: step, self._contact) as wait:
+            # Not `retry.attempts`: the time of an outage begins with the first failure.
             while True:
                 try:
                     found = attempt()

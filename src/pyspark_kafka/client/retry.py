@@ -1,21 +1,29 @@
-"""The one policy for failures: what a failure asks for, and how long to wait before trying again. No I/O.
+"""Retries: which action a failure asks for (`decide`), how long to wait (`Backoff`), and the loop (`attempts`).
 
 Classes of errors only say whether they are `retriable`; what to do first is decided here, with a reason a branch.
-Layer: client.
+
+A loop over several brokers at a time has a due time for each of them instead of `attempts`, with the same waits:
+`cluster/bootstrap.py`, `lookups/offsets.py`, `fetch/fetcher.py`, `produce/producer.py`. Layer: client.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from pyspark_kafka.client.deadline import Deadline
+
+_T = TypeVar("_T")
 
 
 class Action(Enum):
@@ -41,6 +49,8 @@ _SURPRISES = 5
 _FATAL_OF_FETCH = frozenset(
     {ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNSUPPORTED_VERSION}
 )
+# A search for a server that had no longer than that says little about the servers.
+_TELLING_MS = 1_000
 _FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not there")
 
 
@@ -104,14 +114,19 @@ def _decide_code(error: BrokerError) -> Decision:
 
 
 class Backoff:
-    """Waiting times that double, with jitter so that many tasks do not come back at once.
+    """The waits between attempts: they double, with 20 % jitter, so that many tasks do not come back at once.
 
     Units: milliseconds in, seconds out.
 
     Args:
         initial_ms: the first wait.
         max_ms: the longest wait.
-        rng: uniform numbers in [0, 1); tests give their own.
+        rng: uniform numbers in [0, 1); tests pass their own.
+
+    Attributes:
+        attempts: how many waits `next_s` has returned since the last success.
+
+    Source: KIP-580; Java `ExponentialBackoff`.
     """
 
     __slots__ = ("_initial_ms", "_max_ms", "_rng", "attempts")
@@ -122,13 +137,89 @@ class Backoff:
         self._rng = rng
         self.attempts = 0
 
-    def next_s(self) -> float:
-        """Give the next wait: 80 % to 120 % of the doubled one before, as Java's clients have it (KIP-580)."""
-        # The exponent is bounded: 2.0 ** attempts would overflow in a very long wait.
-        base = min(self._max_ms, self._initial_ms * 2.0 ** min(self.attempts, 30))
-        self.attempts += 1
+    @classmethod
+    def constant(cls, interval_ms: float) -> Backoff:
+        """Build waits that are all of the same length, for an option that sets the interval."""
+        return cls(interval_ms, interval_ms, rng=lambda: 0.5)
+
+    def wait_s(self, failures: int) -> float:
+        """Return a wait after a failure before which there were `failures` others in a row."""
+        # The exponent is bounded: 2.0 ** failures would overflow in a very long wait.
+        base = min(self._max_ms, self._initial_ms * 2.0 ** min(failures, 30))
         return min(self._max_ms, base * (0.8 + 0.4 * self._rng())) / 1000
+
+    def next_s(self) -> float:
+        """Return the next wait, and count it."""
+        self.attempts += 1
+        return self.wait_s(self.attempts - 1)
 
     def reset(self) -> None:
         """Start over after a success."""
         self.attempts = 0
+
+
+def attempts(
+    backoff: Backoff,
+    *,
+    deadline: Deadline | None = None,
+    most: int | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[int]:
+    """Yield the number of each attempt of a step: 1, 2, 3…; wait before each of them but the first.
+
+    Ends after `most` attempts, or after the attempt during which the deadline expired. Which failure to raise then, the
+    caller knows. A wait is not longer than the deadline, so the last attempt may have no time left.
+
+    Runs on: driver and executor; blocks between attempts.
+
+    Args:
+        backoff: how long to wait.
+        deadline: for all attempts and waits; None for no limit.
+        most: how many attempts are made at most; None for no limit.
+        sleep: waits for seconds, if there is no deadline; tests pass their own.
+    """
+    pause = sleep if deadline is None else deadline.pause
+    number = 1
+    yield number
+    while number != most and not (deadline is not None and deadline.expired):
+        pause(backoff.next_s())
+        number += 1
+        yield number
+
+
+def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[[Deadline], _T]) -> _T:
+    """Run `attempt` until it succeeds, fails finally (see `decide`), or the deadline expires.
+
+    Runs on: driver and executor; blocks.
+
+    Args:
+        step: what is done, as the subject of the sentence in an error.
+        deadline: for all attempts and the waits between them.
+        backoff: the waits.
+        attempt: gets the deadline to pass on; raises ConnectorError on failure.
+
+    Raises:
+        ConnectorError: the failure of the last attempt, if it is final.
+        DeadlineError: the deadline expired; names the step and the failure that explains most.
+    """
+    newest: ConnectorError | None = None
+    # The failure that explains most: an attempt that the deadline cut short explains less than the failure before it.
+    best: ConnectorError | None = None
+    for _ in attempts(backoff, deadline=deadline):
+        began_ms = deadline.elapsed_ms()
+        try:
+            return attempt(deadline)
+        except ConnectorError as error:
+            newest = error
+            no_server = error.condition == "BOOTSTRAP_FAILED"
+            took_ms = deadline.elapsed_ms() - began_ms
+            cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)
+            if decide(error).action is Action.FAIL or (no_server and (best is None or not cut_short)):
+                # The search for a server has used up the deadline itself, and names more than a deadline would.
+                raise
+            if best is None or not cut_short:
+                best = error
+                note_failure(error)
+    if newest is not None and isinstance(best, DeadlineError):
+        raise newest
+    raise deadline.error(step, best) from newest

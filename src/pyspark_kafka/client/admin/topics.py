@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.exchanges import ask_all
 from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -359,7 +360,7 @@ def _wait_for_metadata(
     done: Callable[[ClusterMetadata], bool],
 ) -> None:
     names = list(topics)
-    backoff = client.backoff()
-    while not done(client.fetch_metadata(names, deadline)):
-        deadline.check(f"{step} ({', '.join(names)})")
-        deadline.pause(backoff.next_s())
+    for _ in attempts(client.backoff(), deadline=deadline):
+        if done(client.fetch_metadata(names, deadline)):
+            return
+    raise deadline.error(f"{step} ({', '.join(names)})")

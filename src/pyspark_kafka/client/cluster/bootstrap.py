@@ -101,6 +101,7 @@ class _Search:
         # All of many servers get their turn within half of the time.
         head_start_s = min(_HEAD_START_S, self._deadline.remaining_s() / 2 / len(self._servers))
         next_at = 0.0
+        # Not `retry.attempts`: each server has waits of its own, and all are watched at the same time.
         while True:
             now = time.monotonic()
             if self._untried and (now >= next_at or not len(self._dials)):

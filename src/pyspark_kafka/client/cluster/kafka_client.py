@@ -26,8 +26,7 @@ from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
-from pyspark_kafka.client.retry import Action, Backoff, decide
-from pyspark_kafka.client.waiting import note_failure
+from pyspark_kafka.client.retry import Action, Backoff, attempts, decide, retrying
 from pyspark_kafka.client.wire.messages import ErrorCode, MetadataRequest, broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
 
@@ -51,8 +50,6 @@ _LEARNED_SERVERS = 5
 # Of a large cluster, so many brokers are tried in one search: with all of them, each would have little time before the
 # next one is connected to as well.
 _SEARCHED_SERVERS = 16
-# A search for a server that had no longer than that says little of the servers.
-_TELLING_MS = 1_000
 
 
 class KafkaClient:
@@ -213,26 +210,28 @@ class KafkaClient:
         self, topic_partitions: Iterable[TopicPartition], deadline: Deadline | None = None
     ) -> dict[TopicPartition, PartitionMetadata]:
         """Give the leaders of many partitions with at most one question a round; see `leader`."""
-        wanted = list(topic_partitions)
+        wanted = list(dict.fromkeys(topic_partitions))
+        found = self._cached_leaders(wanted)
+        if len(found) == len(wanted):
+            return found
         deadline = deadline or self.deadline()
-        backoff = self.backoff()
-        while True:
-            found = {tp: known for tp in wanted if (known := self.cached_leader(tp)) is not None}
+        for look in attempts(self.backoff(), deadline=deadline):
             missing = [tp for tp in wanted if tp not in found]
-            if not missing:
-                return found
-            step = f"Looking up the leader of {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}"
-            if backoff.attempts:
-                deadline.check(step, self.why_leaderless(missing[0]))
-                deadline.pause(backoff.next_s())
-            else:
-                backoff.next_s()
             try:
-                self.fetch_leaders(missing, deadline, () if backoff.attempts >= _UNKNOWN_TOPIC_LOOKS else missing)
+                self.fetch_leaders(missing, deadline, () if look >= _UNKNOWN_TOPIC_LOOKS else missing)
             except DeadlineError as error:
-                # The first question failed by itself; a later one was only cut short, and why it was asked says more.
-                cause = error if backoff.attempts == 1 else self.why_leaderless(missing[0])
-                raise deadline.error(step, cause) from error
+                # The first look failed itself; a later one was only cut short, and the reason for it explains more.
+                cause = error if look == 1 else self.why_leaderless(missing[0])
+                raise deadline.error(_looking_up(missing), cause) from error
+            found = self._cached_leaders(wanted)
+            if len(found) == len(wanted):
+                return found
+        missing = [tp for tp in wanted if tp not in found]
+        leaderless = self.why_leaderless(missing[0])
+        raise deadline.error(_looking_up(missing), leaderless) from leaderless
+
+    def _cached_leaders(self, wanted: list[TopicPartition]) -> dict[TopicPartition, PartitionMetadata]:
+        return {tp: known for tp in wanted if (known := self.cached_leader(tp)) is not None}
 
     def fetch_leaders(
         self,
@@ -411,39 +410,8 @@ class KafkaClient:
     # Steps
 
     def retrying(self, step: str, deadline: Deadline, attempt: Callable[[Deadline], _T]) -> _T:
-        """Run `attempt` until it succeeds, fails for good, or time is over.
-
-        Args:
-            step: what is done, as the subject of the sentence in an error.
-            deadline: for all attempts and the waits between them.
-            attempt: gets the deadline to hand on; raises ConnectorError on failure.
-
-        Raises:
-            ConnectorError: the failure of the last attempt, if it is final (see `retry.decide`).
-            DeadlineError: time is over; names the step and the last failure.
-        """
-        backoff = self.backoff()
-        last: ConnectorError | None = None
-        while True:
-            began_ms = deadline.elapsed_ms()
-            try:
-                return attempt(deadline)
-            except ConnectorError as error:
-                took_ms = deadline.elapsed_ms() - began_ms
-                no_server = error.condition == "BOOTSTRAP_FAILED"
-                # An attempt that the deadline cut short says less than the failure before it.
-                cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)
-                if decide(error).action is Action.FAIL or (no_server and (last is None or not cut_short)):
-                    # The search for a server has used up the deadline itself, and names more than a deadline would.
-                    raise
-                if last is None or not cut_short:
-                    last = error
-                    note_failure(error)
-                if deadline.expired:
-                    if isinstance(last, DeadlineError):
-                        raise
-                    raise deadline.error(step, last) from error
-            deadline.pause(backoff.next_s())
+        """Run `attempt` until it succeeds, with the waits of the options; see `retry.retrying`."""
+        return retrying(step, deadline, self.backoff(), attempt)
 
     def call(self, request: Any, *, broker_id: int | None = None, deadline: Deadline | None = None) -> Any:
         """Send one request to a broker (None: to any) on an idle connection and wait for the answer; no retry.
@@ -454,6 +422,10 @@ class KafkaClient:
         deadline = deadline or self.deadline()
         connection = self.any_connection(deadline) if broker_id is None else self.connection_to(broker_id, deadline)
         return connection.call(request, deadline)
+
+
+def _looking_up(missing: list[TopicPartition]) -> str:
+    return f"Looking up the leader of {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''}"
 
 
 def _check_exists(answer: ClusterMetadata, topic_partition: TopicPartition, *, last_look: bool) -> None:

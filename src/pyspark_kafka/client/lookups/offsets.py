@@ -98,6 +98,7 @@ class _LookUp:
         self._last: ConnectorError | None = None
 
     def run(self) -> dict[TopicPartition, int]:
+        # Not `retry.attempts`: partitions that are asked for again do not wait for brokers that are still silent.
         while self._open or self._asked:
             if self._open and time.monotonic() >= self._ask_at:
                 self._ask()

@@ -28,6 +28,7 @@ from pyspark_kafka.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.model import TopicPartition
 
     Bytes = bytes | bytearray | memoryview
@@ -140,8 +141,7 @@ class ProducerState:
     Args:
         idempotent: whether batches carry sequences.
         max_in_flight: the most batches of a partition under way; with idempotence never more than 5.
-        backoff_ms: the pause before the first retry of a partition; it doubles with each further one in a row.
-        backoff_max_ms: the longest pause.
+        backoff: the pauses before retries of a partition, by how many failures it has had in a row.
 
     Source: KIP-98, KIP-360; Kafka `ProducerStateManager`, `ProducerAppendInfo`.
     """
@@ -151,8 +151,7 @@ class ProducerState:
         *,
         idempotent: bool,
         max_in_flight: int = MAX_IN_FLIGHT,
-        backoff_ms: int = 100,
-        backoff_max_ms: int = 1_000,
+        backoff: Backoff,
     ) -> None:
         self.idempotent = idempotent
         self.producer_id = -1
@@ -163,8 +162,7 @@ class ProducerState:
         self.delivered_batches = 0
         self.retries = 0
         self._max_in_flight = min(max_in_flight, MAX_IN_FLIGHT) if idempotent else max_in_flight
-        self._backoff_ms = backoff_ms
-        self._backoff_max_ms = backoff_max_ms
+        self._backoff = backoff
         self._partitions: dict[TopicPartition, _Partition] = {}
         # Partitions with something to send, in the order they got it: fairness, and no walk over idle partitions.
         self._queued: dict[TopicPartition, None] = {}
@@ -381,8 +379,7 @@ class ProducerState:
         if not partition.draining:
             # Once a round: the batches behind the first failed one fail because of it.
             partition.failures += 1
-            pause_ms = min(self._backoff_max_ms, self._backoff_ms * (1 << min(partition.failures - 1, 16)))
-            partition.not_before = now + pause_ms / 1000
+            partition.not_before = now + self._backoff.wait_s(partition.failures - 1)
         partition.draining = True
         partition.confirmed = False
         partition.queued += 1

@@ -138,8 +138,7 @@ class Producer:
         self._state = ProducerState(
             idempotent=self._idempotent,
             max_in_flight=producer.max_in_flight,
-            backoff_ms=client.options.retry_backoff_ms,
-            backoff_max_ms=client.options.retry_backoff_max_ms,
+            backoff=client.backoff(),
         )
         self._lanes: dict[int, ProduceLane] = {}
         self._dials = ProducerDials(client)

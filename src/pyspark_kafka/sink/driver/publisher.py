@@ -180,6 +180,7 @@ class Publisher:
         patient = options.outage_timeout_ms > 0
         longest_ms = options.patient_delivery_timeout_ms if patient else options.producer.delivery_timeout_ms
         attempts = _Attempts(Deadline(longest_ms), self._client.backoff())
+        # Not `retry.attempts`: the pause comes before the look, which is made when time is over, too.
         while True:
             began, outage_s = time.monotonic(), outage_s_here()
             try:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
 from pyspark_kafka.client.outage import Patience
-from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
@@ -206,23 +206,19 @@ class KafkaOffsetReader:
     ) -> tuple[T, dict[TopicPartition, int]]:
         """Look up ends until none is below a known one, as often as look-ups are tried."""
         topics = {topic_partition.topic for topic_partition in known}
-        attempt = 1
-        while True:
+        for attempt in self._attempt_numbers():
             found = self._retrying("listing latest offsets", look_up, topics)
             latest = found[1]
             back = sorted(where for where, end in latest.items() if end < known.get(where, end))
             if not back:
-                return found
+                break
             logger.warning(
                 "Latest offsets are lower than known ones at attempt %d of %d: %s",
                 attempt,
                 self._attempts,
                 ", ".join(f"{where} ends at {latest[where]}, known is {known[where]}" for where in back[:_LISTED]),
             )
-            if attempt >= self._attempts:
-                return found
-            attempt += 1
-            time.sleep(self._retry_interval_ms / 1000)
+        return found
 
     def log_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Give how many bytes each partition's log takes; those that their leaders say nothing of are left out.
@@ -290,26 +286,11 @@ class KafkaOffsetReader:
         return self._patience.ride_out(name, lambda: self._attempting(step, call, read_topics))
 
     def _attempting(self, step: str, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
-        attempt = 1
-        unknown_looks = 0
-        backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)
-        while True:
+        for attempt in self._attempt_numbers():
             try:
-                with borrow_client(self._connection) as client:
-                    return call(client)
+                return self._past_unknown_topics(call, read_topics)
             except ConnectorError as error:
-                if error.condition == "UNKNOWN_TOPIC":
-                    unknown_looks += 1
-                    known = error.facts.get("topic") in read_topics
-                    if unknown_looks < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
-                        time.sleep(backoff.next_s())
-                        continue
-                    if not known and "partition" not in error.facts:
-                        # Of one that was read the spelling is right.
-                        with borrow_client(self._connection) as client:
-                            missing = explain_missing_topic(client, error.facts["topic"])
-                        raise missing from None
-                # The client has already retried what passes by itself, up to its deadline; waiting as long again
+                # The client has already retried what passes without help, up to its deadline; waiting as long again
                 # would only hide the error from the user.
                 if (
                     isinstance(error, (TimeoutError, TransportError, AccessError))
@@ -318,8 +299,31 @@ class KafkaOffsetReader:
                 ):
                     raise
                 logger.warning("%s failed at attempt %d of %d: %s", step, attempt, self._attempts, error)
-                attempt += 1
-                time.sleep(self._retry_interval_ms / 1000)
+        raise RuntimeError("the last attempt returns or raises")
+
+    def _past_unknown_topics(self, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
+        """Make a look-up; a topic that the brokers do not know is looked up several times before that is believed."""
+        backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)
+        for look in attempts(backoff):
+            try:
+                with borrow_client(self._connection) as client:
+                    return call(client)
+            except ConnectorError as error:
+                if error.condition != "UNKNOWN_TOPIC":
+                    raise
+                known = error.facts.get("topic") in read_topics
+                if look < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
+                    continue
+                # Of one that was read the spelling is right.
+                if known or "partition" in error.facts:
+                    raise
+                with borrow_client(self._connection) as client:
+                    missing = explain_missing_topic(client, error.facts["topic"])
+                raise missing from None
+        raise RuntimeError("the last look returns or raises")
+
+    def _attempt_numbers(self) -> Iterator[int]:
+        return attempts(Backoff.constant(self._retry_interval_ms), most=self._attempts)
 
 
 def _assignment_of(

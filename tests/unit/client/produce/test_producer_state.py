@@ -18,11 +18,13 @@ from pyspark_kafka.client.produce.batches import (
     SequenceStamp,
     Verdict,
 )
+from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 TP = TopicPartition("orders", 3)
 OTHER = TopicPartition("orders", 4)
+BACKOFF = Backoff(100, 1_000, rng=lambda: 0.5)
 
 NOT_LEADER = 6
 TIMED_OUT = 7
@@ -32,7 +34,7 @@ DUPLICATE = 46
 
 
 def make_state(*, idempotent: bool = True, max_in_flight: int = 5) -> ProducerState:
-    state = ProducerState(idempotent=idempotent, max_in_flight=max_in_flight)
+    state = ProducerState(idempotent=idempotent, max_in_flight=max_in_flight, backoff=BACKOFF)
     if idempotent:
         state.identify(77, 0)
     return state
@@ -388,7 +390,7 @@ def test_log_equals_what_was_sent_once_and_in_order_whatever_is_lost_late_or_ref
 
 
 def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
-    state = ProducerState(idempotent=True)
+    state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.identify(1, 0)
     places = [TopicPartition("wide", number) for number in range(1_000)]
     for _ in range(2):
@@ -407,7 +409,7 @@ def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
 
 
 def test_one_batch_that_waits_does_not_keep_what_was_delivered_behind_it() -> None:
-    state = ProducerState(idempotent=True)
+    state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.identify(1, 0)
     stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, expires_at=1.0)
     state.mark_sent(stuck)
