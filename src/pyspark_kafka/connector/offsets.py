@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from typing import Protocol
 
 
-class Offset(ABC):
+class Offset(Protocol):
     """A position in a stream that an engine logs, compares and hands back.
 
-    Two offsets are equal when their JSON is equal, so `json()` must be stable: the same position always gives the same
-    text, whatever the order in which it was put together.
+    A source may use any class that has `json()`: a value whose JSON is stable. The same position always has the same
+    text, and two offsets are equal exactly if their texts are equal.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.Offset`.
     """
@@ -18,13 +19,4 @@ class Offset(ABC):
 
     @abstractmethod
     def json(self) -> str:
-        """Give the text that goes into the checkpoint."""
-
-    def __eq__(self, other: object) -> bool:
-        return self.json() == other.json() if isinstance(other, Offset) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.json())
-
-    def __str__(self) -> str:
-        return self.json()
+        """Return the text that goes into the checkpoint."""

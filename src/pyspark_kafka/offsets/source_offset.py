@@ -22,16 +22,16 @@ _START_MARK = "0"
 class KafkaSourceOffset:
     """The position of a Kafka source: for each partition the next offset to read.
 
-    Two offsets are equal when they name the same partitions and positions. The JSON is the one of Spark's own
-    connector, so a checkpoint of either can be continued by the other.
+    What `KafkaMicroBatchStream` and `KafkaSource` return and take. Two offsets are equal if they name the same
+    partitions and positions. The JSON is that of Spark's own connector, so each can continue a checkpoint of the other.
 
-    The end of a query's first batch may carry where that batch starts, as Spark keeps it nowhere: under the
+    The end of a query's first micro-batch may carry where that batch starts, because Spark keeps it nowhere: under the
     partition's number with a zero before it, ahead of the end. Spark's connector reads both keys as the same number and
     keeps the last one, the end.
 
     Attributes:
-        partitions: the next offset to read of each partition.
-        starts: where the first batch starts; None in all other offsets.
+        partitions: the next offset to read of each partition, sorted.
+        starts: where the first micro-batch starts; None in all other offsets.
 
     Example:
         >>> KafkaSourceOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5}).json()
@@ -47,8 +47,8 @@ class KafkaSourceOffset:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
-        if self.starts is not None:
-            object.__setattr__(self, "starts", dict(sorted(self.starts.items())))
+        # One form for no starts: equal texts are equal offsets.
+        object.__setattr__(self, "starts", dict(sorted(self.starts.items())) if self.starts else None)
 
     def __hash__(self) -> int:
         return hash(tuple(self.partitions.items()))
@@ -78,7 +78,7 @@ class KafkaSourceOffset:
         """Read an offset back from a checkpoint.
 
         Raises:
-            CheckpointError: the text is not the JSON of an offset, or leaves a position open (-1, -2, "earliest").
+            CheckpointError: the text is not the JSON of an offset, or names no position (-1, -2, "earliest").
         """
         return _read_checkpoint(text, lambda: load_json(text))
 

@@ -22,7 +22,6 @@ from pyspark_kafka.errors import CheckpointError, OptionError, SetupError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.handoff import KafkaInputPartition
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-OffsetLike: TypeAlias = KafkaOffset | KafkaSourceOffset | Mapping[str, Any] | str
+OffsetLike: TypeAlias = KafkaSourceOffset | Mapping[str, Any] | str
 """An offset as a program may have it: ours, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
 
 # What a planned batch says itself.
@@ -84,8 +83,8 @@ class KafkaSource:
         self._options = replace(parsed, min_partitions=None, max_records_per_partition=None, checkpoint_location=None)
         self._arrow_schema = source_schema(include_headers=parsed.include_headers)
         self._stream = KafkaMicroBatchStream(self._options, self._arrow_schema)
-        self._initial: KafkaOffset | None = None
-        self._position: KafkaOffset | None = None
+        self._initial: KafkaSourceOffset | None = None
+        self._position: KafkaSourceOffset | None = None
 
     def __repr__(self) -> str:
         return f"KafkaSourceV1[{self._options.subscription.describe()}]"
@@ -94,7 +93,7 @@ class KafkaSource:
         """Give the columns of every batch."""
         return spark_schema(self._arrow_schema)
 
-    def initialOffset(self) -> KafkaOffset:
+    def initialOffset(self) -> KafkaSourceOffset:
         """Give where the first batch begins; resolve the starting option, and keep what it gives, the first time.
 
         Raises:
@@ -103,11 +102,11 @@ class KafkaSource:
         """
         if self._initial is None:
             log = self._initial_log
-            value = self._resolve_initial() if log is None else log.get_or_create(self._resolve_initial)
-            self._initial = KafkaOffset(value.partitions)
+            found = self._resolve_initial() if log is None else log.get_or_create(self._resolve_initial)
+            self._initial = KafkaSourceOffset(found.partitions)
         return self._initial
 
-    def getOffset(self) -> KafkaOffset | None:
+    def getOffset(self) -> KafkaSourceOffset | None:
         """Give the end of the batch that follows the last one asked for here, or the first one.
 
         As `latestOffset` with the options' own limit. Spark's connector has only that one left.
@@ -116,7 +115,7 @@ class KafkaSource:
 
     def latestOffset(
         self, start: OffsetLike | None = None, limit: ReadLimit | SparkReadLimit | None = None
-    ) -> KafkaOffset | None:
+    ) -> KafkaSourceOffset | None:
         """Give the end of the batch that begins at `start`; `start` itself when there is nothing to read.
 
         Args:
@@ -134,13 +133,12 @@ class KafkaSource:
             limit = self.getDefaultReadLimit()
         elif isinstance(limit, SparkReadLimit):
             limit = from_spark_limit(limit)
-        end = KafkaOffset.of(self._stream.latestOffset(begin, limit))
+        end = self._stream.latestOffset(begin, limit)
         return end if end.partitions else None
 
-    def reportLatestOffset(self) -> KafkaOffset | None:
+    def reportLatestOffset(self) -> KafkaSourceOffset | None:
         """Give the ends of the partitions as the last `latestOffset` saw them; None before that."""
-        latest = self._stream.reportLatestOffset()
-        return None if latest is None else KafkaOffset.of(latest)
+        return self._stream.reportLatestOffset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Give the limit that the options ask for."""
@@ -175,7 +173,7 @@ class KafkaSource:
         if start is not None:
             first = _offset(start)
         else:
-            first = self.initialOffset() if last.starts is None else KafkaOffset(last.starts)
+            first = self.initialOffset() if last.starts is None else KafkaSourceOffset(last.starts)
         planned = self._stream.planInputPartitions(first, last)
         ranges = [
             offset_range
@@ -183,7 +181,7 @@ class KafkaSource:
             if isinstance(partition, KafkaInputPartition)
             for offset_range in (partition.offset_range, *partition.further_ranges)
         ]
-        self._position = KafkaOffset(last.partitions)
+        self._position = KafkaSourceOffset(last.partitions)
         if not ranges:
             return self._spark.createDataFrame([], self.schema())
         options = _batch_options(self._raw, ranges)
@@ -196,13 +194,13 @@ class KafkaSource:
                 raise
             raise _without_package() from None
 
-    def deserializeOffset(self, text: str) -> KafkaOffset:
+    def deserializeOffset(self, text: str) -> KafkaSourceOffset:
         """Read an offset of a checkpoint, this connector's or Spark's own.
 
         Raises:
             CheckpointError: the text is no offset of a Kafka source.
         """
-        return KafkaOffset.from_json(text)
+        return KafkaSourceOffset.from_json(text)
 
     def commit(self, end: OffsetLike) -> None:
         """Learn that everything below `end` is processed. Nothing is committed to Kafka.
@@ -237,19 +235,17 @@ def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> Initi
     return InitialOffsetLog(CheckpointFiles(metadata_path), "")
 
 
-def _offset(given: OffsetLike) -> KafkaOffset:
-    if isinstance(given, KafkaOffset):
+def _offset(given: OffsetLike) -> KafkaSourceOffset:
+    if isinstance(given, KafkaSourceOffset):
         return given
     if isinstance(given, str):
-        return KafkaOffset.from_json(given)
+        return KafkaSourceOffset.from_json(given)
     if isinstance(given, Mapping):
-        given = KafkaSourceOffset.from_dict(given)
-    if isinstance(given, KafkaSourceOffset):
-        return KafkaOffset(given.partitions, given.starts)
+        return KafkaSourceOffset.from_dict(given)
     raise CheckpointError(
         f"Expected an offset of a Kafka source, got {given!r}.",
         condition="CHECKPOINT_OFFSET_INVALID",
-        hint='Give a KafkaOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
+        hint='Use a KafkaSourceOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
     )
 
 

@@ -21,10 +21,9 @@ from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -117,7 +116,7 @@ def test_added_partition_does_not_start_from_offset_zero(
     produce(bootstrap_servers, topic, numbered(5, partition=1))
     trim(bootstrap_servers, added, 3)
     stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
-    start = KafkaOffset({known: 0})
+    start = KafkaSourceOffset({known: 0})
     end = stream.latestOffset(start, ReadAllAvailable())
     text = f"{added}: the new partition starts from 3 instead of 0, 3 offsets [0, 3) missing. "
     if fail_on_data_loss:
@@ -130,7 +129,7 @@ def test_added_partition_does_not_start_from_offset_zero(
         (warning,) = warnings_of(warnings, ON_DRIVER)
         assert warning.startswith("[KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO] ")
         assert text in warning
-        assert warning.endswith("The query goes on, because 'failOnDataLoss' is false.")
+        assert warning.endswith("The query continues, because 'failOnDataLoss' is false.")
 
 
 @EITHER
@@ -141,10 +140,10 @@ def test_partitions_deleted(
     for topic in (kept, deleted):
         produce(bootstrap_servers, topic, numbered(4))
     stream = stream_of(bootstrap_servers, kept, deleted, fail_on_data_loss=fail_on_data_loss)
-    start = KafkaOffset({TopicPartition(kept, 0): 1, TopicPartition(deleted, 0): 2})
+    start = KafkaSourceOffset({TopicPartition(kept, 0): 1, TopicPartition(deleted, 0): 2})
     delete(bootstrap_servers, deleted)
     end = stream.latestOffset(start, ReadAllAvailable())
-    assert end == KafkaOffset({TopicPartition(kept, 0): 4})
+    assert end == KafkaSourceOffset({TopicPartition(kept, 0): 4})
     text = f"{deleted}-0: the partition was read up to 2 and has been deleted. "
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
@@ -167,7 +166,7 @@ def test_partition_offset_changed(
     produce(bootstrap_servers, topic, numbered(5))
     # A stream that has just begun, and does not know which topic its checkpoint is of.
     stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
-    start = KafkaOffset({topic_partition: 50})
+    start = KafkaSourceOffset({topic_partition: 50})
     end = stream.latestOffset(start, ReadAllAvailable())
     text = f"{topic}-0: the offset to go on from was 50, but the log now ends at 5, 45 offsets [5, 50) missing. "
     if fail_on_data_loss:
@@ -494,7 +493,7 @@ def test_brokers_that_cannot_be_reached_fail_the_planning(
 ) -> None:
     stream = stream_of(nobody, "t", fail_on_data_loss=fail_on_data_loss)
     with pytest.raises((TransportError, DeadlineError), match=str(nobody.bootstrap_servers[0][1])):
-        stream.latestOffset(KafkaOffset({TopicPartition("t", 0): 5}), ReadAllAvailable())
+        stream.latestOffset(KafkaSourceOffset({TopicPartition("t", 0): 5}), ReadAllAvailable())
 
 
 @EITHER

@@ -12,8 +12,8 @@ from kit.reading import drain
 from pyspark_kafka.connector import CompositeReadLimit, ReadMaxBytes, ReadMaxRows
 from pyspark_kafka.errors import BrokerError, DataLossError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,13 +50,13 @@ def test_a_stream_is_driven_by_hand_batch_by_batch(bootstrap_servers: str, make_
     stream = stream_of(bootstrap_servers, topic, maxOffsetsPerTrigger="6", includeHeaders="true")
     assert repr(stream) == f"KafkaV2[Subscribe[{topic}]]"
     start = stream.initialOffset()
-    assert start == KafkaOffset({partition: 0})
+    assert start == KafkaSourceOffset({partition: 0})
     limit = stream.getDefaultReadLimit()
     assert limit == ReadMaxRows(6)
 
     first = stream.latestOffset(start, limit)
     assert read(stream, start, first) == [b"v%d" % number for number in range(6)]
-    assert stream.reportLatestOffset() == KafkaOffset({partition: 10})
+    assert stream.reportLatestOffset() == KafkaSourceOffset({partition: 10})
     behind = {"minOffsetsBehindLatest": "4", "maxOffsetsBehindLatest": "4", "avgOffsetsBehindLatest": "4.0"}
     assert stream.metrics(first) == behind
     stream.commit(first)
@@ -96,7 +96,7 @@ def test_a_batch_takes_about_so_many_bytes(bootstrap_servers: str, make_topic: T
         values = read(stream, position, end)
         batches.append(sum(map(len, values)))
         position = end
-    assert position == KafkaOffset({large: 100, small: 1_000})
+    assert position == KafkaSourceOffset({large: 100, small: 1_000})
     # 1.1 MB of values.
     assert sum(batches) == 1_100_000
     assert len(batches) in (6, 7)

@@ -10,10 +10,9 @@ from kit.independent_client import Record, produce
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -37,9 +36,9 @@ def test_a_topic_that_is_deleted_before_its_first_batch_is_planned_is_data_loss(
     for topic_partition in (kept, deleted):
         kafka.create_topic(topic_partition.topic)
         produce(kafka.bootstrap_servers, topic_partition.topic, [Record(None, b"v", 0)])
-    start = KafkaOffset({kept: 0})
+    start = KafkaSourceOffset({kept: 0})
     end = stream_of(kafka, "^gone-").latestOffset(start, ReadAllAvailable())
-    assert end == KafkaOffset({kept: 1, deleted: 1})
+    assert end == KafkaSourceOffset({kept: 1, deleted: 1})
     kafka.delete_topic(deleted.topic)
     with pytest.raises(DataLossError, match=r"INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS\].* gone-deleted-0: "):
         stream_of(kafka, "^gone-").planInputPartitions(start, end)
@@ -47,7 +46,7 @@ def test_a_topic_that_is_deleted_before_its_first_batch_is_planned_is_data_loss(
     assert tolerant.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(kept, 0, 1))]
     # And the one after it, which finds a partition missing that it knew.
     after = tolerant.latestOffset(end, ReadMaxRows(10))
-    assert after == KafkaOffset({kept: 1})
+    assert after == KafkaSourceOffset({kept: 1})
     assert tolerant.planInputPartitions(end, after) == []
 
 
@@ -60,5 +59,5 @@ def test_a_pattern_that_matches_nothing_yet_stands_still_and_then_begins_at_the_
     produce(kafka.bootstrap_servers, "born-later", [Record(None, b"v", 0)] * 3)
     end = stream.latestOffset(start, ReadMaxRows(2))
     born = TopicPartition("born-later", 0)
-    assert end == KafkaOffset({born: 2})
+    assert end == KafkaSourceOffset({born: 2})
     assert stream.planInputPartitions(start, end) == [KafkaInputPartition(OffsetRange(born, 0, 2))]

@@ -14,12 +14,11 @@ from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+from pyspark_kafka.offsets import AtTimestamp, Earliest, KafkaSourceOffset, Latest
 from pyspark_kafka.options import parse_stream_read_options, parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
 ) -> None:
     topic = make_topic(partitions=partitions)
     stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
-    start = KafkaOffset({TopicPartition(topic, number): 0 for number in range(partitions)})
+    start = KafkaSourceOffset({TopicPartition(topic, number): 0 for number in range(partitions)})
     # The first batch of a run opens the connection.
     assert stream.latestOffset(start, ReadAllAvailable()) == start
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(partitions)])
@@ -92,7 +91,7 @@ def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, m
     # 30 ms on a quiet machine. A look-up for each partition would take longer than this even on a loaded one.
     topic = make_topic(partitions=1_000)
     stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
-    start = KafkaOffset({TopicPartition(topic, number): 0 for number in range(1_000)})
+    start = KafkaSourceOffset({TopicPartition(topic, number): 0 for number in range(1_000)})
     took = []
     for _ in range(5):
         began = time.monotonic()

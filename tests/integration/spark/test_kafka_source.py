@@ -16,8 +16,8 @@ from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError
+from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions
-from pyspark_kafka.source.driver.offset import KafkaOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +49,10 @@ def values(batch: DataFrame) -> list[int]:
     return sorted(int(row.value) for row in batch.select("value").collect())
 
 
-def offset(topic: str, *offsets: int) -> KafkaOffset:
-    return KafkaOffset.from_json(json.dumps({topic: {str(number): value for number, value in enumerate(offsets)}}))
+def offset(topic: str, *offsets: int) -> KafkaSourceOffset:
+    return KafkaSourceOffset.from_json(
+        json.dumps({topic: {str(number): value for number, value in enumerate(offsets)}})
+    )
 
 
 def test_batches_follow_each_other_without_gap_or_repetition(
@@ -83,8 +85,7 @@ def test_offsets_may_be_text_mappings_or_values(
     for start, end in (
         (one, four),
         (one.json(), four.json()),
-        (one.value.to_dict(), four.value.to_dict()),
-        (one.value, four.value),
+        (one.to_dict(), four.to_dict()),
     ):
         assert values(kafka_source.getBatch(start, end)) == [1, 2, 3]
     assert kafka_source.latestOffset(one.json()) == offset(topic, 5)
@@ -282,7 +283,7 @@ def test_stream_only_options_do_not_reach_the_batch(
         maxOffsetsPerTrigger=2, startingOffsetsByTimestampStrategy="latest", includeHeaders=True,
     )  # fmt: skip
     end = kafka_source.getOffset()
-    assert end == KafkaOffset.from_json(json.dumps({topic: {"1": 2}}))
+    assert end == KafkaSourceOffset.from_json(json.dumps({topic: {"1": 2}}))
     batch = kafka_source.getBatch(None, end)
     assert values(batch) == [1, 3]
     assert "headers" in batch.columns

@@ -14,10 +14,9 @@ from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.options import FetchOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
@@ -81,7 +80,7 @@ def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
     let_lag(cluster, lags)
     cluster.ends["t", 0] = (0, 40)
     second = stream.latestOffset(first, ReadAllAvailable())
-    assert second == KafkaOffset({T0: 40})
+    assert second == KafkaSourceOffset({T0: 40})
     (task,) = stream.planInputPartitions(first, second)
     assert isinstance(task, KafkaInputPartition)
     assert task.offset_range == OffsetRange(T0, 30, 40)

@@ -56,6 +56,8 @@ def test_the_end_of_a_first_batch_carries_its_start_under_zero_padded_numbers() 
     assert read == offset
     assert (read.partitions, read.starts) == ({A0: 100, A1: 7, B0: 3}, {A0: 90, A1: 7})
     assert KafkaSourceOffset.from_json('{"a":{"0":1}}').starts is None
+    # Equal texts are equal offsets.
+    assert KafkaSourceOffset({A0: 1}, starts={}) == KafkaSourceOffset({A0: 1})
 
 
 def test_a_carried_start_may_be_of_a_partition_that_has_no_end_any_more() -> None:

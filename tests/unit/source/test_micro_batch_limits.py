@@ -17,10 +17,9 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.errors import OptionError, PlanningError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, SpecificTimestamps
+from pyspark_kafka.offsets import AtTimestamp, KafkaSourceOffset, SpecificTimestamps
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -84,40 +83,40 @@ def test_the_default_limit_is_what_the_options_say(options: dict[str, Any], expe
 @pytest.mark.parametrize("limit", [MIN, MIN_MAX])
 def test_the_first_batch_of_a_run_does_not_wait(offsets: ScriptedOffsets, clock: Clock, limit: ReadLimit) -> None:
     offsets.logs = {A: (0, 1)}
-    assert stream_of(clock).latestOffset(KafkaOffset({A: 0}), limit) == KafkaOffset({A: 1})
+    assert stream_of(clock).latestOffset(KafkaSourceOffset({A: 0}), limit) == KafkaSourceOffset({A: 1})
 
 
 @pytest.mark.parametrize("limit", [MIN, MIN_MAX])
 def test_a_batch_waits_until_there_are_enough_offsets(offsets: ScriptedOffsets, clock: Clock, limit: ReadLimit) -> None:
-    stream, start = stream_of(clock), KafkaOffset({A: 0, B: 0})
+    stream, start = stream_of(clock), KafkaSourceOffset({A: 0, B: 0})
     offsets.logs = {A: (0, 0), B: (0, 0)}
     stream.latestOffset(start, limit)
     offsets.logs = {A: (0, 6), B: (0, 3)}
     assert stream.latestOffset(start, limit) is start
     # What is there is told all the same.
-    assert stream.reportLatestOffset() == KafkaOffset({A: 6, B: 3})
+    assert stream.reportLatestOffset() == KafkaSourceOffset({A: 6, B: 3})
     offsets.logs = {A: (0, 6), B: (0, 4)}
-    assert stream.latestOffset(start, limit) == KafkaOffset({A: 6, B: 4})
+    assert stream.latestOffset(start, limit) == KafkaSourceOffset({A: 6, B: 4})
 
 
 def test_a_batch_waits_no_longer_than_the_delay(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaOffset({A: 0})
+    stream, start = stream_of(clock), KafkaSourceOffset({A: 0})
     offsets.logs = {A: (0, 0)}
     stream.latestOffset(start, MIN)
     offsets.logs = {A: (0, 1)}
     clock.now += 59.9
     assert stream.latestOffset(start, MIN) is start
     clock.now += 0.1
-    assert stream.latestOffset(start, MIN) == KafkaOffset({A: 1})
+    assert stream.latestOffset(start, MIN) == KafkaSourceOffset({A: 1})
     # It counts from the last batch, not from the first.
     offsets.logs = {A: (0, 2)}
     clock.now += 59.9
-    position = KafkaOffset({A: 1})
+    position = KafkaSourceOffset({A: 1})
     assert stream.latestOffset(position, MIN) is position
 
 
 def test_a_delay_that_passes_without_records_counts_again(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaOffset({A: 3})
+    stream, start = stream_of(clock), KafkaSourceOffset({A: 3})
     offsets.logs = {A: (0, 3)}
     for _ in range(2):
         assert stream.latestOffset(start, MIN) == start
@@ -129,7 +128,7 @@ def test_a_delay_that_passes_without_records_counts_again(offsets: ScriptedOffse
 
 
 def test_without_a_delay_there_is_no_end_of_waiting(offsets: ScriptedOffsets, clock: Clock) -> None:
-    stream, start = stream_of(clock), KafkaOffset({A: 0})
+    stream, start = stream_of(clock), KafkaSourceOffset({A: 0})
     offsets.logs = {A: (0, 0)}
     stream.latestOffset(start, ReadMinRows(10))
     offsets.logs = {A: (0, 9)}
@@ -139,44 +138,44 @@ def test_without_a_delay_there_is_no_end_of_waiting(offsets: ScriptedOffsets, cl
 
 def test_a_batch_that_has_waited_keeps_its_upper_bound(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (0, 60)}
-    assert stream_of().latestOffset(KafkaOffset({A: 0, B: 0}), MIN_MAX) == KafkaOffset({A: 9, B: 6})
+    assert stream_of().latestOffset(KafkaSourceOffset({A: 0, B: 0}), MIN_MAX) == KafkaSourceOffset({A: 9, B: 6})
 
 
 @pytest.mark.parametrize("limit", [ALL, CompositeReadLimit((MIN, ALL, ReadMaxRows(1)))])
 def test_reading_all_goes_before_both_bounds(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
     offsets.logs = {A: (0, 0)}
-    stream, start = stream_of(min_offsets_per_trigger=10, max_offsets_per_trigger=1), KafkaOffset({A: 0})
+    stream, start = stream_of(min_offsets_per_trigger=10, max_offsets_per_trigger=1), KafkaSourceOffset({A: 0})
     stream.latestOffset(start, limit)
     offsets.logs = {A: (0, 5)}
-    assert stream.latestOffset(start, limit) == KafkaOffset({A: 5})
+    assert stream.latestOffset(start, limit) == KafkaSourceOffset({A: 5})
 
 
 def test_a_new_run_does_not_wait_either(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 5)}
-    start = KafkaOffset({A: 4})
-    assert [stream_of().latestOffset(start, MIN) for _ in range(2)] == [KafkaOffset({A: 5})] * 2
+    start = KafkaSourceOffset({A: 4})
+    assert [stream_of().latestOffset(start, MIN) for _ in range(2)] == [KafkaSourceOffset({A: 5})] * 2
 
 
 def test_an_unknown_part_of_a_composite_is_refused(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 5)}
     with pytest.raises(NotImplementedError, match="read limit"):
-        stream_of().latestOffset(KafkaOffset({A: 0}), CompositeReadLimit((MIN, ReadLimit())))
+        stream_of().latestOffset(KafkaSourceOffset({A: 0}), CompositeReadLimit((MIN, ReadLimit())))
 
 
 def test_an_available_now_run_leaves_what_is_too_little_to_the_next_run(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 35)}
     stream = stream_of()
     stream.prepareForTriggerAvailableNow()
-    position: Offset = KafkaOffset({A: 0})
+    position: Offset = KafkaSourceOffset({A: 0})
     ends = []
     for _ in range(4):
         position = stream.latestOffset(position, MIN_MAX)
         ends.append(position)
     # 15, 15, and the 5 that are left are fewer than 10; so does spark-sql-kafka-0-10 4.2.0.
-    assert ends == [KafkaOffset({A: 15}), *[KafkaOffset({A: 30})] * 3]
+    assert ends == [KafkaSourceOffset({A: 15}), *[KafkaSourceOffset({A: 30})] * 3]
     following = stream_of()
     following.prepareForTriggerAvailableNow()
-    assert following.latestOffset(position, MIN_MAX) == KafkaOffset({A: 35})
+    assert following.latestOffset(position, MIN_MAX) == KafkaSourceOffset({A: 35})
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_a_stream_starts_at_the_first_record_of_a_time(
     # The record at an offset has the offset for its timestamp.
     offsets.logs = {A: (10, 50), B: (0, 8)}
     stream = stream_of(starting=starting, start_at_latest_without_match=latest_without_match)
-    assert stream.initialOffset() == KafkaOffset(expected)
+    assert stream.initialOffset() == KafkaSourceOffset(expected)
     assert offsets.asked == asked
 
 
@@ -223,7 +222,7 @@ def test_times_of_other_partitions_than_there_are_are_refused(offsets: ScriptedO
 
 
 def test_a_batch_is_split_as_the_options_say_and_again_in_the_same_way(offsets: ScriptedOffsets) -> None:
-    start, end = KafkaOffset({A: 0, B: 0}), KafkaOffset({A: 10, B: 3})
+    start, end = KafkaSourceOffset({A: 0, B: 0}), KafkaSourceOffset({A: 10, B: 3})
     assert ranges(stream_of(max_records_per_partition=4), start, end) == [
         "t-0 [0, 3)",
         "t-0 [3, 6)",
@@ -238,7 +237,7 @@ def test_a_batch_is_split_as_the_options_say_and_again_in_the_same_way(offsets: 
 
 @pytest.mark.usefixtures("offsets")
 def test_partitions_share_a_task_and_again_in_the_same_way() -> None:
-    start, end = KafkaOffset({A: 0, B: 0}), KafkaOffset({A: 10, B: 3})
+    start, end = KafkaSourceOffset({A: 0, B: 0}), KafkaSourceOffset({A: 10, B: 3})
     for _ in range(2):
         assert stream_of(max_partitions_per_task=2).planInputPartitions(start, end) == [
             KafkaInputPartition(OffsetRange(A, 0, 10), (OffsetRange(B, 0, 3),))
@@ -247,14 +246,14 @@ def test_partitions_share_a_task_and_again_in_the_same_way() -> None:
 
 def test_ends_are_compared_with_what_the_query_knows(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 5)}
-    stream_of().latestOffset(KafkaOffset({A: 4}), ALL)
+    stream_of().latestOffset(KafkaSourceOffset({A: 4}), ALL)
     assert offsets.known == {A: 4}
 
 
 def prepared(offsets: ScriptedOffsets) -> tuple[KafkaMicroBatchStream, Offset, Offset]:
     """A run that is to end at t-0: 10, t-1: 5."""
     offsets.logs = {A: (0, 10), B: (0, 5)}
-    stream, start = stream_of(), KafkaOffset({A: 0, B: 0})
+    stream, start = stream_of(), KafkaSourceOffset({A: 0, B: 0})
     stream.prepareForTriggerAvailableNow()
     return stream, start, stream.latestOffset(start, ALL)
 
@@ -298,13 +297,13 @@ def test_an_available_now_run_refuses_an_end_that_is_not_its_own(
 ) -> None:
     stream, start, _ = prepared(offsets)
     with pytest.raises(PlanningError) as caught:
-        stream.planInputPartitions(start, KafkaOffset(end))
+        stream.planInputPartitions(start, KafkaSourceOffset(end))
     assert caught.value.condition == condition
 
 
 def test_figures_are_about_the_ends_that_the_last_batch_saw(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (0, 60)}
-    stream, start = stream_of(), KafkaOffset({A: 0, B: 0})
+    stream, start = stream_of(), KafkaSourceOffset({A: 0, B: 0})
     assert isinstance(stream, ReportsSourceMetrics)
     assert stream.metrics(start) == {}
     end = stream.latestOffset(start, ReadMaxRows(15))
@@ -320,5 +319,5 @@ def test_figures_are_about_the_ends_that_the_last_batch_saw(offsets: ScriptedOff
 def test_without_a_bound_a_batch_leaves_nothing_behind(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (0, 60)}
     stream = stream_of()
-    end = stream.latestOffset(KafkaOffset({A: 0}), ALL)
+    end = stream.latestOffset(KafkaSourceOffset({A: 0}), ALL)
     assert list(stream.metrics(end).values()) == ["0", "0", "0.0"]

@@ -13,10 +13,9 @@ import pytest
 from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, OffsetRangeLimit, SpecificOffsets
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -62,7 +61,7 @@ def test_the_initial_offset_is_what_the_option_says_and_no_more_is_looked_up(
     offsets: ScriptedOffsets, starting: OffsetRangeLimit, expected: dict[TopicPartition, int], asked: list[str]
 ) -> None:
     offsets.logs = {A: (5, 50), B: (0, 7)}
-    assert stream_of(starting=starting).initialOffset() == KafkaOffset(expected)
+    assert stream_of(starting=starting).initialOffset() == KafkaSourceOffset(expected)
     assert offsets.asked == asked
 
 
@@ -95,31 +94,31 @@ def test_without_a_limit_a_batch_ends_at_the_ends(offsets: ScriptedOffsets) -> N
     offsets.logs = {A: (0, 50), B: (3, 7)}
     # The option gives the default limit only: the engine's own word counts.
     stream = stream_of(max_offsets_per_trigger=1)
-    assert stream.latestOffset(KafkaOffset({A: 10}), ALL) == KafkaOffset({A: 50, B: 7})
-    assert stream.reportLatestOffset() == KafkaOffset({A: 50, B: 7})
+    assert stream.latestOffset(KafkaSourceOffset({A: 10}), ALL) == KafkaSourceOffset({A: 50, B: 7})
+    assert stream.reportLatestOffset() == KafkaSourceOffset({A: 50, B: 7})
 
 
 def test_a_limit_is_shared_and_new_partitions_begin_at_their_first_offset(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (100, 110)}
     stream = stream_of()
-    assert stream.latestOffset(KafkaOffset({A: 0}), ReadMaxRows(10)) == KafkaOffset({A: 9, B: 101})
+    assert stream.latestOffset(KafkaSourceOffset({A: 0}), ReadMaxRows(10)) == KafkaSourceOffset({A: 9, B: 101})
     # What is reported is where the log ends, not where the batch does.
-    assert stream.reportLatestOffset() == KafkaOffset({A: 90, B: 110})
+    assert stream.reportLatestOffset() == KafkaSourceOffset({A: 90, B: 110})
 
 
 def test_limited_batches_reach_the_end_and_stay_there(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 25), B: (0, 3)}
-    stream, position = stream_of(), KafkaOffset({A: 0, B: 0})
+    stream, position = stream_of(), KafkaSourceOffset({A: 0, B: 0})
     for _ in range(20):
         end = stream.latestOffset(position, ReadMaxRows(7))
-        assert isinstance(end, KafkaOffset)
+        assert isinstance(end, KafkaSourceOffset)
         position = end
-    assert position == KafkaOffset({A: 25, B: 3})
+    assert position == KafkaSourceOffset({A: 25, B: 3})
 
 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(5)])
 def test_no_partitions_give_the_start_and_never_an_empty_offset(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
-    start = KafkaOffset({A: 4})
+    start = KafkaSourceOffset({A: 4})
     stream = stream_of()
     assert offsets.logs == {}
     assert stream.latestOffset(start, limit) is start
@@ -129,7 +128,7 @@ def test_no_partitions_give_the_start_and_never_an_empty_offset(offsets: Scripte
 def test_a_limit_that_is_unknown_is_refused(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 1)}
     with pytest.raises(NotImplementedError, match="read limit"):
-        stream_of().latestOffset(KafkaOffset({A: 0}), ReadLimit())
+        stream_of().latestOffset(KafkaSourceOffset({A: 0}), ReadLimit())
 
 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(1_000)])
@@ -140,10 +139,10 @@ def test_available_now_ends_at_what_there_is_at_the_first_question(offsets: Scri
     # No snapshot yet: an uncommitted batch of a former run is planned first.
     assert offsets.asked == []
     offsets.logs = {A: (0, 20)}
-    assert stream.latestOffset(KafkaOffset({A: 0}), limit) == KafkaOffset({A: 20})
+    assert stream.latestOffset(KafkaSourceOffset({A: 0}), limit) == KafkaSourceOffset({A: 20})
     offsets.logs = {A: (0, 30), B: (0, 5)}
-    assert stream.latestOffset(KafkaOffset({A: 20}), limit) == KafkaOffset({A: 20})
-    assert stream.reportLatestOffset() == KafkaOffset({A: 20})
+    assert stream.latestOffset(KafkaSourceOffset({A: 20}), limit) == KafkaSourceOffset({A: 20})
+    assert stream.reportLatestOffset() == KafkaSourceOffset({A: 20})
     assert offsets.asked.count("latest") == 1
 
 
@@ -151,7 +150,7 @@ def test_available_now_keeps_to_its_end_over_limited_batches(offsets: ScriptedOf
     offsets.logs = {A: (0, 10)}
     stream = stream_of()
     stream.prepareForTriggerAvailableNow()
-    position: Offset = KafkaOffset({A: 0})
+    position: Offset = KafkaSourceOffset({A: 0})
     ends = []
     for _ in range(5):
         position = stream.latestOffset(position, ReadMaxRows(4))
@@ -164,12 +163,12 @@ def test_other_triggers_look_every_time(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
     for end in (10, 20, 30):
         offsets.logs = {A: (0, end)}
-        assert stream.latestOffset(KafkaOffset({A: 0}), ALL) == KafkaOffset({A: end})
+        assert stream.latestOffset(KafkaSourceOffset({A: 0}), ALL) == KafkaSourceOffset({A: end})
 
 
 def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
-    planned = stream.planInputPartitions(KafkaOffset({A: 1, B: 4, C: 0}), KafkaOffset({A: 9, B: 4, C: 2}))
+    planned = stream.planInputPartitions(KafkaSourceOffset({A: 1, B: 4, C: 0}), KafkaSourceOffset({A: 9, B: 4, C: 2}))
     assert ranges(planned) == ["t-0 [1, 9)", "t-2 [0, 2)"]
     # Asked for the ids of topics, as this run has not given that end; never for offsets.
     assert offsets.asked == ["partitions"]
@@ -178,7 +177,7 @@ def test_a_batch_has_one_task_for_each_partition_with_something_to_read(offsets:
 def test_a_batch_that_this_run_has_given_the_end_of_is_planned_without_asking_anyone(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 9), B: (0, 4)}
     stream = stream_of()
-    start = KafkaOffset({A: 1, B: 4})
+    start = KafkaSourceOffset({A: 1, B: 4})
     end = stream.latestOffset(start, ReadAllAvailable())
     offsets.asked.clear()
     # Spark hands the end back as text.
@@ -188,12 +187,14 @@ def test_a_batch_that_this_run_has_given_the_end_of_is_planned_without_asking_an
 
 def test_a_new_partition_is_read_from_its_beginning(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 9), B: (0, 4)}
-    assert ranges(stream_of().planInputPartitions(KafkaOffset({A: 9}), KafkaOffset({A: 9, B: 4}))) == ["t-1 [0, 4)"]
+    assert ranges(stream_of().planInputPartitions(KafkaSourceOffset({A: 9}), KafkaSourceOffset({A: 9, B: 4}))) == [
+        "t-1 [0, 4)"
+    ]
 
 
 def test_planning_again_gives_the_same_whatever_the_log_has_now(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10), B: (0, 4)}
-    start, end = KafkaOffset({A: 2}), KafkaOffset({A: 10, B: 4})
+    start, end = KafkaSourceOffset({A: 2}), KafkaSourceOffset({A: 10, B: 4})
     first = stream_of().planInputPartitions(start, end)
     offsets.logs = {A: (3, 5_000), B: (0, 700), C: (0, 1)}
     stream = stream_of()
@@ -231,13 +232,15 @@ def test_lost_records_are_an_error_or_a_warning_as_the_option_says(
 ) -> None:
     offsets.logs = logs
     with pytest.raises(DataLossError) as caught:
-        stream_of().planInputPartitions(KafkaOffset(start), KafkaOffset(end))
+        stream_of().planInputPartitions(KafkaSourceOffset(start), KafkaSourceOffset(end))
     assert caught.value.condition == f"KAFKA_DATA_LOSS.{kind}"
     assert "t-1" in str(caught.value)
     assert "failOnDataLoss" in str(caught.value)
     assert caplog.records == []
     with caplog.at_level(logging.WARNING):
-        planned = stream_of(fail_on_data_loss=False).planInputPartitions(KafkaOffset(start), KafkaOffset(end))
+        planned = stream_of(fail_on_data_loss=False).planInputPartitions(
+            KafkaSourceOffset(start), KafkaSourceOffset(end)
+        )
     assert ranges(planned) == tolerated
     (warning,) = caplog.records
     assert kind in warning.getMessage()
@@ -246,7 +249,7 @@ def test_lost_records_are_an_error_or_a_warning_as_the_option_says(
 
 def test_a_checkpoints_offset_comes_back_as_it_was(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
-    offset = KafkaOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5})
+    offset = KafkaSourceOffset({TopicPartition("t", 10): 3, TopicPartition("t", 2): 5})
     assert offset.json() == '{"t":{"2":5,"10":3}}'
     assert stream.deserializeOffset(offset.json()) == offset
     with pytest.raises(CheckpointError, match="CHECKPOINT_OFFSET_INVALID"):
@@ -261,7 +264,7 @@ def test_an_offset_of_another_source_is_refused(offsets: ScriptedOffsets) -> Non
 
     offsets.logs = {A: (0, 1)}
     with pytest.raises(CheckpointError, match=r"Expected an offset of a Kafka source, got 7\."):
-        stream_of().planInputPartitions(Foreign(), KafkaOffset({A: 1}))
+        stream_of().planInputPartitions(Foreign(), KafkaSourceOffset({A: 1}))
 
 
 def test_the_factory_carries_the_options_of_reading(offsets: ScriptedOffsets) -> None:
@@ -280,7 +283,7 @@ def test_the_streams_name_is_that_of_progress_reports(offsets: ScriptedOffsets) 
 
 def test_commit_and_stop_ask_nothing_of_the_cluster(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
-    stream.commit(KafkaOffset({A: 1}))
+    stream.commit(KafkaSourceOffset({A: 1}))
     stream.stop()
     stream.stop()
     assert offsets.asked == []

@@ -9,10 +9,17 @@ import pytest
 from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadMinRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
+from pyspark_kafka.offsets import (
+    AtTimestamp,
+    Earliest,
+    KafkaSourceOffset,
+    Latest,
+    OffsetRangeLimit,
+    SpecificOffsets,
+    SpecificTimestamps,
+)
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -114,7 +121,7 @@ def test_a_run_asks_once_where_to_start(offsets: ScriptedOffsets) -> None:
     stream = stream_of()
     first = stream.initialOffset()
     offsets.logs = {A: (0, 25)}
-    assert stream.initialOffset() == first == KafkaOffset({A: 10})
+    assert stream.initialOffset() == first == KafkaSourceOffset({A: 10})
 
 
 def test_a_first_batch_left_uncommitted_is_planned_again_from_where_it_started(offsets: ScriptedOffsets) -> None:
@@ -129,7 +136,7 @@ def test_a_first_batch_left_uncommitted_is_planned_again_from_where_it_started(o
     offsets.logs = {A: (0, 30), B: (0, 9)}
     second_run = stream_of(starting=Latest())
     again = second_run.initialOffset()
-    assert again == KafkaOffset({A: 30, B: 9})
+    assert again == KafkaSourceOffset({A: 30, B: 9})
     assert planned(second_run, again, logged(second_run, end)) == ["t-0 [10, 14)"]
     # What came while no run was there is read next.
     next_end = second_run.latestOffset(logged(second_run, end), ALL)
@@ -161,10 +168,10 @@ def test_only_the_first_end_carries_a_start(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10)}
     stream = stream_of(starting=Latest())
     stream.initialOffset()
-    stream.latestOffset(KafkaOffset({A: 7}), ALL)
+    stream.latestOffset(KafkaSourceOffset({A: 7}), ALL)
     # A batch of a query that goes on may begin by chance where this run would have started a new query.
     offsets.logs = {A: (0, 20)}
-    assert stream.latestOffset(KafkaOffset({A: 10}), ALL).json() == '{"t":{"0":20}}'
+    assert stream.latestOffset(KafkaSourceOffset({A: 10}), ALL).json() == '{"t":{"0":20}}'
 
 
 @pytest.mark.parametrize(
@@ -187,7 +194,7 @@ def test_a_start_is_carried_where_asking_again_could_give_another(
     offsets.logs = {A: (0, 10)}
     stream = stream_of(starting=starting)
     end = stream.latestOffset(stream.initialOffset(), ALL)
-    assert isinstance(end, KafkaOffset)
+    assert isinstance(end, KafkaSourceOffset)
     assert (end.starts is not None) is carried
 
 
@@ -207,13 +214,13 @@ def test_with_a_checkpoint_the_start_is_kept_there_and_offsets_stay_plain(
     offsets.logs = {A: (0, 10)}
     where = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
     first_run = stream_of(**where)
-    assert first_run.initialOffset() == KafkaOffset({A: 10})
+    assert first_run.initialOffset() == KafkaSourceOffset({A: 10})
     assert (tmp_path / "sources" / "1" / "0").read_bytes() == b'\0v1\n{"t":{"0":10}}'
     # Stopped before any batch; records come meanwhile.
     offsets.logs = {A: (0, 14)}
     second_run = stream_of(**where)
     start = second_run.initialOffset()
-    assert start == KafkaOffset({A: 10})
+    assert start == KafkaSourceOffset({A: 10})
     end = second_run.latestOffset(start, ALL)
     assert end.json() == '{"t":{"0":14}}'
     assert planned(second_run, start, end) == ["t-0 [10, 14)"]
@@ -223,7 +230,7 @@ def test_what_is_kept_goes_before_changed_options(offsets: ScriptedOffsets, tmp_
     offsets.logs = {A: (2, 10)}
     stream_of(starting=Latest(), checkpoint_location=str(tmp_path)).initialOffset()
     again = stream_of(starting=Earliest(), checkpoint_location=str(tmp_path))
-    assert again.initialOffset() == KafkaOffset({A: 10})
+    assert again.initialOffset() == KafkaSourceOffset({A: 10})
 
 
 def test_the_checkpoint_of_a_query_that_has_run_is_refused_for_a_new_one(
@@ -238,7 +245,7 @@ def test_the_checkpoint_of_a_query_that_has_run_is_refused_for_a_new_one(
     text = str(caught.value)
     assert text.startswith("[CHECKPOINT_OF_ANOTHER_QUERY] Option 'checkpointLocation' of the source names ")
     assert f"{tmp_path}, which belongs to a query that has come to batch 12, but this query is new" in text
-    assert "Hint: Give the source the checkpointLocation that the query's writer has." in text
+    assert "Hint: Set the checkpointLocation of the source to that of the query's writer." in text
     assert not (tmp_path / "sources").exists()
 
 
@@ -248,4 +255,4 @@ def test_a_first_batch_that_was_only_planned_does_not_make_a_checkpoint_anothers
     offsets.logs = {A: (0, 10)}
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_text("v1\n{}\n")
-    assert stream_of(checkpoint_location=str(tmp_path)).initialOffset() == KafkaOffset({A: 10})
+    assert stream_of(checkpoint_location=str(tmp_path)).initialOffset() == KafkaSourceOffset({A: 10})

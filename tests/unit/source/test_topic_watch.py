@@ -11,10 +11,9 @@ from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.connector import Offset, ReadAllAvailable
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Earliest
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.driver.offset import KafkaOffset
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
@@ -84,7 +83,7 @@ def test_where_loss_is_tolerated_the_new_topic_is_read_from_its_beginning(
         second = stream.latestOffset(first, ALL)
         assert planned(stream, first, second) == [f"t-0 [0, {end})", "u-0 [10, 12)"]
     assert "KAFKA_DATA_LOSS.TOPIC_RECREATED" in caplog.text
-    assert "The query goes on, because 'failOnDataLoss' is false." in caplog.text
+    assert "The query continues, because 'failOnDataLoss' is false." in caplog.text
     # No advice to do what was done.
     assert "Hint:" not in caplog.text
     # Once: from then on it is the query's topic.
@@ -101,8 +100,8 @@ def test_between_the_end_and_the_plan_of_a_batch_it_is_noticed_too(offsets: Scri
     recreate(offsets, 15)
     # Planned again, as after a failure: the end is not one that the last look-up gave.
     with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
-        planned(first_run, first, KafkaOffset({T: 14, U: 10}))
-    assert second == KafkaOffset({T: 15, U: 10})
+        planned(first_run, first, KafkaSourceOffset({T: 14, U: 10}))
+    assert second == KafkaSourceOffset({T: 15, U: 10})
 
 
 def test_beside_the_checkpoint_the_ids_outlive_the_run(offsets: ScriptedOffsets, tmp_path: Path) -> None:
@@ -111,7 +110,7 @@ def test_beside_the_checkpoint_the_ids_outlive_the_run(offsets: ScriptedOffsets,
     with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
         stream_of(checkpoint_location=str(tmp_path)).latestOffset(first, ALL)
     # Without the checkpoint nobody can know.
-    assert stream_of().latestOffset(first, ALL) == KafkaOffset({T: 40, U: 10})
+    assert stream_of().latestOffset(first, ALL) == KafkaSourceOffset({T: 40, U: 10})
     assert TopicIdentities.from_bytes((tmp_path / "sources/0/topic-ids").read_bytes(), "it").ids == {"t": "t", "u": "u"}
 
 
@@ -204,4 +203,4 @@ def test_brokers_without_ids_are_as_before(offsets: ScriptedOffsets, monkeypatch
     first = begin(offsets, stream)
     recreate(offsets, 40)
     monkeypatch.setattr(offsets, "topic_ids", {})
-    assert stream.latestOffset(first, ALL) == KafkaOffset({T: 40, U: 10})
+    assert stream.latestOffset(first, ALL) == KafkaSourceOffset({T: 40, U: 10})

@@ -83,9 +83,9 @@ class NumberReaderFactory(PartitionReaderFactory):
         return NumberReader(partition)
 
 
+@dataclass(frozen=True)
 class Position(Offset):
-    def __init__(self, at: int) -> None:
-        self.at = at
+    at: int
 
     def json(self) -> str:
         return json.dumps({"t": {"0": self.at}})

@@ -1,89 +1,155 @@
-"""Where a new query starts, kept from the first time it is asked for. Layer: source."""
+"""Where a new query starts: resolved once, and kept from then on. Layer: source."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, SpecificOffsets
+from pyspark_kafka.source.driver.limit_resolution import resolve_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark_kafka.checkpoint.files import CheckpointFiles
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import OffsetRangeLimit
+    from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.source.driver.limit_resolution import LimitResolver
+    from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
+    from pyspark_kafka.source.driver.topic_watch import TopicWatch
 
 
 class StartingPosition:
-    """The position that a query's first batch starts from, resolved once.
+    """The position at which a query's first micro-batch starts.
 
-    Spark asks for it several times: for the end of the first batch, for its start, and once more in the next run where
-    the first batch was planned and not committed. With `startingOffsets=latest` each answer would be another one, and
-    the records between them would be read by nobody. So it is kept: in memory for this run; beyond it in the
-    checkpoint where its place is known, and otherwise inside the first batch's end offset (`carried`).
+    Spark asks for it several times: for the end of the first batch, for its start, and once more in the next run if
+    the first batch was planned and not committed. With `startingOffsets=latest` each look-up finds other offsets, and
+    the records between them would never be read. So the position is kept: in memory for this run; beyond it in the
+    checkpoint if its location is known, and otherwise inside the end offset of the first batch (`carried`).
 
-    Runs on: driver, one per query run.
+    Runs on: driver, one per query run; blocks on look-ups, with a deadline.
 
     Args:
-        limit: what the starting option says.
-        files: the query's checkpoint; None where it is not known.
+        options: of the stream: its starting option, and how it is resolved.
+        offset_reader: looks up partitions and offsets.
+        watch: takes note of the topics that the position is resolved for.
+        files: the query's checkpoint; None if its location is not known.
         directory: the source's own directory in it.
 
     Source: Spark `KafkaMicroBatchStream.getOrCreateInitialPartitionOffsets`.
     """
 
-    def __init__(self, limit: OffsetRangeLimit, files: CheckpointFiles | None, directory: str) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        options: StreamReadOptions,
+        offset_reader: KafkaOffsetReader,
+        watch: TopicWatch,
+        files: CheckpointFiles | None,
+        directory: str,
+    ) -> None:
+        self._options = options
+        self._offset_reader = offset_reader
+        self._watch = watch
         self._files = files
         self._directory = directory
         self._offsets: Mapping[TopicPartition, int] | None = None
+        # The starting option does not fit; an error only if the query is new.
+        self._error: OptionError | None = None
         self._passed = False
 
-    def get(self, resolve: Callable[[], Mapping[TopicPartition, int]]) -> Mapping[TopicPartition, int]:
-        """Give the position; resolve it if it is not kept yet.
+    def get(self) -> Mapping[TopicPartition, int]:
+        """Return the position; resolve it at the first call.
 
         Raises:
+            OptionError: with a checkpoint, the starting option does not fit; without one see `check`.
             CheckpointError: the checkpoint is another query's, or cannot be read or written.
         """
         if self._offsets is None:
             if self._files is None:
-                self._offsets = resolve()
+                self._offsets = resolve_listed(self._offset_reader, self._resolve)
             else:
                 _check_unused(self._files)
                 log = InitialOffsetLog(self._files, self._directory)
-                self._offsets = log.get_or_create(lambda: KafkaSourceOffset(resolve())).partitions
+                self._offsets = log.get_or_create(
+                    lambda: KafkaSourceOffset(resolve_listed(self._offset_reader, self._resolve))
+                ).partitions
         return self._offsets
 
-    def asked_again(self, start: Mapping[TopicPartition, int]) -> bool:
-        """Tell whether `start` was resolved by this run, so that it has partitions that are newer than the query's."""
-        return self._files is None and start == self._offsets
+    def resolve(self) -> Mapping[TopicPartition, int]:
+        """Return the position as a look-up finds it now; keep nothing.
+
+        Raises:
+            OptionError: the option names other partitions than the subscription, or a time without a record.
+        """
+        return resolve_listed(self._offset_reader, self._starts)
+
+    def check(self) -> None:
+        """Raise the OptionError of a starting option that does not fit, unless the query is known not to be new."""
+        if self._error is not None:
+            raise self._error
+
+    def of_batch(
+        self, start: Mapping[TopicPartition, int], end: KafkaSourceOffset, *, is_ours: bool
+    ) -> Mapping[TopicPartition, int]:
+        """Return where a micro-batch starts that is about to be planned.
+
+        A first batch that another run has planned starts where it started then, in the partitions that existed then,
+        whatever the option resolves to now.
+
+        Args:
+            start: its start as the engine hands it over.
+            end: its end.
+            is_ours: whether this run has already found the end of a batch.
+        """
+        # A batch of a former run: the query is not new.
+        self._error = None
+        if end.starts is not None:
+            return end.starts
+        # Resolved by this run: it may have partitions that are newer than the batch.
+        if not is_ours and self._files is None and start == self._offsets:
+            return {tp: offset for tp, offset in start.items() if tp in end.partitions}
+        return start
 
     def carried(self, start: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """Give what the end of a batch from `start` has to carry: its start where it is the first one, else None."""
-        # Later batches may start from the same offsets by chance: where the query stood when this run was asked.
+        """Return what the end of a batch from `start` has to carry: its start if it is the first one, else None."""
+        # Later batches may start at the same offsets by chance.
         self._passed = self._passed or start != self._offsets
-        if self._passed or self._files is not None or _is_fixed(self._limit):
+        if self._passed or self._files is not None or _is_fixed(self._options.starting):
             return None
         return self._offsets
 
+    def _resolve(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
+        self._watch.meet(resolver.topic_ids)
+        try:
+            return self._starts(resolver)
+        except OptionError as error:
+            if self._files is not None:
+                # The position would be kept in the checkpoint.
+                raise
+            self._error = error
+            return resolver.fixed_starts(self._options.starting)
+
+    def _starts(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
+        return resolver.starts(self._options.starting, latest_without_match=self._options.start_at_latest_without_match)
+
 
 def _check_unused(files: CheckpointFiles) -> None:
-    """Refuse the checkpoint of a query that has had its first batch: such a query does not ask where to start."""
+    """Refuse the checkpoint of a query that is beyond batch 0: such a query does not ask where to start."""
     batches = [int(name) for name in files.list("offsets") if name.isdecimal()]
     if any(batch > 0 for batch in batches):
         raise CheckpointError(
             f"Option 'checkpointLocation' of the source names {files.shown}, which belongs to a query that has come to "
             f"batch {max(batches)}, but this query is new. Nothing was read.",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
-            hint="Give the source the checkpointLocation that the query's writer has.",
+            hint="Set the checkpointLocation of the source to that of the query's writer.",
             facts={"location": files.shown, "batch_id": max(batches)},
         )
 
 
 def _is_fixed(limit: OffsetRangeLimit) -> bool:
-    """Tell whether resolving again gives the same position, or one before which nothing is left to read."""
+    """Return whether resolving again finds the same position, or one that leaves no record unread before it."""
     if isinstance(limit, SpecificOffsets):
         return all(isinstance(value, (int, Earliest)) for value in (*limit.partitions.values(), *limit.topics.values()))
     return isinstance(limit, Earliest)
