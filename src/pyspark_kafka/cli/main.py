@@ -40,15 +40,21 @@ def program(
 
 @app.command()
 def version() -> None:
-    """Print the version and which record codec is active."""
+    """Print the version, the active record codec, and a warning if Spark's Python lacks this package."""
     from pyspark_kafka.records import codec_info  # noqa: PLC0415 - loads the codec only where it is asked for
+    from pyspark_kafka.spark.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
 
     codec = codec_info()
-    Console().print(
-        f"pyspark-kafka {__version__}, record codec {'compiled' if codec.compiled else 'not compiled'}. {codec.hint}",
-        highlight=False,
-        soft_wrap=True,
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(
+        f"pyspark-kafka {__version__}, record codec {'compiled' if codec.compiled else 'not compiled'}. {codec.hint}"
     )
+    if lacks_package():
+        console.print(
+            f"The Python that Spark starts does not have this package. {describe_pythons()}. {hint()}",
+            style="yellow",
+            markup=False,
+        )
 
 
 @app.command()

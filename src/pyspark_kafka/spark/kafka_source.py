@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,13 +16,14 @@ from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
-from pyspark_kafka.errors import CheckpointError, OptionError, SetupError
+from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.handoff import KafkaInputPartition
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
+from pyspark_kafka.spark.python_choice import warn_without_package, without_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,6 +75,7 @@ class KafkaSource:
         parsed = parse_stream_read_options(options)
         for note in parsed.notes:
             logger.warning(note)
+        warn_without_package(spark)
         self._spark = spark
         self._raw = dict(options)
         self._initial_log = _initial_log(parsed, metadata_path)
@@ -192,7 +192,7 @@ class KafkaSource:
             # A class of PySpark's in some versions, the JVM's error as it is in others; the text is the same.
             if "[DATA_SOURCE_NOT_FOUND]" not in str(error):
                 raise
-            raise _without_package() from None
+            raise without_package() from None
 
     def deserializeOffset(self, text: str) -> KafkaSourceOffset:
         """Read an offset of a checkpoint, this connector's or Spark's own.
@@ -246,24 +246,6 @@ def _offset(given: OffsetLike) -> KafkaSourceOffset:
         f"Expected an offset of a Kafka source, got {given!r}.",
         condition="CHECKPOINT_OFFSET_INVALID",
         hint='Use a KafkaSourceOffset, a mapping such as {"events": {"0": 100}}, or its JSON.',
-    )
-
-
-def _without_package() -> SetupError:
-    """Say what `DATA_SOURCE_NOT_FOUND` means where this package is installed for the program that asks."""
-    # The order in which Spark's driver asks.
-    given = [name for name in ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if os.environ.get(name)]
-    runs = (
-        f"{given[0]} is '{os.environ[given[0]]}'"
-        if given
-        else "PYSPARK_PYTHON is not set, so it runs the python3 of PATH"
-    )
-    return SetupError(
-        "Spark does not find the format 'pyspark_kafka': the Python that it starts does not have this package. "
-        f"{runs}; this program runs {sys.executable}, which has it. Nothing was read.",
-        condition="PYTHON_WITHOUT_PACKAGE",
-        hint='Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made, in a new process (restart '
-        "the kernel of a notebook); on a cluster install the package on every node.",
     )
 
 

@@ -20,6 +20,7 @@ from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import offsets_behind_latest
 from pyspark_kafka.spark.process_log import stand_in
+from pyspark_kafka.spark.python_choice import warn_without_package
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -317,6 +318,7 @@ def listen(session: SparkSession) -> MetricsListener:
             listener = MetricsListener(_STORE)
             listener.attach(session)
             _LISTENERS[key] = listener
+            warn_without_package(session)
         return listener
 
 

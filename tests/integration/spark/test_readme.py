@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, consume, produce
-from kit.programs.run import run_logging_program, run_program
+from kit.programs.run import (
+    python_without_packages,
+    run_connect_program,
+    run_logging_program,
+    run_program,
+)
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
@@ -18,33 +26,50 @@ if TYPE_CHECKING:
 _README = Path(__file__).parents[3] / "README.md"
 
 
-def example_with(word: str) -> str:
-    """Give the README's Python block that holds a word."""
-    blocks: list[str] = re.findall(r"```python\n(.*?)```", _README.read_text(), re.DOTALL)
-    return next(block for block in blocks if word in block)
+_CLASSIC = "SparkSession.builder.getOrCreate()"
+_CONNECT = 'SparkSession.builder.remote("local[2]").getOrCreate()'
 
 
-def other_python(place: Path, *, name: str = "python3") -> Path:
-    """Make a folder with a Python in it that has no packages, as the one of a system."""
-    folder = place / "other"
-    folder.mkdir()
-    script = folder / name
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
-    script.chmod(0o755)
-    return folder
+def blocks(language: str, chapter: str = "") -> list[str]:
+    """Return the README's blocks of a language: of one chapter, or of all."""
+    text = _README.read_text()
+    if chapter:
+        text = text.partition(f"\n## {chapter}\n")[2].partition("\n## ")[0]
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return found
 
 
-def test_the_first_example_runs_as_it_stands(tmp_path: Path) -> None:
-    # As `venv/bin/python program.py`, with another python3 in PATH.
-    path = f"{other_python(tmp_path)}{os.pathsep}{os.environ['PATH']}"
-    unset = {"PATH": path, "PYSPARK_PYTHON": None, "PYSPARK_DRIVER_PYTHON": None}
-    said, _ = run_logging_program(example_with("EmbeddedKafka"), place=tmp_path, environment=unset)
-    assert said.endswith("1000 records\n")
-    assert "|partition|offset|key" in said
+def other_python_on_path(place: Path) -> dict[str, str | None]:
+    """Return the environment of `venv/bin/python program.py`, with another python3 on PATH, which lacks the package."""
+    path = f"{python_without_packages(place).parent}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "PYSPARK_PYTHON": None, "PYSPARK_DRIVER_PYTHON": None}
 
 
-def test_the_topics_of_the_readme_are_made_as_it_says(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    example = example_with("create_topics")
+_COUNT_COPY = """
+print(read.option("subscribe", "fruits-copy").load().count(), "copied")
+spark.stop()
+"""
+
+
+def test_read_and_show_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    program = "".join(blocks("python", "Read and show")) + _COUNT_COPY
+    (shown,) = blocks("text", "Read and show")
+    printed, _ = run_logging_program(program, place=tmp_path, environment=other_python_on_path(tmp_path))
+    assert printed == f"{shown}\n3 copied\n"
+
+
+def test_read_and_show_prints_the_same_on_spark_connect(tmp_path: Path) -> None:
+    """The server is started by the program, so that `prepare()` sets the Python of the server too."""
+    program = "".join(blocks("python", "Read and show")[:2])
+    assert _CLASSIC in program
+    program = program.replace(_CLASSIC, _CONNECT) + "spark.stop()\n"
+    (shown,) = blocks("text", "Read and show")
+    printed = run_connect_program(program, place=tmp_path, environment=other_python_on_path(tmp_path))
+    assert printed == f"{shown}\n"
+
+
+def test_topics_are_created_as_the_readme_says(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    (example,) = blocks("python", "With a Kafka of your own")
     assert "localhost:9092" in example
     run_program(example.replace("localhost:9092", kafka.bootstrap_servers), place=tmp_path)
     for topic in ("events", "events-copy"):
@@ -67,16 +92,32 @@ except Exception as error:
 """
 
 
-def test_a_python_of_sparks_without_the_package_is_named(
+def test_python_without_the_package_is_named_before_and_in_the_error(
     kafka: EmbeddedKafka, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     topic = make_topic()
     produce(kafka.bootstrap_servers, topic, [Record(b"k", b"v")])
-    other = str(other_python(tmp_path) / "python3")
+    other = str(python_without_packages(tmp_path))
     environment = {"PYSPARK_PYTHON": other, "PYSPARK_DRIVER_PYTHON": None}
-    said, _ = run_logging_program(
+    said, logged = run_logging_program(
         _WITHOUT_PACKAGE, kafka.bootstrap_servers, topic, place=tmp_path, environment=environment
     )
     assert said.startswith("SetupError [PYTHON_WITHOUT_PACKAGE] Spark does not find the format 'pyspark_kafka': ")
     assert f"PYSPARK_PYTHON is '{other}'; this program runs {sys.executable}, which has it." in said
-    assert 'Hint: Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is made' in said
+    assert 'Hint: Put os.environ["PYSPARK_PYTHON"] = sys.executable before the session is created' in said
+    assert "Spark will report DATA_SOURCE_NOT_FOUND for the format 'pyspark_kafka'" in logged
+
+
+_STARTED_PYTHON = "The Python that Spark starts does not have this package."
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_version_command_names_the_python_that_lacks_the_package(tmp_path: Path, lacking: bool) -> None:
+    other = python_without_packages(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyspark_kafka.cli", "version"],
+        env={**os.environ, "PYSPARK_DRIVER_PYTHON": str(other) if lacking else sys.executable},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (_STARTED_PYTHON in done.stdout) is lacking
+    assert (f"PYSPARK_DRIVER_PYTHON is '{other}'" in done.stdout) is lacking

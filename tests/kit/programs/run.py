@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 _LONGEST_S = 150
 
 
+def python_without_packages(place: Path, *, name: str = "python3") -> Path:
+    """Make a Python that has no packages, as that of a system, alone in a folder, and return its path."""
+    script = place / "other" / name
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
 def run_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
     """Run a script and give what it printed; fails with its last error output where it fails."""
     return run_logging_program(text, *arguments, place=place, flags=flags)[0]
@@ -44,10 +53,16 @@ def run_logging_program(
     return done.stdout, done.stderr
 
 
-def run_connect_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
-    """Run a script that makes its session with `remote("local[2]")`; see `run_program`."""
+def run_connect_program(
+    text: str,
+    *arguments: str,
+    place: Path,
+    flags: tuple[str, ...] = (),
+    environment: Mapping[str, str | None] | None = None,
+) -> str:
+    """Run a script that makes its session with `remote("local[2]")`; see `run_logging_program`."""
     with _connect_server_port():
-        return run_program(text, *arguments, place=place, flags=flags)
+        return run_logging_program(text, *arguments, place=place, flags=flags, environment=environment)[0]
 
 
 @contextmanager

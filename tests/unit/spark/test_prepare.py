@@ -10,6 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 import pyspark_kafka
+from kit.programs.run import python_without_packages
 from pyspark_kafka.errors import SetupError
 
 if TYPE_CHECKING:
@@ -47,13 +48,24 @@ def test_the_python_that_a_user_has_chosen_is_kept(variable: str, monkeypatch: p
 
 
 @pytest.mark.usefixtures("program")
+def test_chosen_python_without_the_package_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = python_without_packages(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other))
+    assert not pyspark_kafka.prepare()
+    (warning,) = caplog.messages
+    assert f"PYSPARK_PYTHON is '{other}'" in warning
+
+
+@pytest.mark.usefixtures("program")
 def test_after_spark_was_started_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_gateway", object())
     with pytest.raises(SetupError) as raised:
         pyspark_kafka.prepare()
     assert str(raised.value) == (
         "[PREPARED_TOO_LATE] prepare() was called with Spark running: it keeps the environment that it was started "
-        "with. Nothing was changed. Hint: Call it before the first session of the program is made."
+        "with. Nothing was changed. Hint: Call it before the first session of the program is created."
     )
 
 
@@ -63,5 +75,6 @@ def test_a_missing_program_is_named(program: Path) -> None:
         pyspark_kafka.prepare()
     assert str(raised.value) == (
         f"[PROGRAM_MISSING] There is no program {program}, which pip installs with pyspark-kafka. Nothing was changed. "
-        "Hint: Install pyspark-kafka into this environment, or leave prepare() out: it saves time only."
+        "Hint: Install pyspark-kafka into this environment with pip, or replace prepare() with "
+        'os.environ["PYSPARK_PYTHON"] = sys.executable.'
     )
