@@ -12,7 +12,8 @@ from pyspark_kafka.client.wire.messages import broker_error, error_kind
 from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, RecordCounts
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch, RecordCounts
+    from pyspark_kafka.client.produce.batches.state import ProducerState
     from pyspark_kafka.client.produce.response import ProducePartitionResponse
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
@@ -71,6 +72,10 @@ def _facts(
     }
 
 
+def _producer(state: ProducerState) -> str:
+    return f"producer {state.sequences.producer_id} (epoch {state.sequences.producer_epoch})"
+
+
 def refused(
     state: ProducerState,
     batch: ProducerBatch,
@@ -109,13 +114,13 @@ def refused(
         )
     elif answer.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         expected = (
-            f" Sequence {batch.base_sequence} does not follow what the broker holds of producer {state.producer_id} "
-            f"(epoch {state.producer_epoch}), although every earlier batch was acknowledged."
+            f" Sequence {batch.base_sequence} does not follow what the broker holds of {_producer(state)}, although "
+            "every earlier batch was acknowledged."
         )
     elif answer.code in (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH):
         expected = (
-            f" It does not know producer {state.producer_id} (epoch {state.producer_epoch}) any more, so it cannot "
-            f"tell whether this batch (sequence {batch.base_sequence}, attempt {batch.attempts}) is already in the log."
+            f" It does not know {_producer(state)} any more, so it cannot tell whether this batch (sequence "
+            f"{batch.base_sequence}, attempt {batch.attempts}) is already in the log."
         )
     said = f' The broker said: "{answer.message}".' if answer.message else ""
     named = "; ".join(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark_kafka.client.net.connection import Connection
-    from pyspark_kafka.client.produce.batches import ProducerBatch
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
     from pyspark_kafka.model import TopicPartition
 
 

@@ -1,7 +1,7 @@
 """Writes record batches to the brokers: pipelined, in order, without duplicates, in the caller's thread.
 
-What lives here: connections, waiting, time. What must not: the rules of sequences and retries (`producer_state`), the
-bytes of requests (`produce_protocol`), texts (`produce_errors`). Layer: client.
+What lives here: connections, waiting, time. What must not: the rules of sequences and retries (`batches/`), the
+bytes of requests (`request`), texts (`errors`). Layer: client.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce import errors as produce_errors
-from pyspark_kafka.client.produce.batches import ProducerBatch, ProducerState, SequenceStamp, Verdict
+from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
+from pyspark_kafka.client.produce.batches.state import ProducerState
+from pyspark_kafka.client.produce.batches.verdicts import Verdict
 from pyspark_kafka.client.produce.dials import ProducerDials
 from pyspark_kafka.client.produce.identity import request_identity
 from pyspark_kafka.client.produce.lanes import DeliveryClock, InFlightRequest, ProduceLane
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.request import ProduceFrame
 from pyspark_kafka.client.produce.response import parse_produce_response
-from pyspark_kafka.client.produce.size_limits import TopicLimits
 from pyspark_kafka.client.produce.stamps import stamp_batch
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.waiting import Wait, contact_of
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
     from pyspark_kafka.client.produce.identity import ProducerIdentity
     from pyspark_kafka.client.produce.response import ProducePartitionResponse
     from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionIdentity
@@ -181,7 +184,7 @@ class Producer:
     @property
     def known_partitions(self) -> int:
         """How many partitions it keeps a sequence for."""
-        return self._state.known_partitions
+        return len(self._state.sequences)
 
     def reopen(self, client: KafkaClient) -> None:
         """Go on, for another task, after `close`: with the same identity and sequences, and with counts from zero.
@@ -254,7 +257,7 @@ class Producer:
         """
         with self._guarded():
             self._identify()
-            return self._state.next_stamp(topic_partition)
+            return self._state.sequences.next_stamp(topic_partition)
 
     def reserve(self, topic_partition: TopicPartition, record_count: int) -> SequenceStamp:
         """Take the sequences of a batch of exactly `record_count` records, which must then be sent.
@@ -264,7 +267,7 @@ class Producer:
         with self._guarded():
             self._flushed = False
             self._identify()
-            return self._state.reserve(topic_partition, record_count)
+            return self._state.sequences.reserve(topic_partition, record_count)
 
     def send(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
         """Queue one record batch; blocks only while the buffer is full.
@@ -284,7 +287,7 @@ class Producer:
         with self._guarded():
             self._flushed = False
             self._identify()
-            due = self._state.expected_stamp(topic_partition, record_count)
+            due = self._state.sequences.expected_stamp(topic_partition, record_count)
             data = stamp_batch(topic_partition, data, record_count, due, transactional=self._transaction is not None)
             size = len(data)
             state = self._state
@@ -326,7 +329,7 @@ class Producer:
             ProtocolError: sequences were reserved and not used.
         """
         with self._guarded():
-            unused = self._state.unused_reservation()
+            unused = self._state.sequences.unused_reservation()
             if unused is not None:
                 raise ProtocolError(
                     f"{unused[0]}: sequences from {unused[1].base_sequence} on were reserved, but no batch was sent "
@@ -379,14 +382,14 @@ class Producer:
             self._delivery_clock.leave()
 
     def _identify(self) -> None:
-        if self._idempotent and self._state.producer_id < 0:
+        if self._idempotent and self._state.sequences.producer_id < 0:
             if self._transaction is None:
                 identity: ProducerIdentity | TransactionIdentity = self._patience.ride_out(
                     "asking for a producer id", lambda: request_identity(self._client)
                 )
             else:
                 identity = self._transaction.identity
-            self._state.identify(identity.producer_id, identity.producer_epoch)
+            self._state.sequences.identify(identity.producer_id, identity.producer_epoch)
 
     # -- the loop
 
@@ -698,7 +701,7 @@ class Producer:
 
     def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
         """Ask the cluster who leads; gives whether one of the leaders is known now."""
-        soonest = min(self._state.queued_batch(topic_partition).expires_at for topic_partition in topic_partitions)
+        soonest = min(self._state.pending_batch(topic_partition).expires_at for topic_partition in topic_partitions)
         deadline = self._client.deadline().within(max(1.0, (soonest - self._delivery_clock.now()) * 1000))
         try:
             missing = self._leaders.look_up(topic_partitions, deadline)

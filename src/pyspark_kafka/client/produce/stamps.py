@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.batches import SequenceStamp
+from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.records import patch_header
 from pyspark_kafka.records.batch_header import (

@@ -10,14 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.fakes.memory_cluster import PartitionLog
-from pyspark_kafka.client.produce.batches import (
-    SEQUENCE_LIMIT,
-    ProducerBatch,
-    ProducerState,
-    RecordCounts,
-    SequenceStamp,
-    Verdict,
-)
+from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch, RecordCounts
+from pyspark_kafka.client.produce.batches.sequences import SEQUENCE_LIMIT, SequenceStamp
+from pyspark_kafka.client.produce.batches.state import ProducerState
+from pyspark_kafka.client.produce.batches.verdicts import Verdict
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
@@ -36,7 +32,7 @@ DUPLICATE = 46
 def make_state(*, idempotent: bool = True, max_in_flight: int = 5) -> ProducerState:
     state = ProducerState(idempotent=idempotent, max_in_flight=max_in_flight, backoff=BACKOFF)
     if idempotent:
-        state.identify(77, 0)
+        state.sequences.identify(77, 0)
     return state
 
 
@@ -66,39 +62,39 @@ def test_sequences_count_records_of_each_partition_from_zero() -> None:
     state = make_state()
     add(state, 3, 5)
     add(state, 2, topic_partition=OTHER)
-    assert state.next_stamp(TP) == SequenceStamp(77, 0, 8)
-    assert state.next_stamp(OTHER) == SequenceStamp(77, 0, 2)
+    assert state.sequences.next_stamp(TP) == SequenceStamp(77, 0, 8)
+    assert state.sequences.next_stamp(OTHER) == SequenceStamp(77, 0, 2)
 
 
 def test_sequence_goes_on_with_zero_after_the_highest() -> None:
     state = make_state()
-    state.reserve(TP, SEQUENCE_LIMIT - 2)
-    assert state.reserve(TP, 5).base_sequence == SEQUENCE_LIMIT - 2
-    assert state.next_stamp(TP).base_sequence == 3
+    state.sequences.reserve(TP, SEQUENCE_LIMIT - 2)
+    assert state.sequences.reserve(TP, 5).base_sequence == SEQUENCE_LIMIT - 2
+    assert state.sequences.next_stamp(TP).base_sequence == 3
 
 
 def test_without_idempotence_there_are_no_sequences() -> None:
     state = make_state(idempotent=False)
     add(state, 3)
-    assert state.next_stamp(TP) == SequenceStamp(-1, -1, -1)
-    assert state.reserve(TP, 1) == SequenceStamp(-1, -1, -1)
+    assert state.sequences.next_stamp(TP) == SequenceStamp(-1, -1, -1)
+    assert state.sequences.reserve(TP, 1) == SequenceStamp(-1, -1, -1)
 
 
 def test_batches_take_reservations_in_their_order() -> None:
     state = make_state()
-    assert state.reserve(TP, 3).base_sequence == 0
-    assert state.reserve(TP, 4).base_sequence == 3
-    assert state.unused_reservation() == (TP, SequenceStamp(77, 0, 0))
+    assert state.sequences.reserve(TP, 3).base_sequence == 0
+    assert state.sequences.reserve(TP, 4).base_sequence == 3
+    assert state.sequences.unused_reservation() == (TP, SequenceStamp(77, 0, 0))
     first = state.append(TP, b"abc", 3, expires_at=1)
     second = state.append(TP, b"abcd", 4, expires_at=1)
     assert (first.base_sequence, second.base_sequence) == (0, 3)
-    assert state.unused_reservation() is None
+    assert state.sequences.unused_reservation() is None
     assert state.append(TP, b"x", 1, expires_at=1).base_sequence == 7
 
 
 def test_batch_of_another_size_than_reserved_is_refused() -> None:
     state = make_state()
-    state.reserve(TP, 3)
+    state.sequences.reserve(TP, 3)
     with pytest.raises(ProtocolError, match=r"SEQUENCE_RESERVATION_MISMATCH.* of 2 records .* where 3 were reserved"):
         state.append(TP, b"ab", 2, expires_at=1)
 
@@ -297,7 +293,7 @@ class World:
         self.wire = Wire()
         self.lost: list[Wire] = []
         if first_sequence:
-            self.state.reserve(TP, first_sequence)
+            self.state.sequences.reserve(TP, first_sequence)
             self.state.append(TP, b"", first_sequence, expires_at=1e18)
         for count in counts:
             add(self.state, count, expires_at=1e18)
@@ -391,7 +387,7 @@ def test_log_equals_what_was_sent_once_and_in_order_whatever_is_lost_late_or_ref
 
 def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
     state = ProducerState(idempotent=True, backoff=BACKOFF)
-    state.identify(1, 0)
+    state.sequences.identify(1, 0)
     places = [TopicPartition("wide", number) for number in range(1_000)]
     for _ in range(2):
         for place in places:
@@ -410,7 +406,7 @@ def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
 
 def test_one_batch_that_waits_does_not_keep_what_was_delivered_behind_it() -> None:
     state = ProducerState(idempotent=True, backoff=BACKOFF)
-    state.identify(1, 0)
+    state.sequences.identify(1, 0)
     stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, expires_at=1.0)
     state.mark_sent(stuck)
     for number in range(10_000):

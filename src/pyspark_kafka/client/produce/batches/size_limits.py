@@ -12,7 +12,7 @@ from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.records import split_batch
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.produce.batches import ProducerBatch
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
 
     Bytes = bytes | bytearray | memoryview
 
