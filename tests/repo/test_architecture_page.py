@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.pointers import REPO, has_symbol, locate
 from pyspark_kafka.records.abort_filter import AbortFilter
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PAGE = REPO / "ARCHITECTURE.md"
 TEXT = PAGE.read_text()
@@ -112,3 +116,10 @@ def test_what_will_bite_you_names_its_owner_and_what_notices_a_change() -> None:
         assert found is not None, text
         assert locate(found[1]) is not None, found[1]
         assert all(re.fullmatch(r"[RT]\d+|`tests/[\w/]+\.py`", part) for part in found[2].split(", ")), found[2]
+
+
+@pytest.mark.parametrize("path", sorted((REPO / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_a_decision_has_its_context_alternatives_and_consequences_and_is_listed(path: Path) -> None:
+    headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
+    assert headings == ["Context", "Alternatives", "Decision", "Consequences"]
+    assert f"(docs/decisions/{path.name})" in (REPO / "DESIGN.md").read_text()
