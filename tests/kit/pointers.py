@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,9 +21,30 @@ _POINTER = re.compile(rf"`({_PATH})`((?:(?:,|:| and)?\s+`{_SYMBOL}`)+)")
 _NAME = re.compile(r"\b(?:[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|_?[a-z0-9]+(?:_[a-z0-9]+)+)\b")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_DIAGRAM = r"\n+```mermaid\nstateDiagram-v2\n(.*?)^```$"
-_STATES = re.compile(rf"<!-- states: (\S+) (\w+) -->{_DIAGRAM}", re.MULTILINE | re.DOTALL)
-_EVENTS = re.compile(rf"<!-- events: (\S+) (\w+) -->{_DIAGRAM}", re.MULTILINE | re.DOTALL)
+_DIAGRAM = re.compile(
+    r"((?:^<!-- \w+: [\w/.]+ ?\w* -->\n)+)\n*```mermaid\nstateDiagram-v2\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_NOTE = re.compile(r"<!-- (\w+): ([\w/.]+) ?(\w*) -->")
+_MOVE = re.compile(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)(?:: *(\w+))?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class StateDiagram:
+    """A diagram of states on a page.
+
+    Attributes:
+        notes: where the code has the same, by kind: path and name. `states` names an enum, `events` the class whose
+            methods stand on the arrows, `table` a module with the transitions in its docstring, `transitions` a
+            mapping of states.
+        moves: state, next state, event; the event may be empty.
+    """
+
+    notes: dict[str, tuple[str, str]]
+    moves: frozenset[tuple[str, str, str]]
+
+    @property
+    def states(self) -> set[str]:
+        return {state for begin, end, _ in self.moves for state in (begin, end)} - {"[*]"}
 
 
 def pointers(text: str) -> set[tuple[str, str]]:
@@ -89,22 +111,22 @@ def names(text: str) -> set[str]:
     return {name for part in parts for name in _NAME.findall(re.sub(r"\S*/\S*", "", part))}
 
 
-def state_diagrams(text: str) -> list[tuple[str, str, set[str], set[tuple[str, str]]]]:
-    """Return the diagrams of states that name their enum: path, enum, states, and moves from one state to another."""
-    found = []
-    for path, enum, body in _STATES.findall(text):
-        moves = {(begin, end) for begin, end in re.findall(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)", body, re.MULTILINE)}
-        states = {state for move in moves for state in move} - {"[*]"}
-        found.append((path, enum, states, moves))
-    return found
+def state_diagrams(text: str) -> list[StateDiagram]:
+    """Return the diagrams of states that name their code in comments above them."""
+    return [
+        StateDiagram({kind: (path, name) for kind, path, name in _NOTE.findall(notes)}, frozenset(_MOVE.findall(body)))
+        for notes, body in _DIAGRAM.findall(text)
+    ]
 
 
-def events(text: str) -> set[tuple[str, str]]:
-    """Return the events on the arrows of diagrams that name a class, whose methods they are: path and method."""
+def table_of_transitions(docstring: str) -> set[tuple[str, str, str]]:
+    """Return state, next state and event of each row of a table `from | event | to | method`; [*] is the beginning."""
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in docstring.splitlines() if "|" in line]
+    rows = [["", *row] if len(row) == 3 else row for row in rows]
     return {
-        (path, f"{cls}.{event}")
-        for path, cls, body in _EVENTS.findall(text)
-        for event in re.findall(r"^.*-->[^:\n]*: *(\w+)", body, re.MULTILINE)
+        (begin or "[*]", re.findall(r"[A-Z_]{2,}", end)[0], re.findall(r"`(\w+)`", methods)[0])
+        for begin, _, end, methods in rows
+        if "`" in methods
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from kit.pointers import (
     FOLDERS,
     REPO,
     ROOTS,
-    events,
+    StateDiagram,
     has_symbol,
     locate,
     members,
@@ -19,6 +20,7 @@ from kit.pointers import (
     pointers,
     state_diagrams,
     symbols,
+    table_of_transitions,
     words_of_the_code,
 )
 
@@ -82,17 +84,30 @@ def test_names_on_a_page_about_the_code_occur_in_the_code(page: Path) -> None:
     assert names(page.read_text()) - words_of_the_code() - NOT_OURS == set()
 
 
-@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
-def test_states_of_a_diagram_are_those_of_the_code(page: Path) -> None:
-    for path, enum, states, _ in state_diagrams(page.read_text()):
-        file = locate(path)
-        assert file is not None, path
-        assert states == members(file, enum)
+DIAGRAMS = [(page, diagram) for page in CODE_PAGES for diagram in state_diagrams(page.read_text())]
 
 
-@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
-def test_events_of_a_diagram_are_methods(page: Path) -> None:
-    assert {event for event in events(page.read_text()) if not has_symbol(*event)} == set()
+def test_diagrams_of_states_are_found() -> None:
+    assert len(DIAGRAMS) == sum(page.read_text().count("stateDiagram-v2") for page in CODE_PAGES) > 0
+
+
+@pytest.mark.parametrize(("page", "diagram"), DIAGRAMS, ids=[page.stem for page, _ in DIAGRAMS])
+def test_a_diagram_of_states_is_that_of_the_code(page: Path, diagram: StateDiagram) -> None:
+    path, enum = diagram.notes["states"]
+    file = locate(path)
+    assert file is not None
+    assert diagram.states == members(file, enum)
+    for kind, (path, named) in diagram.notes.items():
+        module = importlib.import_module(f"pyspark_kafka.{path.removesuffix('.py').replace('/', '.')}")
+        if kind == "events":
+            assert {event for *_, event in diagram.moves if event} <= set(dir(getattr(module, named)))
+        elif kind == "table":
+            ends = {move for move in diagram.moves if move[1] != "[*]"}
+            assert ends == table_of_transitions(module.__doc__ or "")
+        elif kind == "transitions":
+            allowed = {(begin.name, end.name) for begin, all_ends in getattr(module, named).items() for end in all_ends}
+            assert {move[:2] for move in diagram.moves if "[*]" not in move} <= allowed
+    assert page.exists()
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -138,10 +153,20 @@ def test_names_are_read_from_backquotes_and_diagrams() -> None:
 
 
 def test_a_diagram_of_states_is_read() -> None:
-    text = "<!-- states: a/b.py State -->\n```mermaid\nstateDiagram-v2\n    [*] --> ONE\n    ONE --> TWO: why\n```\n"
-    assert state_diagrams(text) == [("a/b.py", "State", {"ONE", "TWO"}, {("[*]", "ONE"), ("ONE", "TWO")})]
+    text = "<!-- states: a/b.py State -->\n<!-- events: a/c.py Door -->\n```mermaid\nstateDiagram-v2\n"
+    text += "    [*] --> ONE\n    ONE --> TWO: why\n```\n"
+    (diagram,) = state_diagrams(text)
+    assert diagram.notes == {"states": ("a/b.py", "State"), "events": ("a/c.py", "Door")}
+    assert diagram.moves == {("[*]", "ONE", ""), ("ONE", "TWO", "why")}
+    assert diagram.states == {"ONE", "TWO"}
 
 
-def test_events_of_a_diagram_are_read() -> None:
-    text = "<!-- events: a/b.py Door -->\n```mermaid\nstateDiagram-v2\n    [*] --> A: begin\n    A --> B: stop\n```\n"
-    assert events(text) == {("a/b.py", "Door.begin"), ("a/b.py", "Door.stop")}
+def test_a_table_of_transitions_is_read() -> None:
+    text = """States:
+
+    | from | event | to | method |
+    | --- | --- | --- | --- |
+    | | it begins | ONE | `begin` |
+    | ONE | it ends | TWO, and more | `end`, `more` |
+    """
+    assert table_of_transitions(text) == {("[*]", "ONE", "begin"), ("ONE", "TWO", "end")}
