@@ -112,9 +112,10 @@ def cluster_id(options: ConnectionOptions) -> str | None:
     """Bootstrap, then ask over the advertised address of the same listener."""
     with KafkaClient(options) as client:
         broker_id = next(iter(client.fetch_metadata(()).brokers))
-        connection = client.borrow(broker_id)
+        node = client.find_broker(broker_id, client.deadline())
+        connection = Connection.open(node.host, node.port, options, client.deadline())
         answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False), client.deadline())
-        client.give_back(broker_id, connection)
+        connection.close()
         return str(answer.cluster_id)
 
 

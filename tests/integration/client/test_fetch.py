@@ -201,8 +201,8 @@ def test_a_warm_pool_reads_again_over_the_same_connections(make_topic: TopicMake
     pool, options = ClientPool(), options_for(bootstrap_servers)
     with pool.borrow(options) as client:
         assert len(read(client, topic, 0, 10)) == 10
-        before = {id(connection) for connection in client._connections.all()}
+        before = {id(connection) for connection in client.connections.all()}
     with pool.borrow(options) as client:
         assert len(read(client, topic, 0, 10)) == 10
-        assert {id(connection) for connection in client._connections.all()} == before
+        assert {id(connection) for connection in client.connections.all()} == before
     pool.close()

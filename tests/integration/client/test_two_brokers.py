@@ -284,7 +284,7 @@ def sink_on(client: KafkaClient, broker: int) -> str:
         owner = TransactionalId(client, name, 60_000)
         owner.fence()
         marker_at = MarkerTopic(client, COMMITS, 60_000).partition_of(name)
-        if owner._coordinator == client.find_leader(marker_at).leader_id == broker:
+        if owner._coordinator == client.find_leaders([marker_at])[marker_at].leader_id == broker:
             return name
 
 

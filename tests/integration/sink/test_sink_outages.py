@@ -101,7 +101,7 @@ def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = 
 def await_leaders(broker: MortalBroker, topic: str) -> None:
     """Wait for what the client of `support` does not wait for: a broker that was away is a member again."""
     with KafkaClient(replace(options_of(broker, topic).connection, api_timeout_ms=60_000)) as client:
-        client.find_leader(TopicPartition(topic, 0))
+        client.find_leaders([TopicPartition(topic, 0)])
 
 
 def await_coordinator(broker: MortalBroker, name: str) -> None:

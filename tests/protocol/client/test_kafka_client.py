@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,11 +12,15 @@ from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -25,6 +29,12 @@ def free_port() -> int:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return int(unused.getsockname()[1])
+
+
+def leader_of(
+    client: KafkaClient, topic_partition: TopicPartition, deadline: Deadline | None = None
+) -> PartitionMetadata:
+    return client.find_leaders([topic_partition], deadline)[topic_partition]
 
 
 def list_with_errors(cluster: TcpCluster, errors: dict[int, int]) -> Any:
@@ -120,11 +130,11 @@ def test_leaders_come_from_memory_until_they_are_old() -> None:
     with TcpCluster() as cluster:
         cluster.add_topic("t")
         with cluster.client() as client:
-            client.find_leader(T0)
-            client.find_leader(T0)
+            leader_of(client, T0)
+            leader_of(client, T0)
             assert len(cluster.requests(MetadataRequest)) == 1
-            client.forget("t")
-            client.find_leader(T0)
+            client.forget_topic("t")
+            leader_of(client, T0)
             assert len(cluster.requests(MetadataRequest)) == 2
 
 
@@ -144,7 +154,7 @@ def test_an_election_is_waited_for() -> None:
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, cluster.metadata, cluster.metadata, elected)
-        leader = client.find_leader(T0)
+        leader = leader_of(client, T0)
         assert (leader.leader_id, leader.leader_epoch) == (0, 5)
 
 
@@ -152,7 +162,7 @@ def test_a_partition_that_stays_without_a_leader_is_named() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
         with pytest.raises(DeadlineError, match=r"Looking up the leader of t-0 .*LEADER_NOT_AVAILABLE \(5\)"):
-            client.find_leader(T0, Deadline(500))
+            leader_of(client, T0, Deadline(500))
 
 
 def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
@@ -163,7 +173,7 @@ def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, cluster.metadata, created)
-        assert client.find_leader(T0).leader_id == 0
+        assert leader_of(client, T0).leader_id == 0
 
 
 @pytest.mark.parametrize("partition", [0, 7])
@@ -172,7 +182,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(parti
         if partition:
             cluster.add_topic("t")
         with pytest.raises(BrokerError) as caught:
-            client.find_leader(TopicPartition("t", partition))
+            leader_of(client, TopicPartition("t", partition))
     expected = "Topic 't' has no partition 7" if partition else "Topic 't' does not exist"
     assert str(caught.value).startswith(f"[UNKNOWN_TOPIC] {expected}, or this user may not describe it")
     assert caught.value.code == 3
@@ -207,10 +217,14 @@ def test_a_broker_that_is_not_a_member_is_named_with_those_that_are() -> None:
 
 def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
-        first, second = client.borrow(0), client.borrow(0)
-        assert first is not second
+        node = client.find_broker(0, client.deadline())
+        first, second = (
+            Connection.open(node.host, node.port, client.options, client.deadline(), buffers=client.connections.buffers)
+            for _ in range(2)
+        )
         client.give_back(0, first)
-        assert client.borrow(0) is first
+        assert client.borrow_idle(0) is first
+        assert client.borrow_idle(0) is None
         second.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         client.give_back(0, second)
         assert second.closed

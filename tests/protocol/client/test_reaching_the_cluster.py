@@ -32,7 +32,7 @@ def test_brokers_that_were_learned_are_asked_when_the_only_bootstrap_server_is_g
         client.fetch_metadata(["t"])
         assert list_offsets(client, {T0: Latest()}) == {T0: 42}
         cluster.stop(0)
-        client.forget("t")
+        client.forget_topic("t")
         assert list_offsets(client, {T0: Latest()}) == {T0: 42}
         assert sorted(client.fetch_metadata().topics) == ["t"]
 
@@ -186,7 +186,7 @@ def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected:
         cluster.client() as client,
     ):
         cluster.add_topic("t")
-        assert client.find_leader(T0).leader_epoch == expected
+        assert client.find_leaders([T0])[T0].leader_epoch == expected
 
 
 def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:

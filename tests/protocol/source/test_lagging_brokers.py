@@ -76,7 +76,7 @@ def test_planning_asks_other_brokers_before_it_takes_a_topic_for_another_one(
     first = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
     assert stream.planInputPartitions(stream.initialOffset(), first)
     with borrow_client(connection) as client:
-        lags = 0 if client._told_by == cluster.address(0) else 1
+        lags = 0 if client.servers.last_asked == cluster.address(0) else 1
     let_lag(cluster, lags)
     cluster.ends["t", 0] = (0, 40)
     second = stream.latestOffset(first, ReadAllAvailable())

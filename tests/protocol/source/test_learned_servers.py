@@ -86,7 +86,7 @@ def test_a_warm_worker_takes_over_what_the_driver_has_learned(cluster: TcpCluste
     cluster.stop(0)
     read = KafkaBatch(BatchReadOptions(connection, SUBSCRIBED, starting=Earliest(), ending=Latest()), SCHEMA)
     with pool.borrow_client(connection) as warm:
-        assert warm.learned_servers() == ()
+        assert warm.servers.for_other_clients() == ()
     task = KafkaInputPartition(OffsetRange(TopicPartition("t", 0), 0, 30), servers=(cluster.address(2),))
     assert offsets_of(read.createReaderFactory(), task) == list(range(30))
 
@@ -96,6 +96,6 @@ def test_a_task_carries_few_addresses_whatever_the_size_of_the_cluster(cluster: 
     connection = ConnectionOptions(cluster.bootstrap_servers)
     with pool.borrow_client(connection) as client:
         client.fetch_metadata(())
-        assert len(client._servers()) == 17
+        assert len(client.servers.search_order()) == 17
     assert len(pool.learned_servers(connection)) == 5
     assert pool.learned_servers(ConnectionOptions((("other", 9092),))) == ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import (
@@ -202,7 +202,7 @@ def delete_records(
             by_broker.setdefault(leader.leader_id, {})[where] = left[where]
         requests = {broker_id: _delete_request(asked, step) for broker_id, asked in by_broker.items()}
         failures: dict[TopicPartition, ConnectorError] = {}
-        for broker_id, answer in ask_all(client, requests, step).items():
+        for broker_id, answer in call_brokers(client, requests, step).items():
             if answer.error is not None:
                 failures.update(dict.fromkeys(by_broker[broker_id], answer.error))
                 continue
@@ -218,7 +218,7 @@ def delete_records(
             text = f"{where} was left out of an answer about the deletion of records"
             failures[where] = broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
         for where in failures:
-            client.forget(where.topic)
+            client.forget_topic(where.topic)
         if failures:
             # One that will not pass comes first.
             raise min(failures.values(), key=lambda error: error.retriable)

@@ -1,12 +1,10 @@
-"""A question that any broker can answer: asked of one, and of another one as well if that is silent.
-
-Layer: client.
-"""
+"""A request that any broker can answer: sent to one, and to another one as well if that is silent. Layer: client."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.cluster.bootstrap import connect_to_any
 from pyspark_kafka.client.net.connection import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
@@ -15,12 +13,12 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
 
-# A broker that has not begun to answer by then is not waited for alone. One that has died without closing its
+# A broker whose response has not begun to arrive by then is not waited for alone. One that has died without closing its
 # connections looks just like it.
 PATIENCE_S = 1.0
 
 
-def call_any(
+def call_any_broker(
     client: KafkaClient,
     request: Any,
     deadline: Deadline,
@@ -28,58 +26,94 @@ def call_any(
     max_version: int | None = None,
     patience_s: float = PATIENCE_S,
 ) -> tuple[Any, Connection]:
-    """Send a request to whichever broker and wait for the answer; another one is asked after a while of silence.
+    """Send a request to any broker and wait for the response; another broker is asked after some silence.
 
     Only for requests that change nothing: two brokers may get it.
 
-    Runs on: driver and executor; blocks, no longer than `answer_timeout_ms` after the last one was asked.
+    Runs on: driver and executor; blocks at most `answer_timeout_ms` after the last broker was asked.
 
     Args:
         client: the cluster.
-        request: an instance of a class of `client.protocol`, with no version set.
+        request: an instance of a class of `wire.messages`, with no version set.
         deadline: for all of it.
         max_version: an upper bound for the version.
-        patience_s: how long one broker may take until it begins to answer.
+        patience_s: how long one broker may take until its response begins to arrive.
 
     Returns:
-        The decoded answer, and the connection that it came on.
+        The decoded response, and the connection that it came on.
 
     Raises:
-        ConnectorError: as `KafkaClient.any_connection` and `Connection.call`.
+        ConnectorError: as `connect_to_any_broker` and `Connection.call`.
     """
-    asked = client.any_connection(deadline)
-    answer_by = deadline.within(client.options.answer_timeout_ms)
-    asked.send(request, max_version=max_version, timeout_ms=answer_by.remaining_s() * 1000)
-    if asked.readable(min(patience_s, answer_by.remaining_s())):
-        return asked.receive(answer_by), asked
-    other: Connection | None = None
+    first = connect_to_any_broker(client, deadline)
+    respond_by = deadline.within(client.options.answer_timeout_ms)
+    first.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
+    if first.readable(min(patience_s, respond_by.remaining_s())):
+        return first.receive(respond_by), first
+    second: Connection | None = None
     try:
-        other = client.another_connection(asked, answer_by)
-        if other is not None:
-            answer_by = deadline.within(client.options.answer_timeout_ms)
-            other.send(request, max_version=max_version, timeout_ms=answer_by.remaining_s() * 1000)
+        second = _connect_to_another(client, first, respond_by)
+        if second is not None:
+            respond_by = deadline.within(client.options.answer_timeout_ms)
+            second.send(request, max_version=max_version, timeout_ms=respond_by.remaining_s() * 1000)
     except ConnectorError:
         # Nobody else can be asked, so the silent one has the rest of the time.
-        other = None
-    if other is None:
-        return asked.receive(answer_by), asked
+        second = None
+    if second is None:
+        return first.receive(respond_by), first
     try:
-        response, answered = _first_answer([asked, other], answer_by)
+        response, responded = _first_response([first, second], respond_by)
     finally:
-        # The answer that is still owed is of no use.
-        for connection in (asked, other):
+        # The other response, if it still comes, is not needed.
+        for connection in (first, second):
             if connection.in_flight:
                 connection.close()
-    if answered is other:
-        client.keep(other)
-    return response, answered
+    if responded is second:
+        client.connections.keep_unnamed(second)
+    return response, responded
 
 
-def _first_answer(connections: list[Connection], deadline: Deadline) -> tuple[Any, Connection]:
+def connect_to_any_broker(client: KafkaClient, deadline: Deadline) -> Connection:
+    """Return a connection to any broker on which a call can start now; an idle one, or a new one.
+
+    Raises:
+        TransportError: no broker can be reached.
+        AccessError: credentials refused.
+    """
+    idle = client.connections.any_idle()
+    if idle is not None:
+        return idle
+    servers = client.servers.search_order()
+    opened = connect_to_any(client.options, deadline, client.connections.buffers, servers)
+    if opened is None:
+        raise RuntimeError("the search ends with a connection or an error")
+    client.connections.keep_unnamed(opened)
+    return opened
+
+
+def _connect_to_another(client: KafkaClient, silent: Connection, deadline: Deadline) -> Connection | None:
+    """Return a connection to another broker than one that is silent; None if there is no other.
+
+    Also None as soon as there is something to read from the silent one.
+
+    Raises:
+        TransportError: no other broker can be reached.
+        AccessError: credentials refused.
+    """
+    idle = client.connections.any_idle()
+    if idle is not None:
+        return idle
+    servers = [server for server in client.servers.search_order() if server != (silent.host, silent.port)]
+    if not servers:
+        return None
+    return connect_to_any(client.options, deadline, client.connections.buffers, servers, unless=silent)
+
+
+def _first_response(connections: list[Connection], deadline: Deadline) -> tuple[Any, Connection]:
     while True:
         ready = wait_readable(connections, deadline.remaining_s())
         if not ready:
-            # Says that there was no answer in time.
+            # Raises that there was no response in time.
             return connections[0].receive(deadline), connections[0]
         for connection in ready:
             try:

@@ -1,6 +1,6 @@
-"""The connections of one client: one to each broker that it shares, others that are lent, one to whichever server.
+"""The open connections of one client: one to each broker, others that are lent, one to a server not known as a broker.
 
-What must not live here: making connections, and which broker to ask. Layer: client.
+No connection is made here: `kafka_client.py`, `any_broker.py`. Layer: client.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ _IDLE_KEPT_PER_BROKER = 2
 class Connections:
     """Open connections by broker id, for use again; those found dead are closed and forgotten.
 
+    - Shared: the client's own connection to a broker, for its own requests.
+    - Idle: lent and given back; the next borrower gets it.
+    - Unnamed: made to a server's address, before it was known which broker that is.
+
     Runs on: driver and executor. Not thread-safe.
 
     Attributes:
-        buffers: receive buffers of all of them: only so many raw answers are held at a time, whatever the number of
-            brokers.
-        shared: the connection to each broker that the client's own requests go over.
+        buffers: receive buffers of all of them: they bound how many raw responses are held at a time, whatever the
+            number of brokers.
+        shared: the client's own connections, by broker id.
     """
 
     def __init__(self) -> None:
         self.buffers = FrameBuffers()
         self.shared: dict[int, Connection] = {}
-        # Made to a server's address before it was known which broker that is.
         self._unnamed: Connection | None = None
         self._idle: dict[int, list[Connection]] = {}
 
     def all(self) -> list[Connection]:
-        """Give all that are not lent."""
+        """Return all connections that are not lent."""
         unnamed = [] if self._unnamed is None else [self._unnamed]
         return [*unnamed, *self.shared.values(), *(each for idle in self._idle.values() for each in idle)]
 
     def close(self) -> None:
-        """Close all that are not lent."""
+        """Close all connections that are not lent."""
         for connection in self.all():
             connection.close()
         self._unnamed = None
@@ -51,7 +54,7 @@ class Connections:
         self.buffers.clear()
 
     def close_unfinished(self) -> None:
-        """Close those that still owe an answer."""
+        """Close the connections that have requests in flight, so that the next user finds none."""
         if self._unnamed is not None and self._unnamed.in_flight:
             self._unnamed.close()
         for broker_id, connection in list(self.shared.items()):
@@ -68,9 +71,19 @@ class Connections:
             connection.close()
 
     def drop_idle(self, broker_id: int) -> None:
-        """Close the connections to a broker that did not answer on another one, so that none is chosen next."""
+        """Close the connections to a broker that was silent on another one, so that none is chosen next."""
         if not ((known := self.shared.get(broker_id)) and known.in_flight):
             self.drop(broker_id)
+
+    def usable_shared(self, broker_id: int) -> Connection | None:
+        """Return the client's own connection to a broker; None if there is none that works: a dead one is closed."""
+        connection = self.shared.get(broker_id)
+        if connection is None:
+            return None
+        if (connection.in_flight and not connection.closed) or connection.idle_and_alive:
+            return connection
+        connection.close()
+        return None
 
     def take_idle(self, broker_id: int) -> Connection | None:
         """Lend a connection to a broker on which a conversation can start at once; None if there is none."""
@@ -83,7 +96,7 @@ class Connections:
         return None
 
     def give_back(self, broker_id: int, connection: Connection) -> None:
-        """Take back a lent connection; one with requests in flight is closed, their answers are of no use."""
+        """Take back a lent connection; one with requests in flight is closed: nobody waits for the responses."""
         idle = self._idle.setdefault(broker_id, [])
         if connection.closed or connection.in_flight or len(idle) >= _IDLE_KEPT_PER_BROKER:
             connection.close()
@@ -91,7 +104,7 @@ class Connections:
             idle.append(connection)
 
     def any_idle(self) -> Connection | None:
-        """Give a connection to whichever broker on which a call can start at once; None if there is none."""
+        """Return a connection to any broker on which a call can start at once; None if there is none."""
         if self._unnamed is not None:
             if self._unnamed.idle_and_alive:
                 return self._unnamed
@@ -116,13 +129,15 @@ class Connections:
         return None
 
     def keep_unnamed(self, connection: Connection) -> None:
-        """Keep a connection to a broker that is not known yet; it takes the place of the one before."""
-        if self._unnamed is not None and self._unnamed is not connection:
+        """Keep a connection to a server, unless it is kept already; it replaces the unnamed one before."""
+        if connection in self.all():
+            return
+        if self._unnamed is not None:
             self._unnamed.close()
         self._unnamed = connection
 
-    def name(self, nodes: Iterable[BrokerNode]) -> None:
-        """Let the connection to whichever server be its broker's, when it was made to the advertised address."""
+    def assign_unnamed(self, nodes: Iterable[BrokerNode]) -> None:
+        """Make the unnamed connection the shared one of its broker, if it was made to the advertised address."""
         connection = self._unnamed
         if connection is None:
             return

@@ -56,7 +56,7 @@ class ClientPool:
             client = self._new(options)
         elif options.learned_servers:
             # What it knows itself may be older.
-            client.learn_servers(options.learned_servers)
+            client.servers.learn(options.learned_servers)
         try:
             yield client
         finally:
@@ -79,10 +79,10 @@ class ClientPool:
         return KafkaClient(replace(options, learned_servers=tuple(servers)[:_LEARNED_TRIED]))
 
     def _put_back(self, client: KafkaClient) -> None:
-        client.rest()
+        client.connections.close_unfinished()
         others = {options: servers for options, servers in self._learned.items() if options != client.options}
         kept = list(others.items())[-(_LEARNED_KEPT - 1) :]
-        self._learned = dict([*kept, (client.options, client.learned_servers())])
+        self._learned = dict([*kept, (client.options, client.servers.for_other_clients())])
         self._idle.put_back(client.options, client)
 
 

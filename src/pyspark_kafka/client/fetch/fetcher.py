@@ -275,9 +275,9 @@ class MultiPartitionFetcher:
         for read in doubtful:
             del leaders[read.topic_partition]
         for topic in {read.topic_partition.topic for read in doubtful}:
-            self._client.forget(topic)
+            self._client.forget_topic(topic)
         if any(read.doubted_again for read in doubtful):
-            self._client.doubt()
+            self._client.avoid_last_asked()
         # The first time at once: what this process knew may simply be old.
         self._postpone([read for read in doubtful if read.doubted_again])
         # Raised from here, not recovered from: the caller may go on in the topic that there is now.
@@ -537,7 +537,7 @@ class MultiPartitionFetcher:
             read for read in redirected if read.replica_id >= 0 and self._client.cached_broker(read.replica_id) is None
         ]
         for topic in {read.topic_partition.topic for read in unknown}:
-            self._client.forget(topic)
+            self._client.forget_topic(topic)
         self._postpone(unknown)
 
     def _learned_leader(self, read: PartitionRead, entry: PartitionAnswer, answer: FetchAnswer) -> bool:
@@ -585,7 +585,7 @@ class MultiPartitionFetcher:
                 read.leave_replica()
                 refreshed.append(read)
         for topic in {read.topic_partition.topic for read in refreshed}:
-            self._client.forget(topic)
+            self._client.forget_topic(topic)
         self._postpone(refreshed)
         for read in looked_at:
             if read.end_check_at < math.inf:
@@ -608,7 +608,7 @@ class MultiPartitionFetcher:
         if not due:
             return
         for topic in {read.topic_partition.topic for read in due}:
-            self._client.forget(topic)
+            self._client.forget_topic(topic)
         try:
             ends = self._log_ends(due, progress)
         except ConnectorError as error:

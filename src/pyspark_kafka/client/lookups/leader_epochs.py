@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetForLeaderEpochRequest
 from pyspark_kafka.model import TopicPartition
 
@@ -77,7 +77,7 @@ def fetch_epoch_ends(
     asked = {leader_id: list(each) for leader_id, each in questions.items()}
     requests = {leader_id: _build_request(each) for leader_id, each in asked.items()}
     found: dict[TopicPartition, EpochEnd | ConnectorError] = {}
-    for leader_id, answer in ask_all(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
+    for leader_id, answer in call_brokers(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
         wanted = [question.topic_partition for question in asked[leader_id]]
         if answer.error is None:
             found.update(_parse_response(answer.response, wanted))

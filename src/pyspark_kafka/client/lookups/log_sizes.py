@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, ErrorCode, broker_error
 from pyspark_kafka.model import TopicPartition
 
@@ -48,7 +48,7 @@ def fetch_log_sizes(
             by_broker.setdefault(partition.leader_id, []).append(partition)
         requests = {broker_id: _build_request(led) for broker_id, led in by_broker.items()}
         failure: ConnectorError | None = None
-        for broker_id, answer in ask_all(client, requests, step).items():
+        for broker_id, answer in call_brokers(client, requests, step).items():
             asked = {partition.topic_partition for partition in by_broker[broker_id]}
             if answer.error is None:
                 found.update(_parse_response(answer.response, asked, answer.address))
@@ -57,7 +57,7 @@ def fetch_log_sizes(
             else:
                 failure = failure or answer.error
                 for topic_partition in asked:
-                    client.forget(topic_partition.topic)
+                    client.forget_topic(topic_partition.topic)
         if failure is not None:
             raise failure
         return found

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_kafka.client.cluster.exchanges import Exchanges
+from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.wire.messages import ErrorCode, ListOffsetsRequest, broker_error
@@ -19,7 +20,7 @@ from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_kafka.client.cluster.exchanges import Answer
+    from pyspark_kafka.client.cluster.exchanges import BrokerResponse
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
@@ -102,8 +103,8 @@ class _LookUp:
         while self._open or self._asked:
             if self._open and time.monotonic() >= self._ask_at:
                 self._ask()
-            for answer in self._exchanges.wait(self._until_next_s()):
-                self._take(answer)
+            for done in self._exchanges.wait(self._until_next_s()):
+                self._take(done)
             self._look_at_silent()
             if self._open or self._asked:
                 self._deadline.check(self._step(), self._last)
@@ -125,7 +126,7 @@ class _LookUp:
         if unknown:
             new = {tp for tp in unknown if self._unknown_looks.get(tp, 0) + 1 < _UNKNOWN_LOOKS}
             try:
-                client.fetch_leaders(unknown, self._deadline, new)
+                fetch_leaders(client, unknown, self._deadline, new)
             except DeadlineError as error:
                 raise self._deadline.error(self._step(), self._last or error) from error
         by_broker: dict[int, list[PartitionMetadata]] = {}
@@ -133,7 +134,7 @@ class _LookUp:
             leader = client.cached_leader(topic_partition)
             if leader is None:
                 self._unknown_looks[topic_partition] = self._unknown_looks.get(topic_partition, 0) + 1
-                self._retry_later(client.why_leaderless(topic_partition))
+                self._retry_later(leaderless(client, topic_partition))
             elif leader.leader_id not in self._exchanges:
                 by_broker.setdefault(leader.leader_id, []).append(leader)
             else:
@@ -146,16 +147,16 @@ class _LookUp:
             self._asked[broker_id] = partitions
             for partition in partitions:
                 del self._open[partition.topic_partition]
-            self._exchanges.ask(broker_id, request)
+            self._exchanges.send(broker_id, request)
 
-    def _take(self, answer: Answer) -> None:
-        partitions = self._asked.pop(answer.broker_id)
-        if answer.error is not None:
-            failures = {partition.topic_partition: answer.error for partition in partitions}
+    def _take(self, done: BrokerResponse) -> None:
+        partitions = self._asked.pop(done.broker_id)
+        if done.error is not None:
+            failures = {partition.topic_partition: done.error for partition in partitions}
         else:
-            failures = _parse_response(answer.response, partitions, self._specs, self._found, answer.address)
+            failures = _parse_response(done.response, partitions, self._specs, self._found, done.address)
         for topic_partition, error in failures.items():
-            self._client.forget(topic_partition.topic)
+            self._client.forget_topic(topic_partition.topic)
             if _is_unknown(error):
                 looks = self._unknown_looks[topic_partition] = self._unknown_looks.get(topic_partition, 0) + 1
                 if looks >= _UNKNOWN_LOOKS:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.any_broker import call_any
-from pyspark_kafka.client.cluster.exchanges import ask_all
+from pyspark_kafka.client.cluster.any_broker import call_any_broker
+from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.wire.messages import (
     DescribeTransactionsRequest,
     ErrorCode,
@@ -140,7 +140,7 @@ def list_transactions(
     def attempt(step: Deadline) -> list[TransactionDescription]:
         # Each with a request of its own: sending it writes the version into it.
         asked = {broker_id: _list_request(open_only=open_only) for broker_id in client.fetch_metadata((), step).brokers}
-        listed = ask_all(client, asked, step)
+        listed = call_brokers(client, asked, step)
         names: dict[int, list[str]] = {}
         for broker_id, answer in sorted(listed.items()):
             if answer.error is not None:
@@ -160,7 +160,7 @@ def list_transactions(
                 broker_id: DescribeTransactionsRequest(transactional_ids=left[:_IDS_OF_A_REQUEST])
                 for broker_id, left in names.items()
             }
-            for broker_id, answer in ask_all(client, requests, step).items():
+            for broker_id, answer in call_brokers(client, requests, step).items():
                 if answer.error is not None:
                     raise _explained(answer.error, answer.address, DescribeTransactionsRequest)
                 found |= _parse_descriptions(answer.response, broker_id, answer.address)
@@ -190,14 +190,14 @@ def describe_transaction(
 
     def attempt(step: Deadline) -> TransactionDescription | None:
         request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-        answer, connection = call_any(client, request, step, max_version=MAX_FIND_VERSION)
+        answer, connection = call_any_broker(client, request, step, max_version=MAX_FIND_VERSION)
         if answer.error_code != ErrorCode.NONE:
             raise broker_error(
                 answer.error_code,
                 f"Looking up the coordinator of transactional id '{transactional_id}' at {connection.address} failed",
             )
         described = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        told = ask_all(client, {answer.node_id: described}, step)[answer.node_id]
+        told = call_brokers(client, {answer.node_id: described}, step)[answer.node_id]
         if told.error is not None:
             raise _explained(told.error, told.address, DescribeTransactionsRequest)
         return _parse_descriptions(told.response, answer.node_id, told.address).get(transactional_id)

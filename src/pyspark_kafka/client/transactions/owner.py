@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.client.cluster.any_broker import call_any
+from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.wire.messages import (
     AddPartitionsToTxnRequest,
@@ -272,7 +272,7 @@ class TransactionalId:
     def _connect(self, step: Deadline) -> Connection:
         if self._coordinator is None:
             request = FindCoordinatorRequest(key=self.name, key_type=_TRANSACTION_KEY)
-            answer, connection = call_any(self._client, request, step, max_version=MAX_FIND_VERSION)
+            answer, connection = call_any_broker(self._client, request, step, max_version=MAX_FIND_VERSION)
             if not connection.supports(InitProducerIdRequest):
                 raise ProtocolError(
                     f"{connection.address} knows no transactions. Nothing was written.",

@@ -122,7 +122,7 @@ class KafkaOffsetReader:
         """
 
         def look_up(client: KafkaClient) -> dict[str, str]:
-            client.doubt()
+            client.avoid_last_asked()
             found = client.fetch_metadata(topics).topics
             return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id is not None}
 
