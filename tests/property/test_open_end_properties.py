@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.planning.late_binding import NO_END, LateBinding, PlannedRange, split_planned
+from pyspark_kafka.planning.open_ends import NO_END, OpenEnds, PlannedRange, split_planned
 
 small = st.integers(0, 30)
 bounds = st.one_of(st.just((0, NO_END)), st.tuples(small, small))
@@ -41,11 +41,11 @@ def logs(draw: st.DrawFn) -> Log:
 def planned(log: Log, where: TopicPartition) -> PlannedRange:
     start = log.first if log.fixed_start is None else log.fixed_start
     end = log.end if log.fixed_end is None else log.fixed_end
-    late = LateBinding(
+    open_ends = OpenEnds(
         start_from=0 if log.fixed_start is None else None, end_by=NO_END if log.fixed_end is None else None
     )
     is_open = log.fixed_start is None or log.fixed_end is None
-    return PlannedRange(OffsetRange(where, start, end), late if is_open else None)
+    return PlannedRange(OffsetRange(where, start, end), open_ends if is_open else None)
 
 
 @given(st.lists(logs(), max_size=4), bounds, tasks_wanted, tasks_wanted)
@@ -61,11 +61,11 @@ def test_tasks_read_what_there_is_when_they_start_each_offset_once(
     )
     read: dict[TopicPartition, list[int]] = {where: [] for where in by_place}
     for task in tasks:
-        where, late = task.offset_range.topic_partition, task.late
+        where, open_ends = task.offset_range.topic_partition, task.open_ends
         log, offset_range = by_place[where], task.offset_range
-        if late is not None:
-            asks = late.asks_first_offset(offset_range)
-            offset_range = late.close(offset_range, log.first_later if asks else None, log.end_later)
+        if open_ends is not None:
+            asks = open_ends.asks_first_offset(offset_range)
+            offset_range = open_ends.close(offset_range, log.first_later if asks else None, log.end_later)
         read[where] += range(offset_range.start_offset, offset_range.end_offset)
     for where, log in by_place.items():
         start = max(log.first_later if log.fixed_start is None else log.fixed_start, kept[0])
@@ -84,5 +84,5 @@ def test_a_plan_without_open_ends_is_split_as_ever(
     ranges = [OffsetRange(TopicPartition("t", number), log.first, log.end) for number, log in enumerate(found)]
     fixed = [PlannedRange(offset_range) for offset_range in ranges]
     tasks = split_planned(fixed, min_partitions=min_partitions, max_records=max_records)
-    assert all(task.late is None and task.offset_range.size > 0 for task in tasks)
+    assert all(task.open_ends is None and task.offset_range.size > 0 for task in tasks)
     assert sum(task.offset_range.size for task in tasks) == sum(offset_range.size for offset_range in ranges)

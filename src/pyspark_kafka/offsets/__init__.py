@@ -1,20 +1,20 @@
 """Offsets of a Kafka source as values.
 
-`KafkaSourceOffset` is the position that a checkpoint holds; the range limits (`Earliest`, `Latest`, `SpecificOffsets`,
+`KafkaSourceOffset` is the position that a checkpoint holds; the range edges (`Earliest`, `Latest`, `SpecificOffsets`,
 `AtTimestamp`, `SpecificTimestamps`) say where a read starts and ends. Only `partition_json` knows the nested JSON of
 both. Pure: no I/O, no option names. Layer: above model and errors.
 """
 
-from pyspark_kafka.offsets.range_limits import (
+from pyspark_kafka.offsets.range_edges import (
     AtTimestamp,
     Earliest,
     Latest,
-    OffsetLimit,
-    OffsetRangeLimit,
-    PartitionLimit,
+    OffsetEdge,
+    PartitionEdge,
+    RangeEdge,
     SpecificOffsets,
     SpecificTimestamps,
-    TimestampLimit,
+    TimestampEdge,
     timestamp_text,
 )
 from pyspark_kafka.offsets.source_offset import KafkaSourceOffset
@@ -24,11 +24,11 @@ __all__ = [
     "Earliest",
     "KafkaSourceOffset",
     "Latest",
-    "OffsetLimit",
-    "OffsetRangeLimit",
-    "PartitionLimit",
+    "OffsetEdge",
+    "PartitionEdge",
+    "RangeEdge",
     "SpecificOffsets",
     "SpecificTimestamps",
-    "TimestampLimit",
+    "TimestampEdge",
     "timestamp_text",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.planning.late_binding import NO_END
+from pyspark_kafka.planning.open_ends import NO_END
 
 if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition

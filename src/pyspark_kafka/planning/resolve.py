@@ -9,9 +9,9 @@ from pyspark_kafka.offsets import (
     AtTimestamp,
     Earliest,
     Latest,
-    OffsetLimit,
-    PartitionLimit,
-    TimestampLimit,
+    OffsetEdge,
+    PartitionEdge,
+    TimestampEdge,
     timestamp_text,
 )
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error
@@ -25,7 +25,7 @@ _LISTED = 20
 
 
 def resolve_offsets(
-    limit: OffsetLimit,
+    edge: OffsetEdge,
     assigned: Collection[TopicPartition],
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
@@ -37,29 +37,29 @@ def resolve_offsets(
     Concrete offsets are taken as they are: whether the log has them is found out by reading.
 
     Args:
-        limit: what the option says.
+        edge: what the option says.
         assigned: the partitions that the subscription means now.
-        earliest: first offsets; needed for the partitions that `limit` puts there.
-        latest: ends; needed for the partitions that `limit` puts there.
-        option: the option that `limit` comes from, for errors.
+        earliest: first offsets; needed for the partitions that `edge` puts there.
+        latest: ends; needed for the partitions that `edge` puts there.
+        option: the option that `edge` comes from, for errors.
 
     Raises:
-        OptionError: the limit names other partitions than the assigned ones (condition
+        OptionError: the edge names other partitions than the assigned ones (condition
             KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED), or a topic without any
             (KAFKA_TOPIC_OFFSET_DOES_NOT_MATCH_ASSIGNED).
         DataLossError: a partition disappeared while its offset was looked up.
 
     Source: Spark `KafkaOffsetReaderAdmin.fetchPartitionOffsets`, `fetchSpecificOffsets`.
     """
-    if isinstance(limit, (Earliest, Latest)):
-        limits: dict[TopicPartition, PartitionLimit] = dict.fromkeys(sorted(assigned), limit)
+    if isinstance(edge, (Earliest, Latest)):
+        edges: dict[TopicPartition, PartitionEdge] = dict.fromkeys(sorted(assigned), edge)
     else:
-        limits = {
-            topic_partition: limit.topics[topic_partition.topic]
+        edges = {
+            topic_partition: edge.topics[topic_partition.topic]
             for topic_partition in assigned
-            if topic_partition.topic in limit.topics
+            if topic_partition.topic in edge.topics
         }
-        bare = sorted(limit.topics.keys() - {topic_partition.topic for topic_partition in limits})
+        bare = sorted(edge.topics.keys() - {topic_partition.topic for topic_partition in edges})
         if bare:
             raise OptionError(
                 f"Option '{option}' names the topics {', '.join(bare)}, of which no partition is read here. Nothing "
@@ -68,33 +68,33 @@ def resolve_offsets(
                 hint="Check the names, and whether the topics exist.",
                 facts={"option": option, "topics": ", ".join(bare)},
             )
-        limits.update(limit.partitions)
-        if limits.keys() != set(assigned):
-            raise _mismatch(option, limits.keys() - set(assigned), set(assigned) - limits.keys())
+        edges.update(edge.partitions)
+        if edges.keys() != set(assigned):
+            raise _mismatch(option, edges.keys() - set(assigned), set(assigned) - edges.keys())
     return {
-        topic_partition: _resolve(topic_partition, limits[topic_partition], earliest, latest)
-        for topic_partition in sorted(limits)
+        topic_partition: _resolve(topic_partition, edges[topic_partition], earliest, latest)
+        for topic_partition in sorted(edges)
     }
 
 
 def timestamps_to_look_up(
-    limit: TimestampLimit, assigned: Collection[TopicPartition], *, option: str
+    edge: TimestampEdge, assigned: Collection[TopicPartition], *, option: str
 ) -> dict[TopicPartition, int]:
     """Give each assigned partition the timestamp to look up, in milliseconds since 1970-01-01 UTC.
 
     Raises:
-        OptionError: the limit names other partitions than the assigned ones (condition
+        OptionError: the edge names other partitions than the assigned ones (condition
             KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED).
 
     Source: Spark `KafkaOffsetReaderAdmin.fetchSpecificTimestampBasedOffsets`.
     """
-    if isinstance(limit, AtTimestamp):
-        return dict.fromkeys(sorted(assigned), limit.timestamp_ms)
-    if limit.partitions.keys() != set(assigned):
+    if isinstance(edge, AtTimestamp):
+        return dict.fromkeys(sorted(assigned), edge.timestamp_ms)
+    if edge.partitions.keys() != set(assigned):
         raise _timestamp_mismatch(
-            option, limit.partitions.keys() - set(assigned), set(assigned) - limit.partitions.keys()
+            option, edge.partitions.keys() - set(assigned), set(assigned) - edge.partitions.keys()
         )
-    return dict(limit.partitions)
+    return dict(edge.partitions)
 
 
 def resolve_timestamps(
@@ -134,13 +134,13 @@ def resolve_timestamps(
 
 def _resolve(
     topic_partition: TopicPartition,
-    limit: PartitionLimit,
+    edge: PartitionEdge,
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> int:
-    if isinstance(limit, int):
-        return limit
-    offset = (earliest if isinstance(limit, Earliest) else latest).get(topic_partition)
+    if isinstance(edge, int):
+        return edge
+    offset = (earliest if isinstance(edge, Earliest) else latest).get(topic_partition)
     if offset is None:
         raise data_loss_error([DataLoss(DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS, topic_partition)])
     return offset

@@ -1,6 +1,6 @@
-"""What the driver sends to the tasks of a read: what each reads, and how. Plain data. Layer: source.
+"""What the driver pickles for the tasks of a read: the ranges of each, and the factory of their readers. Layer: source.
 
-The driver's processes import this and not the reader, which brings the client and the codec along.
+Plain data. The processes of the driver import this, and not the reader, which loads the client and the codec.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
-    from pyspark_kafka.planning.late_binding import LateBinding
+    from pyspark_kafka.planning.open_ends import OpenEnds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +25,25 @@ class KafkaInputPartition(InputPartition):
     """What one task reads: one range `[start_offset, end_offset)`, or several, each of another topic-partition.
 
     Attributes:
-        offset_range: the range; mostly the only one.
-        further_ranges: more of them.
-        late: which ends of the range are looked up when the task starts, in a batch read; then it is the only one.
-            None: the range is read as it is.
-        topic_ids: the ids of the topics that the ranges were planned on, by name, where brokers tell them. A task
-            that finds another one has lost its records, whichever attempt and whatever its worker knew before.
-        servers: some brokers that the driver has learned of: a new worker finds the cluster by them where the bootstrap
-            servers are gone. Here and not in the factory, which Spark takes over once for all batches of a stream.
+        offset_range: the range, or the first one.
+        further_ranges: the others.
+        open_ends: which ends of the range are looked up when the task starts, in a batch read; the range is then the
+            only one. None: the range is read as it is.
+        topic_ids: the ids of the topics for which the ranges were planned, by name; brokers before Kafka 2.8 do not
+            tell them. A task that finds another id has lost its records, in any attempt, on any worker.
+        servers: addresses of brokers that the driver has learned: with them a new worker finds the cluster if the
+            bootstrap servers are gone. Here and not in the factory, which Spark pickles once for all batches.
     """
 
     offset_range: OffsetRange
     further_ranges: tuple[OffsetRange, ...] = ()
-    late: LateBinding | None = None
-    # What is read is said by the ranges: the same ranges are the same task.
+    open_ends: OpenEnds | None = None
+    # The ranges decide what is read: the same ranges are the same task.
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
     servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        if self.late is not None and self.further_ranges:
+        if self.open_ends is not None and self.further_ranges:
             raise ValueError("a task of several ranges cannot have open ends")
 
     @property
@@ -54,15 +54,15 @@ class KafkaInputPartition(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPartitionReaderFactory(PartitionReaderFactory):
-    """Makes the readers of a batch on executors. Plain data: connections are made where they are used.
+    """Builds the readers of a batch on executors. Plain data: connections are opened where they are used.
 
     Attributes:
         connection: how to reach the brokers.
         fetch: sizes, waits and isolation of the fetch requests.
-        schema: the exact Arrow schema of the batches to give.
-        fail_on_data_loss: whether records that are gone are an error or are skipped with a warning.
-        leaves_recreated: whether a topic that was deleted and created again is left to a later batch, which begins it
-            anew; otherwise, where loss is tolerated, a task goes on at the same offset in it.
+        schema: the exact Arrow schema of the batches that readers return.
+        fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
+        leaves_recreated: whether a recreated topic is left to a later batch, which reads it from its beginning. If not,
+            and if loss is tolerated, a task continues in it at the same offset.
     """
 
     connection: ConnectionOptions
@@ -81,5 +81,5 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
         if partition.servers:
             factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
         return KafkaPartitionReader(
-            factory, *partition.offset_ranges, late=partition.late, topic_ids=partition.topic_ids
+            factory, *partition.offset_ranges, open_ends=partition.open_ends, topic_ids=partition.topic_ids
         )

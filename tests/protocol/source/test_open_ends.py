@@ -17,7 +17,7 @@ from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest,
 from pyspark_kafka.errors import BrokerError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import BatchReadOptions, Subscription
-from pyspark_kafka.planning.late_binding import NO_END, LateBinding
+from pyspark_kafka.planning.open_ends import NO_END, OpenEnds
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TP = TopicPartition("t", 0)
-BOTH = LateBinding(0, NO_END)
+BOTH = OpenEnds(0, NO_END)
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def cluster() -> Iterator[TcpCluster]:
 def read(
     cluster: TcpCluster,
     planned: tuple[int, int],
-    late: LateBinding | None,
+    open_ends: OpenEnds | None,
     *,
     fail_on_data_loss: bool = True,
     **fetch: Any,
 ) -> list[int]:
-    task = KafkaInputPartition(OffsetRange(TP, *planned), late=late)
+    task = KafkaInputPartition(OffsetRange(TP, *planned), open_ends=open_ends)
     rows = reading.read(cluster.options(), task=task, fail_on_data_loss=fail_on_data_loss, **(FAST_FETCH | fetch))
     return [row["offset"] for row in rows]
 
@@ -64,21 +64,21 @@ def looked_up(cluster: TcpCluster) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("planned", "late", "expected", "asked"),
+    ("planned", "open_ends", "expected", "asked"),
     [
         ((0, 10), BOTH, range(30), [-1]),
         ((7, 10), BOTH, range(30), [-2, -1]),
-        ((7, 10), LateBinding(7, 20), range(7, 20), [-1]),
-        ((7, 10), LateBinding(end_by=NO_END), range(7, 30), [-1]),
-        ((0, 10), LateBinding(start_from=0), range(10), [-2]),
-        ((0, 10), LateBinding(start_from=0, strict=False), range(10), list[int]()),
+        ((7, 10), OpenEnds(7, 20), range(7, 20), [-1]),
+        ((7, 10), OpenEnds(end_by=NO_END), range(7, 30), [-1]),
+        ((0, 10), OpenEnds(start_from=0), range(10), [-2]),
+        ((0, 10), OpenEnds(start_from=0, strict=False), range(10), list[int]()),
         ((7, 10), None, range(7, 10), list[int]()),
     ],
 )
 def test_what_is_open_is_looked_up_and_nothing_else(
-    cluster: TcpCluster, planned: tuple[int, int], late: LateBinding | None, expected: range, asked: list[int]
+    cluster: TcpCluster, planned: tuple[int, int], open_ends: OpenEnds | None, expected: range, asked: list[int]
 ) -> None:
-    assert read(cluster, planned, late) == [*expected]
+    assert read(cluster, planned, open_ends) == [*expected]
     assert looked_up(cluster) == asked
 
 
@@ -136,16 +136,16 @@ def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: TcpCluster)
 
 
 @pytest.mark.parametrize(
-    ("log", "late", "crossed"),
-    [((0, 5), LateBinding(end_by=NO_END), r"\[7, 5\)"), ((12, 30), LateBinding(start_from=0), r"\[12, 10\)")],
+    ("log", "open_ends", "crossed"),
+    [((0, 5), OpenEnds(end_by=NO_END), r"\[7, 5\)"), ((12, 30), OpenEnds(start_from=0), r"\[12, 10\)")],
 )
 def test_an_end_of_an_option_that_the_log_has_passed_is_an_error_whether_or_not_loss_is_tolerated(
-    cluster: TcpCluster, log: tuple[int, int], late: LateBinding, crossed: str
+    cluster: TcpCluster, log: tuple[int, int], open_ends: OpenEnds, crossed: str
 ) -> None:
     cluster.ends["t", 0] = log
     for fail_on_data_loss in (True, False):
         with pytest.raises(OptionError, match=rf"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].* t-0 {crossed}"):
-            read(cluster, (7, 10), late, fail_on_data_loss=fail_on_data_loss)
+            read(cluster, (7, 10), open_ends, fail_on_data_loss=fail_on_data_loss)
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
@@ -203,7 +203,7 @@ def test_a_topic_deleted_between_metadata_and_offsets_is_named_when_a_read_is_pl
 
 def test_a_topic_deleted_before_a_task_starts_is_named_by_the_task(cluster: TcpCluster) -> None:
     (planned,) = batch_of(cluster).planInputPartitions()
-    assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), late=BOTH)
+    assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), open_ends=BOTH)
     cluster.script(ListOffsetsRequest, deleting(cluster))
     with pytest.raises(DataLossError, match=r"PARTITIONS_DELETED\] t-0 was deleted after the read was planned"):
         read(cluster, (0, 30), BOTH)
@@ -215,7 +215,7 @@ def test_a_leader_that_does_not_know_a_new_topic_yet_is_asked_again(cluster: Tcp
 
     cluster.script(ListOffsetsRequest, not_yet, cluster.list_offsets)
     (planned,) = batch_of(cluster).planInputPartitions()
-    assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), late=BOTH)
+    assert planned == KafkaInputPartition(OffsetRange(TP, 0, 30), open_ends=BOTH)
 
 
 def test_open_ends_are_of_tasks_of_one_range() -> None:

@@ -12,7 +12,7 @@ from pyspark_kafka.offsets import (
     AtTimestamp,
     Earliest,
     Latest,
-    OffsetRangeLimit,
+    RangeEdge,
     SpecificOffsets,
     SpecificTimestamps,
     timestamp_text,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 NOW = 1_800_000_000_000
-GIVEN: dict[str, tuple[str, OffsetRangeLimit]] = {
+GIVEN: dict[str, tuple[str, RangeEdge]] = {
     "Timestamp": ("7", AtTimestamp(7)),
     "OffsetsByTimestamp": ('{"t":{"0":5,"1":"1970-01-01T00:00:00.006Z"}}', SpecificTimestamps({A: 5, B: 6})),
     "Offsets": ('{"t":{"0":1,"1":2}}', SpecificOffsets({A: 1, B: 2})),

@@ -9,10 +9,10 @@ import pytest
 
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, OffsetRangeLimit, SpecificOffsets, SpecificTimestamps
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest, RangeEdge, SpecificOffsets, SpecificTimestamps
 from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, Subscription
 from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
-from pyspark_kafka.planning.late_binding import NO_END, LateBinding
+from pyspark_kafka.planning.open_ends import NO_END, OpenEnds
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
@@ -38,35 +38,35 @@ def planned(record_filter: RecordFilter | None = None, **options: Any) -> list[s
 def test_everything_there_is_by_default_and_partitions_that_are_empty_so_far(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (3, 10), B: (5, 5)}
     assert tasks() == [
-        KafkaInputPartition(OffsetRange(A, 3, 10), late=LateBinding(0, NO_END)),
-        KafkaInputPartition(OffsetRange(B, 5, 5), late=LateBinding(0, NO_END)),
+        KafkaInputPartition(OffsetRange(A, 3, 10), open_ends=OpenEnds(0, NO_END)),
+        KafkaInputPartition(OffsetRange(B, 5, 5), open_ends=OpenEnds(0, NO_END)),
     ]
 
 
 def test_ends_that_options_leave_open_stay_open_and_numbers_and_times_do_not(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (3, 10), B: (5, 9)}
 
-    def late(**options: Any) -> list[LateBinding | None]:
-        return [task.late for task in tasks(**options)]
+    def open_ends(**options: Any) -> list[OpenEnds | None]:
+        return [task.open_ends for task in tasks(**options)]
 
     mixed: dict[str, Any] = {
         "starting": SpecificOffsets({A: 4}, {"t": Earliest()}),
         "ending": SpecificOffsets({A: Latest(), B: 8}),
     }
     # What is said of a partition goes before what is said of its topic.
-    assert late(**mixed) == [LateBinding(None, NO_END), LateBinding(0, None)]
-    assert late(starting=AtTimestamp(6), ending=AtTimestamp(99)) == [None, None]
-    assert late(starting=AtTimestamp(6)) == [LateBinding(None, NO_END)] * 2
-    assert late(ending=AtTimestamp(8)) == [LateBinding(0, None)] * 2
+    assert open_ends(**mixed) == [OpenEnds(None, NO_END), OpenEnds(0, None)]
+    assert open_ends(starting=AtTimestamp(6), ending=AtTimestamp(99)) == [None, None]
+    assert open_ends(starting=AtTimestamp(6)) == [OpenEnds(None, NO_END)] * 2
+    assert open_ends(ending=AtTimestamp(8)) == [OpenEnds(0, None)] * 2
 
 
 def test_a_split_leaves_open_ends_with_the_first_and_the_last_part(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (3, 13), B: (5, 5)}
     assert tasks(max_records_per_partition=4) == [
-        KafkaInputPartition(OffsetRange(A, 3, 6), late=LateBinding(start_from=0, strict=False)),
+        KafkaInputPartition(OffsetRange(A, 3, 6), open_ends=OpenEnds(start_from=0, strict=False)),
         KafkaInputPartition(OffsetRange(A, 6, 9)),
-        KafkaInputPartition(OffsetRange(A, 9, 13), late=LateBinding(end_by=NO_END, strict=False)),
-        KafkaInputPartition(OffsetRange(B, 5, 5), late=LateBinding(0, NO_END)),
+        KafkaInputPartition(OffsetRange(A, 9, 13), open_ends=OpenEnds(end_by=NO_END, strict=False)),
+        KafkaInputPartition(OffsetRange(B, 5, 5), open_ends=OpenEnds(0, NO_END)),
     ]
 
 
@@ -74,9 +74,9 @@ def test_a_log_that_ages_out_while_it_is_looked_up_is_no_start_behind_an_end(
     offsets: ScriptedOffsets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offsets.logs = {A: (3, 10)}
-    monkeypatch.setattr(offsets, "earliest_offsets", lambda _: {A: 12})
+    monkeypatch.setattr(offsets, "fetch_earliest_offsets", lambda _: {A: 12})
     (task,) = tasks()
-    assert task.late == LateBinding(0, NO_END)
+    assert task.open_ends == OpenEnds(0, NO_END)
     with pytest.raises(OptionError, match=r"RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET\].* t-0 \[12, 10\)"):
         tasks(ending=SpecificOffsets({A: 10}))
 
@@ -107,11 +107,11 @@ def test_what_a_filter_does_not_let_through_is_not_read(
 def test_a_filter_bounds_what_an_open_end_can_become(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10)}
     (task,) = tasks(RecordFilter(offset_from=2, offset_by=12))
-    assert task == KafkaInputPartition(OffsetRange(A, 2, 10), late=LateBinding(2, 12))
+    assert task == KafkaInputPartition(OffsetRange(A, 2, 10), open_ends=OpenEnds(2, 12))
     # An end that an option fixed stays an end to check against, one that a filter made does not.
     ending = SpecificOffsets({A: 8})
-    assert tasks(RecordFilter(offset_by=9), ending=ending)[0].late == LateBinding(0, None, strict=True)
-    assert tasks(RecordFilter(offset_by=7), ending=ending)[0].late == LateBinding(0, None, strict=False)
+    assert tasks(RecordFilter(offset_by=9), ending=ending)[0].open_ends == OpenEnds(0, None, strict=True)
+    assert tasks(RecordFilter(offset_by=7), ending=ending)[0].open_ends == OpenEnds(0, None, strict=False)
     assert tasks(RecordFilter(offset_from=8), ending=ending) == []
 
 
@@ -201,7 +201,7 @@ def test_a_subscription_without_partitions_reads_nothing(offsets: ScriptedOffset
     ],
 )
 def test_a_read_goes_from_the_first_record_of_a_time_to_before_that_of_another(
-    offsets: ScriptedOffsets, starting: OffsetRangeLimit, ending: OffsetRangeLimit, expected: list[str]
+    offsets: ScriptedOffsets, starting: RangeEdge, ending: RangeEdge, expected: list[str]
 ) -> None:
     # The record at an offset has the offset for its timestamp.
     offsets.logs = {A: (0, 10), B: (5, 20)}
@@ -240,7 +240,7 @@ def test_a_start_later_than_its_end_is_refused(offsets: ScriptedOffsets) -> None
     ],
 )
 def test_times_of_other_partitions_than_there_are_are_refused(
-    offsets: ScriptedOffsets, starting: OffsetRangeLimit, ending: OffsetRangeLimit, option: str
+    offsets: ScriptedOffsets, starting: RangeEdge, ending: RangeEdge, option: str
 ) -> None:
     offsets.logs = {A: (0, 10), B: (0, 20)}
     with pytest.raises(OptionError, match=rf"KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED\].*'{option}'"):

@@ -17,7 +17,7 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.planning import DataLoss, DataLossKind, data_loss_error
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.executor.range_decoding import position_after_loss
+from pyspark_kafka.source.executor.range_decoding import resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def out_of_range() -> ConnectorError:
     error = OffsetOutOfRangeError("", code=1, condition="OFFSET_OUT_OF_RANGE")
     error.offset_range = OffsetRange(P, 10, 90)
     error.requested_offset, error.log_start_offset, error.log_end_offset = 10, 40, 100
-    return raised(lambda: position_after_loss(error, error.offset_range, fail_on_data_loss=True))
+    return raised(lambda: resume_or_raise(error, error.offset_range, fail_on_data_loss=True))
 
 
 def recreated_in_a_task() -> ConnectorError:

@@ -13,7 +13,7 @@ import pytest
 from pyspark_kafka.connector import Offset, ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition
-from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, OffsetRangeLimit, SpecificOffsets
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, RangeEdge, SpecificOffsets
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
@@ -58,7 +58,7 @@ def ranges(planned: Sequence[InputPartition]) -> list[str]:
     ],
 )
 def test_the_initial_offset_is_what_the_option_says_and_no_more_is_looked_up(
-    offsets: ScriptedOffsets, starting: OffsetRangeLimit, expected: dict[TopicPartition, int], asked: list[str]
+    offsets: ScriptedOffsets, starting: RangeEdge, expected: dict[TopicPartition, int], asked: list[str]
 ) -> None:
     offsets.logs = {A: (5, 50), B: (0, 7)}
     assert stream_of(starting=starting).initialOffset() == KafkaSourceOffset(expected)
@@ -66,9 +66,7 @@ def test_the_initial_offset_is_what_the_option_says_and_no_more_is_looked_up(
 
 
 @pytest.mark.parametrize("starting", [SpecificOffsets({A: 1}), SpecificOffsets({A: 1, B: 1, C: 1})])
-def test_a_start_for_other_partitions_than_there_are_is_refused(
-    offsets: ScriptedOffsets, starting: OffsetRangeLimit
-) -> None:
+def test_a_start_for_other_partitions_than_there_are_is_refused(offsets: ScriptedOffsets, starting: RangeEdge) -> None:
     offsets.logs = {A: (5, 50), B: (0, 7)}
     stream = stream_of(starting=starting)
     start = stream.initialOffset()

@@ -113,7 +113,7 @@ ORDERS = Subscription("subscribe", ("orders",))
 def test_a_subscription_means_the_partitions_there_are_now(
     client: FakeClient, subscription: Subscription, expected: list[str]
 ) -> None:
-    assert [str(found) for found in reader_of(subscription).assigned_partitions()] == expected
+    assert [str(found) for found in reader_of(subscription).fetch_assigned_partitions()] == expected
     assert len(client.calls) == 1
 
 
@@ -123,8 +123,8 @@ def test_assigned_partitions_that_do_not_exist_are_left_out_and_named(
     listed = (TopicPartition("orders", 0), TopicPartition("orders", 9))
     with caplog.at_level(logging.WARNING):
         reader = reader_of(Subscription("assign", topic_partitions=listed))
-        found = reader.assigned_partitions()
-        assert reader.assigned_partitions() == found
+        found = reader.fetch_assigned_partitions()
+        assert reader.fetch_assigned_partitions() == found
     assert found == listed[:1]
     # Once, however often the query asks.
     assert caplog.text.count("partitions that do not exist: orders-9. They are left out.") == 1
@@ -142,7 +142,7 @@ def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subsc
     with pytest.raises(
         BrokerError, match=r"\[UNKNOWN_TOPIC\] Topic 'gone' does not exist in the cluster of b:9092, or .* Hint: Check"
     ):
-        reader_of(subscription).assigned_partitions()
+        reader_of(subscription).fetch_assigned_partitions()
     # A broker that starts knows nothing yet, and one that was not asked to create it learns of it later. The last look
     # is for a name that was perhaps meant.
     assert [names is None for _, names in client.calls] == [False] * 4 + [True]
@@ -151,7 +151,7 @@ def test_a_named_topic_that_does_not_exist_is_an_error(client: FakeClient, subsc
 def test_a_topic_that_the_query_has_read_is_looked_for_longer(client: FakeClient) -> None:
     gone = Subscription("subscribe", ("gone", "orders"))
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
-        reader_of(gone).assigned_latest_offsets({TopicPartition("gone", 0): 7})
+        reader_of(gone).fetch_assigned_latest_offsets({TopicPartition("gone", 0): 7})
     assert len(client.calls) == 12
 
 
@@ -160,7 +160,7 @@ def test_a_topic_that_is_told_late_is_found(client: FakeClient) -> None:
     reader = reader_of(Subscription("subscribe", ("orders",)))
     client.partitions = {}
     client.after = {3: partitions}
-    assert len(reader.assigned_partitions()) == 2
+    assert len(reader.fetch_assigned_partitions()) == 2
     assert len(client.calls) == 3
 
 
@@ -173,10 +173,10 @@ def test_partitions_are_listed_anew_where_a_topic_goes_away_before_its_offsets_a
     client.failures_of_offsets = [unknown_topic("orders-eu")]
     client.after = {2: {"orders": 2}}
     if kind == "latest":
-        assignment, found = reader.assigned_latest_offsets()
+        assignment, found = reader.fetch_assigned_latest_offsets()
         assert assignment.partitions == tuple(left)
     else:
-        found = reader.earliest_offsets_of_new([*left, TopicPartition("orders-eu", 0)])
+        found = reader.fetch_earliest_offsets_of_new([*left, TopicPartition("orders-eu", 0)])
     assert found == {left[0]: 0, left[1]: 1}
     assert [call[0] for call in client.calls] == ["metadata", "list_offsets"] * 2
 
@@ -184,18 +184,18 @@ def test_partitions_are_listed_anew_where_a_topic_goes_away_before_its_offsets_a
 def test_a_missing_topic_is_left_out_until_it_comes_back_where_that_is_asked_for(client: FakeClient) -> None:
     reader = reader_of(Subscription("subscribe", ("gone", "orders")))
     reader.leave_out_missing("gone")
-    assert [str(found) for found in reader.assigned_partitions()] == ["orders-0", "orders-1"]
+    assert [str(found) for found in reader.fetch_assigned_partitions()] == ["orders-0", "orders-1"]
     client.partitions["gone"] = 1
-    assert [str(found) for found in reader.assigned_partitions()] == ["gone-0", "orders-0", "orders-1"]
+    assert [str(found) for found in reader.fetch_assigned_partitions()] == ["gone-0", "orders-0", "orders-1"]
     del client.partitions["gone"]
     with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
-        reader.assigned_partitions()
+        reader.fetch_assigned_partitions()
 
 
 def test_offsets_are_asked_for_under_the_isolation_level(client: FakeClient) -> None:
     reader, wanted = reader_of(ORDERS), [TopicPartition("orders", 0), TopicPartition("orders", 1)]
-    assert reader.earliest_offsets(wanted) == {wanted[0]: 0, wanted[1]: 1}
-    assert reader.latest_offsets(iter(wanted)) == {wanted[0]: 0, wanted[1]: 1}
+    assert reader.fetch_earliest_offsets(wanted) == {wanted[0]: 0, wanted[1]: 1}
+    assert reader.fetch_latest_offsets(iter(wanted)) == {wanted[0]: 0, wanted[1]: 1}
     assert client.calls == [
         ("list_offsets", dict.fromkeys(wanted, Earliest()), IsolationLevel.READ_COMMITTED),
         ("list_offsets", dict.fromkeys(wanted, Latest()), IsolationLevel.READ_COMMITTED),
@@ -204,14 +204,18 @@ def test_offsets_are_asked_for_under_the_isolation_level(client: FakeClient) -> 
 
 def test_nothing_is_asked_for_no_partitions(client: FakeClient) -> None:
     reader = reader_of(ORDERS)
-    assert (reader.earliest_offsets([]), reader.latest_offsets([]), reader.earliest_offsets_of_new([])) == ({}, {}, {})
+    assert (
+        reader.fetch_earliest_offsets([]),
+        reader.fetch_latest_offsets([]),
+        reader.fetch_earliest_offsets_of_new([]),
+    ) == ({}, {}, {})
     assert client.calls == []
 
 
 def test_new_partitions_that_are_gone_again_are_left_out(client: FakeClient) -> None:
     new = [TopicPartition("orders-eu", 0), TopicPartition("orders-us", 0)]
     pattern = Subscription("subscribePattern", pattern="orders")
-    assert reader_of(pattern).earliest_offsets_of_new(iter(new)) == {new[0]: 0}
+    assert reader_of(pattern).fetch_earliest_offsets_of_new(iter(new)) == {new[0]: 0}
     assert client.calls[-1] == ("list_offsets", {new[0]: Earliest()}, IsolationLevel.READ_COMMITTED)
 
 
@@ -224,7 +228,7 @@ def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
 ) -> None:
     client.failures = [retriable(), retriable()]
     with caplog.at_level(logging.WARNING):
-        assert len(reader_of(ORDERS).assigned_partitions()) == 2
+        assert len(reader_of(ORDERS).fetch_assigned_partitions()) == 2
     assert len(client.calls) == 3
     assert [record.getMessage().split(":")[0] for record in caplog.records] == [
         "listing partitions failed at attempt 1 of 3",
@@ -232,7 +236,7 @@ def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
     ]
     client.failures = [retriable(), retriable()]
     with pytest.raises(BrokerError, match="try again"):
-        reader_of(ORDERS, attempts=2).assigned_partitions()
+        reader_of(ORDERS, attempts=2).fetch_assigned_partitions()
     assert client.failures == []
 
 
@@ -249,7 +253,7 @@ def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
 def test_what_does_not_pass_by_itself_is_raised_at_once(client: FakeClient, failure: ConnectorError) -> None:
     client.failures = [failure]
     with pytest.raises(type(failure)) as caught:
-        reader_of(ORDERS).assigned_partitions()
+        reader_of(ORDERS).fetch_assigned_partitions()
     assert caught.value is failure
     assert len(client.calls) == 1
 
@@ -271,33 +275,33 @@ def outage() -> list[ConnectorError]:
 
 def test_a_stream_that_has_looked_up_waits_an_outage_out(client: FakeClient) -> None:
     reader = stream_reader()
-    wanted = reader.assigned_partitions()
+    wanted = reader.fetch_assigned_partitions()
     client.failures = outage()
-    assert reader.assigned_partitions() == wanted
+    assert reader.fetch_assigned_partitions() == wanted
     client.failures = outage()
-    assert set(reader.latest_offsets(wanted)) == set(wanted)
+    assert set(reader.fetch_latest_offsets(wanted)) == set(wanted)
     assert client.failures == []
 
 
 def test_a_stream_that_never_looked_up_fails_at_once(client: FakeClient) -> None:
     client.failures = outage()
     with pytest.raises(TransportError, match="not reached"):
-        stream_reader().assigned_partitions()
+        stream_reader().fetch_assigned_partitions()
     assert len(client.calls) == 1
 
 
 def test_what_does_not_pass_by_itself_ends_a_stream_that_has_run(client: FakeClient) -> None:
     reader = stream_reader()
-    reader.assigned_partitions()
+    reader.fetch_assigned_partitions()
     client.failures = [*outage(), AccessError("no", code=58, condition="SASL_AUTHENTICATION_FAILED")]
     with pytest.raises(AccessError):
-        reader.assigned_partitions()
+        reader.fetch_assigned_partitions()
 
 
 def test_offsets_by_time_are_those_that_there_are(client: FakeClient) -> None:
     wanted = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
     client.times = {wanted[1]: 7}
-    assert reader_of(ORDERS).offsets_at({wanted[0]: 1_000, wanted[1]: 2_000}) == {wanted[1]: 7}
+    assert reader_of(ORDERS).fetch_offsets_at({wanted[0]: 1_000, wanted[1]: 2_000}) == {wanted[1]: 7}
     assert client.calls == [
         (
             "list_offsets",
@@ -305,7 +309,7 @@ def test_offsets_by_time_are_those_that_there_are(client: FakeClient) -> None:
             IsolationLevel.READ_COMMITTED,
         )
     ]
-    assert reader_of(ORDERS).offsets_at({}) == {}
+    assert reader_of(ORDERS).fetch_offsets_at({}) == {}
     assert len(client.calls) == 1
 
 
@@ -315,7 +319,7 @@ def test_ends_lower_than_known_offsets_are_looked_up_again(
     first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
     client.ends = [{first: 5, second: 9}, {first: 8, second: 9}]
     with caplog.at_level(logging.WARNING):
-        assignment, found = reader_of(ORDERS).assigned_latest_offsets(
+        assignment, found = reader_of(ORDERS).fetch_assigned_latest_offsets(
             {first: 7, second: 9, TopicPartition("gone", 0): 99}
         )
     assert found == {first: 8, second: 9}
@@ -331,6 +335,6 @@ def test_ends_that_stay_lower_are_believed_in_the_end(client: FakeClient, caplog
     where = TopicPartition("orders", 0)
     client.ends = [{where: end} for end in (1, 2, 3, 100)]
     with caplog.at_level(logging.WARNING):
-        assert reader_of(ORDERS, attempts=3).latest_offsets([where], {where: 7}) == {where: 3}
+        assert reader_of(ORDERS, attempts=3).fetch_latest_offsets([where], {where: 7}) == {where: 3}
     assert len(caplog.records) == 3
-    assert reader_of(ORDERS, attempts=1).latest_offsets([where]) == {where: 100}
+    assert reader_of(ORDERS, attempts=1).fetch_latest_offsets([where]) == {where: 100}

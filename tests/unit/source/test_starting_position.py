@@ -14,7 +14,7 @@ from pyspark_kafka.offsets import (
     Earliest,
     KafkaSourceOffset,
     Latest,
-    OffsetRangeLimit,
+    RangeEdge,
     SpecificOffsets,
     SpecificTimestamps,
 )
@@ -68,7 +68,7 @@ def logged(stream: KafkaMicroBatchStream, offset: Offset) -> Offset:
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_a_first_batch_is_planned_again_although_partitions_were_added_meanwhile(
     offsets: ScriptedOffsets,
-    starting: OffsetRangeLimit,
+    starting: RangeEdge,
     first: int,
     caplog: pytest.LogCaptureFixture,
     *,
@@ -189,7 +189,7 @@ def test_only_the_first_end_carries_a_start(offsets: ScriptedOffsets) -> None:
     ],
 )
 def test_a_start_is_carried_where_asking_again_could_give_another(
-    offsets: ScriptedOffsets, starting: OffsetRangeLimit, carried: bool
+    offsets: ScriptedOffsets, starting: RangeEdge, carried: bool
 ) -> None:
     offsets.logs = {A: (0, 10)}
     stream = stream_of(starting=starting)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Earliest, Latest, PartitionLimit, SpecificOffsets
+from pyspark_kafka.offsets import Earliest, Latest, PartitionEdge, SpecificOffsets
 from pyspark_kafka.offsets.partition_json import (
     INT32_MAX,
     INT64_MAX,
@@ -79,10 +79,10 @@ def parse_specific_offsets(text: str) -> SpecificOffsets:
         by_partition: dict[str, Any] = {}
         for topic, value in loaded.items():
             if isinstance(value, str):
-                topics[topic] = _topic_limit(topic, value)
+                topics[topic] = _topic_edge(topic, value)
             else:
                 by_partition[topic] = value
-        partitions: dict[TopicPartition, PartitionLimit] = {
+        partitions: dict[TopicPartition, PartitionEdge] = {
             topic_partition: _option_offset(topic_partition, value)
             for topic_partition, value in walk_partitions(by_partition)
         }
@@ -146,7 +146,7 @@ def parse_assignment(text: str) -> tuple[TopicPartition, ...]:
     return tuple(sorted(found))
 
 
-def _topic_limit(topic: str, word: str) -> Earliest | Latest:
+def _topic_edge(topic: str, word: str) -> Earliest | Latest:
     check_topic(topic)
     try:
         return _WORDS[word.strip().lower()]
@@ -156,7 +156,7 @@ def _topic_limit(topic: str, word: str) -> Earliest | Latest:
         ) from None
 
 
-def _option_offset(topic_partition: TopicPartition, value: object) -> PartitionLimit:
+def _option_offset(topic_partition: TopicPartition, value: object) -> PartitionEdge:
     if isinstance(value, str) and value.strip().lower() in _WORDS:
         return _WORDS[value.strip().lower()]
     if not is_int(value) or not _EARLIEST_NUMBER <= value <= INT64_MAX:

@@ -12,7 +12,7 @@ from pyspark_kafka.offsets import (
     AtTimestamp,
     Earliest,
     Latest,
-    OffsetRangeLimit,
+    RangeEdge,
     SpecificOffsets,
     SpecificTimestamps,
     timestamp_text,
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """The start or the end of a read.
+class EdgeOption:
+    """The option that sets the start or the end of a read.
 
     Attributes:
-        option: the option that sets it, for errors.
-        limit: its value.
+        name: the option, for errors.
+        edge: its value.
     """
 
-    option: str
-    limit: OffsetRangeLimit
+    name: str
+    edge: RangeEdge
 
 
-def resolve_edge(options: Collector, side: str, default: OffsetRangeLimit, now_ms: int) -> Edge:
+def resolve_edge(options: Collector, side: str, default: RangeEdge, now_ms: int) -> EdgeOption:
     """Return the start (`side` "starting") or the end ("ending"), from the option that takes precedence.
 
     Source: Spark `KafkaSourceProvider.getKafkaOffsetRangeLimit`.
@@ -53,146 +53,144 @@ def resolve_edge(options: Collector, side: str, default: OffsetRangeLimit, now_m
             options.notes.append(f"Option '{name}' has no effect: '{used}' is given, which takes precedence.")
     value = options[used]
     if value is None:
-        return Edge(used, default)
+        return EdgeOption(used, default)
     if used == names[0]:
-        return Edge(used, AtTimestamp(_timestamp(options, used, value, now_ms)))
+        return EdgeOption(used, AtTimestamp(_timestamp(options, used, value, now_ms)))
     if used == names[1]:
         partitions: Mapping[TopicPartition, Moment] = value
-        return Edge(
+        return EdgeOption(
             used,
             SpecificTimestamps(
-                {where: _timestamp(options, used, moment, now_ms, where) for where, moment in partitions.items()}
+                {tp: _timestamp(options, used, moment, now_ms, tp) for tp, moment in partitions.items()}
             ),
         )
-    return Edge(used, value)
+    return EdgeOption(used, value)
 
 
-def _timestamp(options: Collector, name: str, moment: Moment, now_ms: int, where: TopicPartition | None = None) -> int:
-    place = f" for {where}" if where else ""
+def _timestamp(
+    options: Collector, name: str, moment: Moment, now_ms: int, topic_partition: TopicPartition | None = None
+) -> int:
+    suffix = f" for {topic_partition}" if topic_partition else ""
     try:
         timestamp_ms = moment.at(now_ms)
     except ValueError as error:
-        options.report("OPTION_INVALID", f"Option '{name}' {error}{place}.", option=name)
+        options.report("OPTION_INVALID", f"Option '{name}' {error}{suffix}.", option=name)
         return 0
     hint = looks_like_seconds(timestamp_ms)
     if hint is not None and not moment.ago:
-        options.notes.append(f"Option '{name}' is {timestamp_ms}{place}: {hint}.")
+        options.notes.append(f"Option '{name}' is {timestamp_ms}{suffix}: {hint}.")
     return timestamp_ms
 
 
-def check_names(options: Collector, edge: Edge, subscription: Subscription) -> None:
-    """Refuse limits of topics and partitions that are not read, as far as this is known without asking a broker."""
-    if not isinstance(edge.limit, (SpecificOffsets, SpecificTimestamps)):
+def check_names(options: Collector, option: EdgeOption, subscription: Subscription) -> None:
+    """Refuse an edge of topics and partitions that are not read, as far as this is known without asking a broker."""
+    if not isinstance(option.edge, (SpecificOffsets, SpecificTimestamps)):
         return
-    partitions = set(edge.limit.partitions)
-    topics = set(edge.limit.topics) if isinstance(edge.limit, SpecificOffsets) else set[str]()
+    partitions = set(option.edge.partitions)
+    topics = set(option.edge.topics) if isinstance(option.edge, SpecificOffsets) else set[str]()
     if subscription.kind == "subscribe":
-        extra, missing = _differences({where.topic for where in partitions} | topics, subscription.topics)
+        extra, missing = _differences({tp.topic for tp in partitions} | topics, subscription.topics)
     elif subscription.kind == "assign":
         listed = subscription.topic_partitions
         extra, _ = _differences(partitions, listed)
-        more, _ = _differences(topics, {where.topic for where in listed})
+        more, _ = _differences(topics, {tp.topic for tp in listed})
         # Listed partitions may not exist, and those must not be named; only brokers know which.
         extra, missing = ", ".join(filter(None, (extra, more))), ""
     else:
         return
     if extra or missing:
         parts = [f"names {extra}, not read here" if extra else "", f"says nothing about {missing}" if missing else ""]
-        side = "starting" if edge.option.startswith("starting") else "ending"
+        side = "starting" if option.name.startswith("starting") else "ending"
         options.report(
             "OPTION_CONFLICT",
-            f"Option '{edge.option}' {' and '.join(filter(None, parts))}; it must cover what '{subscription.kind}' "
+            f"Option '{option.name}' {' and '.join(filter(None, parts))}; it must cover what '{subscription.kind}' "
             "selects.",
             'Use -1 for latest, -2 for earliest, or {"<topic>":"earliest"} for a whole topic.'
-            if isinstance(edge.limit, SpecificOffsets)
+            if isinstance(option.edge, SpecificOffsets)
             else f"Use '{side}Timestamp' for one time for all partitions.",
-            edge.option,
+            option.name,
         )
 
 
-def check_batch(options: Collector, starting: Edge, ending: Edge) -> None:
+def check_batch(options: Collector, starting: EdgeOption, ending: EdgeOption) -> None:
     """Refuse a batch read that can only be empty, and one that ends before it starts."""
-    for edge, wrong, word in ((starting, Latest(), "latest"), (ending, Earliest(), "earliest")):
-        limit, name = edge.limit, edge.option
-        if limit == wrong:
+    for option, wrong, word in ((starting, Latest(), "latest"), (ending, Earliest(), "earliest")):
+        edge, name = option.edge, option.name
+        if edge == wrong:
             options.report("OPTION_INVALID", f"Option '{name}' cannot be {word} in a batch read.", option=name)
-        elif isinstance(limit, SpecificOffsets):
-            places = [
-                str(place) for place, value in (*limit.topics.items(), *limit.partitions.items()) if value == wrong
-            ]
-            if places:
+        elif isinstance(edge, SpecificOffsets):
+            named = [str(name) for name, value in (*edge.topics.items(), *edge.partitions.items()) if value == wrong]
+            if named:
                 options.report(
                     "OPTION_INVALID",
-                    f"Option '{name}' cannot be {word} for {', '.join(places)} in a batch read.",
+                    f"Option '{name}' cannot be {word} for {', '.join(named)} in a batch read.",
                     option=name,
                 )
-    if isinstance(starting.limit, SpecificOffsets) and isinstance(ending.limit, SpecificOffsets):
-        _compare_names(options, starting, ending, whole_topics=bool(starting.limit.topics or ending.limit.topics))
-        for where, start in starting.limit.partitions.items():
-            end = ending.limit.partitions.get(where)
+    if isinstance(starting.edge, SpecificOffsets) and isinstance(ending.edge, SpecificOffsets):
+        _compare_names(options, starting, ending, whole_topics=bool(starting.edge.topics or ending.edge.topics))
+        for topic_partition, start in starting.edge.partitions.items():
+            end = ending.edge.partitions.get(topic_partition)
             if isinstance(start, int) and isinstance(end, int) and start > end:
                 _report_order(
                     options,
                     starting,
-                    f"{start} for {where}, greater than its '{ending.option}', {end}",
+                    f"{start} for {topic_partition}, greater than its '{ending.name}', {end}",
                     "Both are the next offset to read: an end of 10 reads up to offset 9.",
                 )
-    if isinstance(starting.limit, SpecificTimestamps) and isinstance(ending.limit, SpecificTimestamps):
+    if isinstance(starting.edge, SpecificTimestamps) and isinstance(ending.edge, SpecificTimestamps):
         _compare_names(options, starting, ending, whole_topics=False)
     _check_times(options, starting, ending)
 
 
-def _check_times(options: Collector, starting: Edge, ending: Edge) -> None:
+def _check_times(options: Collector, starting: EdgeOption, ending: EdgeOption) -> None:
     """Refuse a start that is later than its end: if both are before the first record, no later check detects it."""
-    first, last = starting.limit, ending.limit
+    first, last = starting.edge, ending.edge
     if isinstance(first, AtTimestamp) and isinstance(last, AtTimestamp):
         pairs = {"": (first.timestamp_ms, last.timestamp_ms)}
     elif isinstance(first, SpecificTimestamps) and isinstance(last, SpecificTimestamps):
-        pairs = {
-            f" for {where}": (start, last.partitions.get(where, start)) for where, start in first.partitions.items()
-        }
+        pairs = {f" for {tp}": (start, last.partitions.get(tp, start)) for tp, start in first.partitions.items()}
     elif isinstance(first, SpecificTimestamps) and isinstance(last, AtTimestamp):
-        pairs = {f" for {where}": (start, last.timestamp_ms) for where, start in first.partitions.items()}
+        pairs = {f" for {tp}": (start, last.timestamp_ms) for tp, start in first.partitions.items()}
     elif isinstance(first, AtTimestamp) and isinstance(last, SpecificTimestamps):
-        pairs = {f" for {where}": (first.timestamp_ms, end) for where, end in last.partitions.items()}
+        pairs = {f" for {tp}": (first.timestamp_ms, end) for tp, end in last.partitions.items()}
     else:
         return
-    for place, (start, end) in pairs.items():
+    for suffix, (start, end) in pairs.items():
         if start > end:
             _report_order(
                 options,
                 starting,
-                f"{timestamp_text(start)}{place}, later than its '{ending.option}', {timestamp_text(end)}",
+                f"{timestamp_text(start)}{suffix}, later than its '{ending.name}', {timestamp_text(end)}",
                 "A read ends before the first record at or after its end.",
             )
 
 
-def _compare_names(options: Collector, starting: Edge, ending: Edge, *, whole_topics: bool) -> None:
-    named, ended = _partitions(starting.limit), _partitions(ending.limit)
+def _compare_names(options: Collector, starting: EdgeOption, ending: EdgeOption, *, whole_topics: bool) -> None:
+    named, ended = _partitions(starting.edge), _partitions(ending.edge)
     if whole_topics or named.keys() == ended.keys():
         return
     options.report(
         "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET",
-        f"Options '{starting.option}' and '{ending.option}' must name the same partitions; "
-        f"'{starting.option}' names {_list(named)}, '{ending.option}' names {_list(ended)}.",
+        f"Options '{starting.name}' and '{ending.name}' must name the same partitions; "
+        f"'{starting.name}' names {_list(named)}, '{ending.name}' names {_list(ended)}.",
         "Use -2 for earliest in the first and -1 for latest in the second if the offset does not matter."
-        if isinstance(starting.limit, SpecificOffsets)
+        if isinstance(starting.edge, SpecificOffsets)
         else "",
-        starting.option,
+        starting.name,
     )
 
 
-def _report_order(options: Collector, starting: Edge, difference: str, hint: str) -> None:
+def _report_order(options: Collector, starting: EdgeOption, difference: str, hint: str) -> None:
     options.report(
         "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-        f"Option '{starting.option}' is {difference}.",
+        f"Option '{starting.name}' is {difference}.",
         hint,
-        starting.option,
+        starting.name,
     )
 
 
-def _partitions(limit: OffsetRangeLimit) -> Mapping[TopicPartition, object]:
-    return limit.partitions if isinstance(limit, (SpecificOffsets, SpecificTimestamps)) else {}
+def _partitions(edge: RangeEdge) -> Mapping[TopicPartition, object]:
+    return edge.partitions if isinstance(edge, (SpecificOffsets, SpecificTimestamps)) else {}
 
 
 def _differences(named: set[Any], selected: Iterable[Any]) -> tuple[str, str]:

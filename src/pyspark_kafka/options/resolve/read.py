@@ -11,7 +11,7 @@ from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import READS, Scope
 from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
-from pyspark_kafka.options.resolve.range_edges import Edge, check_batch, check_names, resolve_edge
+from pyspark_kafka.options.resolve.range_edges import EdgeOption, check_batch, check_names, resolve_edge
 from pyspark_kafka.options.values.fetch import FetchOptions
 from pyspark_kafka.options.values.read import BatchReadOptions, StreamReadOptions, Subscription
 
@@ -77,8 +77,8 @@ def _batch_read(options: Collector, now: int) -> BatchReadOptions:
     parts = _resolve_parts(options, (starting, ending))
     options.raise_problems()
     return BatchReadOptions(
-        starting=starting.limit,
-        ending=ending.limit,
+        starting=starting.edge,
+        ending=ending.edge,
         notes=tuple(options.notes),
         **parts,
         **options.fields("read", "batch_read"),
@@ -102,7 +102,7 @@ def _stream_read(options: Collector, now: int) -> StreamReadOptions:
         options.notes.append("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.")
     options.raise_problems()
     return StreamReadOptions(
-        starting=starting.limit,
+        starting=starting.edge,
         notes=tuple(options.notes),
         **parts,
         **options.fields("read", "stream_read"),
@@ -113,7 +113,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _resolve_parts(options: Collector, edges: tuple[Edge, ...]) -> dict[str, Any]:
+def _resolve_parts(options: Collector, edges: tuple[EdgeOption, ...]) -> dict[str, Any]:
     """Return the parts of a read that are values of their own."""
     subscription = _resolve_subscription(options)
     if subscription is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pyspark_kafka.offsets import Earliest, Latest, OffsetRangeLimit
+from pyspark_kafka.offsets import Earliest, Latest, RangeEdge
 from pyspark_kafka.options.values.fetch import FetchOptions
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ReadOptions:
 
     connection: ConnectionOptions
     subscription: Subscription
-    starting: OffsetRangeLimit = field(default_factory=Latest)
+    starting: RangeEdge = field(default_factory=Latest)
     start_at_latest_without_match: bool = False
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
@@ -92,9 +92,9 @@ class BatchReadOptions(ReadOptions):
         push_down_predicate: whether Spark's filters decide what is read.
     """
 
-    starting: OffsetRangeLimit = field(default_factory=Earliest)
+    starting: RangeEdge = field(default_factory=Earliest)
     group_id_prefix: str = "spark-kafka-relation"
-    ending: OffsetRangeLimit = field(default_factory=Latest)
+    ending: RangeEdge = field(default_factory=Latest)
     push_down_predicate: bool = False
 
 

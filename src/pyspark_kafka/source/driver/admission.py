@@ -75,12 +75,12 @@ class Admission:
         ends = dict(latest)
         if bounds.maximum is not None:
             new = [topic_partition for topic_partition in latest if topic_partition not in start]
-            earliest = self._offset_reader.earliest_offsets_of_new(new)
+            earliest = self._offset_reader.fetch_earliest_offsets_of_new(new)
             ends = rate_limit(start, earliest, latest, bounds.maximum.max_rows)
         if bounds.maximum_bytes is not None:
             # Of all partitions: the size of an offset is an average over the whole log.
-            earliest = self._offset_reader.earliest_offsets_of_new(latest)
-            sizes = self._offset_reader.log_bytes(earliest)
+            earliest = self._offset_reader.fetch_earliest_offsets_of_new(latest)
+            sizes = self._offset_reader.fetch_log_sizes(earliest)
             limited = byte_limit(start, earliest, latest, sizes, bounds.maximum_bytes.max_bytes)
             ends = {tp: min(end, limited[tp]) for tp, end in ends.items()}
         return ends

@@ -1,4 +1,4 @@
-"""The batch source: one bounded read of a subscription."""
+"""The batch source: one bounded read of a subscription. Layer: source."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyspark_kafka.connector import Batch, InputPartition, PartitionReaderFactor
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.planning.filtering import RecordFilter
-from pyspark_kafka.planning.late_binding import PlannedRange, late_binding, split_planned, start_behind_end
-from pyspark_kafka.source.driver.limit_resolution import LimitResolver, resolve_listed
+from pyspark_kafka.planning.open_ends import PlannedRange, plan_open_ends, split_planned, start_behind_end
+from pyspark_kafka.source.driver.edge_resolver import EdgeResolver, resolve_listed
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.driver.tasks import advise_sharing, ids_of, tasks_of
+from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks, ids_of
 from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions
-    from pyspark_kafka.planning.late_binding import LateBinding
+    from pyspark_kafka.planning.open_ends import OpenEnds
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 class KafkaBatch(Batch):
-    """One read from a starting to an ending limit.
+    """One read from a start to an end.
 
-    Numbers and times are resolved when the query is planned. `earliest` and `latest` stay open: they are looked up
-    again when a task starts, so a plan that is run again reads what there is then.
+    Numbers and times are resolved when the query is planned. `earliest` and `latest` are open ends: a task looks them
+    up again when it starts, so a plan that is run again reads the records of that moment.
 
     Runs on: driver, one per planned query; blocks on look-ups, with a deadline.
 
     Args:
         options: the parsed options of the read.
-        schema: the Arrow schema of the batches that readers give.
+        schema: the Arrow schema of the batches that readers return.
 
     Source: Spark `KafkaBatch`, `KafkaRelation`.
     """
@@ -50,37 +50,34 @@ class KafkaBatch(Batch):
         self._filter = RecordFilter()
 
     def narrow(self, record_filter: RecordFilter) -> None:
-        """Leave out what a filter does not let through, as far as it can be left unread; before planning.
+        """Leave out records that a filter refuses, if they can be left unread; called before planning.
 
-        Of places (topic, partition, offset) nothing else is read; of times, records before the first one that is late
-        enough are not.
+        By topic, partition and offset, no other records are read. By time, a read starts at the first record that is
+        late enough; later records may still be refused.
         """
         self._filter &= record_filter
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Give one task for each partition that may have something to read; options split it, or let some share.
+        """Return one task for each partition that may have records to read; options split it, or let some share.
 
-        A partition that is empty now has a task where its end is open.
+        A partition that is empty now has a task if its end is open.
 
         Raises:
-            OptionError: an option names other partitions than there are, a start that lies behind its end, or a
-                starting time without a record.
-            DataLossError: an end lies behind the log's.
+            OptionError: an option names other partitions than those that are read, a start behind its end, or a time
+                without a record at or after it.
+            DataLossError: an end lies behind that of the log, and `failOnDataLoss` is true.
         """
         offset_reader = KafkaOffsetReader.from_options(self._options)
         return resolve_listed(offset_reader, lambda resolver: self._plan(offset_reader, resolver))
 
-    def _plan(self, offset_reader: KafkaOffsetReader, resolver: LimitResolver) -> list[KafkaInputPartition]:
+    def _plan(self, offset_reader: KafkaOffsetReader, resolver: EdgeResolver) -> list[KafkaInputPartition]:
         options = self._options
-        # Ends first: what is produced between the look-ups must not end before its own start.
-        latest = resolver.latest()
-        ends = resolver.ends(options.ending)
-        starts = resolver.starts(options.starting, latest_without_match=options.start_at_latest_without_match)
-        planned = [
-            PlannedRange(OffsetRange(where, starts[where], ends[where]), self._late_binding(where))
-            for where in resolver.assigned
-        ]
-        behind = [part.offset_range for part in planned if part.crossed]
+        # Ends first: records that are written between the look-ups must not put a start behind its end.
+        latest = resolver.find_latest()
+        ends = resolver.find_ends(options.ending)
+        starts = resolver.find_starts(options.starting, latest_without_match=options.start_at_latest_without_match)
+        planned = [PlannedRange(OffsetRange(tp, starts[tp], ends[tp]), self._open_ends(tp)) for tp in resolver.assigned]
+        behind = [part.offset_range for part in planned if part.starts_behind_end]
         if behind:
             raise start_behind_end(behind)
         within = [replace(part, offset_range=self._within_log(part.offset_range, latest)) for part in planned]
@@ -91,40 +88,42 @@ class KafkaBatch(Batch):
         )
         advise_sharing([part.offset_range for part in split], options)
         if self._shares_tasks:
-            return tasks_of((part.offset_range for part in split), options, resolver.topic_ids)
+            return build_tasks((part.offset_range for part in split), options, resolver.topic_ids)
         servers = learned_servers(options.connection)
         return [self._task(part, resolver.topic_ids, servers) for part in split]
 
     def _task(
         self, part: PlannedRange, topic_ids: Mapping[str, str], servers: tuple[tuple[str, int], ...]
     ) -> KafkaInputPartition:
-        # What is looked up again at both ends is as good in a topic that was made anew: it has nothing to be compared.
-        ids = {} if part.late is not None and part.late.both_open else ids_of([part.offset_range], topic_ids)
-        return KafkaInputPartition(part.offset_range, late=part.late, topic_ids=ids, servers=servers)
+        # With two open ends a recreated topic is read as well as the former one: no id to compare.
+        ids = {} if part.open_ends is not None and part.open_ends.both_open else ids_of([part.offset_range], topic_ids)
+        return KafkaInputPartition(part.offset_range, open_ends=part.open_ends, topic_ids=ids, servers=servers)
 
     @property
     def _shares_tasks(self) -> bool:
         return self._options.max_partitions_per_task > 1
 
-    def _late_binding(self, where: TopicPartition) -> LateBinding | None:
-        # A task of several partitions reads what was planned: it has nothing to look up.
-        return None if self._shares_tasks else late_binding(self._options.starting, self._options.ending, where)
+    def _open_ends(self, topic_partition: TopicPartition) -> OpenEnds | None:
+        # A task of several partitions reads the planned ranges; it looks up no ends.
+        if self._shares_tasks:
+            return None
+        return plan_open_ends(self._options.starting, self._options.ending, topic_partition)
 
     def _narrowed(
         self, planned: Sequence[PlannedRange], offset_reader: KafkaOffsetReader, latest: Mapping[TopicPartition, int]
     ) -> list[PlannedRange]:
-        where = self._filter
-        taken = [part for part in planned if where.takes(part.offset_range.topic_partition)]
-        first = dict.fromkeys((part.offset_range.topic_partition for part in taken), where.offset_from)
-        if where.seek_ms is not None:
-            by_time = offset_reader.offsets_at(dict.fromkeys(first, where.seek_ms))
-            # The ends were looked up before: below them, no record was late enough.
-            first = {place: max(offset, by_time.get(place, latest[place])) for place, offset in first.items()}
-        narrowed = (part.narrow(first[part.offset_range.topic_partition], where.offset_by) for part in taken)
+        wanted = self._filter
+        taken = [part for part in planned if wanted.takes(part.offset_range.topic_partition)]
+        first = dict.fromkeys((part.offset_range.topic_partition for part in taken), wanted.offset_from)
+        if wanted.seek_ms is not None:
+            by_time = offset_reader.fetch_offsets_at(dict.fromkeys(first, wanted.seek_ms))
+            # Without a match: the ends were looked up before, and no record below them is of that time or later.
+            first = {tp: max(offset, by_time.get(tp, latest[tp])) for tp, offset in first.items()}
+        narrowed = (part.narrow(first[part.offset_range.topic_partition], wanted.offset_by) for part in taken)
         return [part for part in narrowed if part is not None]
 
     def _within_log(self, offset_range: OffsetRange, latest: Mapping[TopicPartition, int]) -> OffsetRange:
-        """Cut off what lies behind the log's end: a task would wait for it in vain."""
+        """Return a range without the offsets behind the log's end: a task would wait for them in vain."""
         log_end_offset = latest[offset_range.topic_partition]
         if offset_range.end_offset <= log_end_offset:
             return offset_range
@@ -138,13 +137,13 @@ class KafkaBatch(Batch):
             raise DataLossError(
                 f"{message} Nothing was read.",
                 condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-                hint="Check 'endingOffsets', or set failOnDataLoss=false to read what is there.",
+                hint="Check 'endingOffsets', or set failOnDataLoss to false to read the rest.",
                 facts={"range": offset_range, "log_end_offset": log_end_offset},
             )
-        logger.warning("%s What is there is read, because 'failOnDataLoss' is false.", message)
+        _LOG.warning("%s The rest is read, because 'failOnDataLoss' is false.", message)
         return OffsetRange(offset_range.topic_partition, offset_range.start_offset, lost_from)
 
     def createReaderFactory(self) -> PartitionReaderFactory:
-        """Give the factory that executors read with."""
+        """Return the factory that executors read with."""
         options = self._options
         return KafkaPartitionReaderFactory(options.connection, options.fetch, self._schema, options.fail_on_data_loss)

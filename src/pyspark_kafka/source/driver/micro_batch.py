@@ -33,7 +33,7 @@ from pyspark_kafka.planning import data_loss_error, offsets_behind_latest, plan_
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.starting_position import StartingPosition
-from pyspark_kafka.source.driver.tasks import advise_sharing, tasks_of
+from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks
 from pyspark_kafka.source.driver.topic_losses import TopicLosses
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
 from pyspark_kafka.source.executor.columns import source_schema
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import StreamReadOptions
-    from pyspark_kafka.source.driver.offset_reader import Assignment
+    from pyspark_kafka.source.driver.assignment import Assignment
 
 
 class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
@@ -205,7 +205,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         self._available_now.check(ended, lambda: self._look_up_latest(ended))
         started = self._losses.without_restarting(started, last, self._assignment if last == self._end else None)
         new = [topic_partition for topic_partition in ended if topic_partition not in started]
-        earliest = self._losses.without_deleted(started, lambda: self._offset_reader.earliest_offsets_of_new(new))
+        earliest = self._losses.without_deleted(started, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new))
         plan = plan_ranges(started, ended, earliest, group_id=self._options.group_id)
         if plan.findings:
             self._losses.raise_or_warn(data_loss_error(plan.findings))
@@ -215,7 +215,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             max_records=self._options.max_records_per_partition,
         )
         advise_sharing(split, self._options)
-        return tasks_of(split, self._options, self._watch.ids)
+        return build_tasks(split, self._options, self._watch.ids)
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Return the factory that executors read with."""
@@ -235,7 +235,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         """Do nothing: connections belong to the process's pool."""
 
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        self._assignment, latest = self._losses.latest_offsets(known)
+        self._assignment, latest = self._losses.fetch_latest_offsets(known)
         return latest
 
 

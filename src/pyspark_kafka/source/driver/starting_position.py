@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.checkpoint.initial_offset_log import InitialOffsetLog
 from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, SpecificOffsets
-from pyspark_kafka.source.driver.limit_resolution import resolve_listed
+from pyspark_kafka.source.driver.edge_resolver import resolve_listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka.checkpoint.files import CheckpointFiles
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.offsets import OffsetRangeLimit
+    from pyspark_kafka.offsets import RangeEdge
     from pyspark_kafka.options import StreamReadOptions
-    from pyspark_kafka.source.driver.limit_resolution import LimitResolver
+    from pyspark_kafka.source.driver.edge_resolver import EdgeResolver
     from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
     from pyspark_kafka.source.driver.topic_watch import TopicWatch
 
@@ -120,7 +120,7 @@ class StartingPosition:
             return None
         return self._offsets
 
-    def _resolve(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
+    def _resolve(self, resolver: EdgeResolver) -> Mapping[TopicPartition, int]:
         self._watch.meet(resolver.topic_ids)
         try:
             return self._starts(resolver)
@@ -129,10 +129,12 @@ class StartingPosition:
                 # The position would be kept in the checkpoint.
                 raise
             self._error = error
-            return resolver.fixed_starts(self._options.starting)
+            return resolver.find_fixed_starts(self._options.starting)
 
-    def _starts(self, resolver: LimitResolver) -> Mapping[TopicPartition, int]:
-        return resolver.starts(self._options.starting, latest_without_match=self._options.start_at_latest_without_match)
+    def _starts(self, resolver: EdgeResolver) -> Mapping[TopicPartition, int]:
+        return resolver.find_starts(
+            self._options.starting, latest_without_match=self._options.start_at_latest_without_match
+        )
 
 
 def _check_unused(files: CheckpointFiles) -> None:
@@ -148,8 +150,8 @@ def _check_unused(files: CheckpointFiles) -> None:
         )
 
 
-def _is_fixed(limit: OffsetRangeLimit) -> bool:
+def _is_fixed(edge: RangeEdge) -> bool:
     """Return whether resolving again finds the same position, or one that leaves no record unread before it."""
-    if isinstance(limit, SpecificOffsets):
-        return all(isinstance(value, (int, Earliest)) for value in (*limit.partitions.values(), *limit.topics.values()))
-    return isinstance(limit, Earliest)
+    if isinstance(edge, SpecificOffsets):
+        return all(isinstance(value, (int, Earliest)) for value in (*edge.partitions.values(), *edge.topics.values()))
+    return isinstance(edge, Earliest)

@@ -1,4 +1,4 @@
-"""What each task of a read gets to do. Layer: source; no I/O."""
+"""The tasks of a read: which ranges each of them reads. Pure: no sockets, no clock. Layer: source."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
-# So many tasks of so few offsets each take much longer to start than to run.
+# At least this number of tasks, each of fewer offsets than this: they take much longer to start than to run.
 _MANY_TASKS = 100
 _FEW_OFFSETS = 1_000
 _ADVISED: set[str] = set()
-# A subscription may list thousands of topics.
+# In a warning: a subscription may list thousands of topics.
 _LONGEST_NAME = 120
 
-# Partitions share a task where they have few offsets: what takes longer than a task costs gains nothing by sharing.
+# Partitions share a task up to this number of offsets: a task that runs longer than it takes to start gains nothing.
 _SHARED_TASK_OFFSETS = 100_000
 
 
-def tasks_of(
+def build_tasks(
     ranges: Iterable[OffsetRange], options: BatchReadOptions | StreamReadOptions, topic_ids: Mapping[str, str]
 ) -> list[KafkaInputPartition]:
-    """Give the tasks that read ranges with fixed ends: one each, or fewer where `maxPartitionsPerTask` lets them share.
+    """Return the tasks that read ranges without open ends: one for each, or fewer if `maxPartitionsPerTask` allows it.
 
-    What is read is a function of the ranges and the options only, so a batch that is planned again has the same tasks.
+    A function of the ranges and the options, so a micro-batch that is planned again has the same tasks.
 
     Args:
         ranges: what to read.
         options: how ranges share tasks.
-        topic_ids: the topics that the ranges were planned on, by name, where brokers told.
+        topic_ids: the ids of the topics for which the ranges were planned, by name.
     """
     tasks = pack_ranges(
         ranges,
@@ -53,7 +53,7 @@ def tasks_of(
 
 
 def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | StreamReadOptions) -> None:
-    """Log that a read has many small tasks that could share; once for a subscription in this process."""
+    """Log that a read has many small tasks that could share; once for each subscription in this process."""
     name = options.subscription.describe()
     count = len(ranges)
     if options.max_partitions_per_task > 1 or count < _MANY_TASKS or name in _ADVISED:
@@ -61,7 +61,7 @@ def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | 
     average = sum(each.end_offset - each.start_offset for each in ranges) / count
     if average < _FEW_OFFSETS:
         _ADVISED.add(name)
-        logger.warning(
+        _LOG.warning(
             "This read of %s has %d tasks with %.1f offsets each on average, and each task costs Spark milliseconds. "
             "Option 'maxPartitionsPerTask', for example 100, lets topic-partitions share tasks.",
             name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…",
@@ -71,6 +71,6 @@ def advise_sharing(ranges: Collection[OffsetRange], options: BatchReadOptions | 
 
 
 def ids_of(ranges: Iterable[OffsetRange], topic_ids: Mapping[str, str]) -> dict[str, str]:
-    """Give the ids of the topics that ranges are of: each task carries those of its own."""
+    """Return the ids of the topics of some ranges: each task carries those of its own."""
     topics = {offset_range.topic_partition.topic for offset_range in ranges}
     return {topic: topic_ids[topic] for topic in topics if topic in topic_ids}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.options import StreamReadOptions
-    from pyspark_kafka.source.driver.offset_reader import Assignment, KafkaOffsetReader
+    from pyspark_kafka.source.driver.assignment import Assignment
+    from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
     from pyspark_kafka.source.driver.topic_watch import TopicWatch
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +67,9 @@ class TopicLosses:
         # Without its hint, which is to set failOnDataLoss.
         _LOG.warning("[%s] %s The query continues, because 'failOnDataLoss' is false.", error.condition, error.message)
 
-    def latest_offsets(self, known: Mapping[TopicPartition, int]) -> tuple[Assignment, Mapping[TopicPartition, int]]:
+    def fetch_latest_offsets(
+        self, known: Mapping[TopicPartition, int]
+    ) -> tuple[Assignment, Mapping[TopicPartition, int]]:
         """Return what the subscription means now and the end of each of its partitions, without deleted topics.
 
         Args:
@@ -76,7 +79,9 @@ class TopicLosses:
             DataLossError: a topic was deleted, and `failOnDataLoss` is true.
             DeadlineError: topics disappeared for longer than `outageTimeout`.
         """
-        assignment, latest = self.without_deleted(known, lambda: self._offset_reader.assigned_latest_offsets(known))
+        assignment, latest = self.without_deleted(
+            known, lambda: self._offset_reader.fetch_assigned_latest_offsets(known)
+        )
         self._watch.meet(assignment.topic_ids, _topics(known))
         return assignment, latest
 
@@ -132,7 +137,7 @@ class TopicLosses:
             DataLossError: a topic was recreated, and `failOnDataLoss` is true.
         """
         topics = _topics(start) | _topics(end.partitions)
-        found = assignment or self.without_deleted(end.partitions, lambda: self._offset_reader.assignment(topics))
+        found = assignment or self.without_deleted(end.partitions, lambda: self._offset_reader.fetch_assignment(topics))
         # Topics of a batch that another run has planned are new to this run; their ids travel with the ranges.
         self._watch.meet(found.topic_ids, topics)
         recreated, topic_ids = self._recreated(found.topic_ids, _topics(start))
@@ -153,7 +158,7 @@ class TopicLosses:
         for _ in range(_OTHER_ID_LOOKS - 1):
             if not recreated or {topic: topic_ids[topic] for topic in recreated} == self._reported:
                 break
-            topic_ids = {**topic_ids, **self._offset_reader.topic_ids_elsewhere(recreated)}
+            topic_ids = {**topic_ids, **self._offset_reader.fetch_topic_ids_elsewhere(recreated)}
             recreated = self._watch.recreated(topic_ids, recreated)
         return recreated, topic_ids
 

@@ -17,7 +17,7 @@ from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.source.executor.columns import BatchAssembler
 from pyspark_kafka.source.executor.open_ends import close_range
-from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, position_after_loss
+from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, resume_or_raise
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords
-    from pyspark_kafka.planning.late_binding import LateBinding
+    from pyspark_kafka.planning.open_ends import OpenEnds
     from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
 
 
@@ -54,15 +54,15 @@ class KafkaPartitionReader(PartitionReader):
         self,
         factory: KafkaPartitionReaderFactory,
         *offset_ranges: OffsetRange,
-        late: LateBinding | None = None,
+        open_ends: OpenEnds | None = None,
         topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         self._factory = factory
         self._topic_ids = topic_ids
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
         self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
-        if late is not None:
-            self._batches = self._read_late(offset_ranges[0], late)
+        if open_ends is not None:
+            self._batches = self._read_open_ends(offset_ranges[0], open_ends)
         elif len(offset_ranges) == 1:
             self._batches = self._read_one(offset_ranges[0])
         else:
@@ -86,23 +86,23 @@ class KafkaPartitionReader(PartitionReader):
         """Give the connection back."""
         self._batches.close()
 
-    def _read_late(self, planned: OffsetRange, late: LateBinding) -> Generator[pa.RecordBatch, None, None]:
+    def _read_open_ends(self, planned: OffsetRange, open_ends: OpenEnds) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
         while True:
             try:
                 with borrow_client(self._factory.connection) as client:
-                    offset_range = close_range(client, planned, late, self._factory.fetch.isolation_level)
+                    offset_range = close_range(client, planned, open_ends, self._factory.fetch.isolation_level)
             except BrokerError as error:
                 if error.condition != "UNKNOWN_TOPIC":
                     raise
                 leave_deleted(error, planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
                 return
             try:
-                yield from self._read_one(offset_range, open_start=late.start_from is not None)
+                yield from self._read_one(offset_range, open_start=open_ends.start_from is not None)
             except TopicRecreatedError:
                 # This worker knew the topic's former id, or it was made anew after the look-up. Open ends are as good
                 # there, as long as nothing was read.
-                if looked_again or not late.both_open or not self._unread:
+                if looked_again or not open_ends.both_open or not self._unread:
                     raise
                 looked_again = True
             else:
@@ -167,7 +167,7 @@ class KafkaPartitionReader(PartitionReader):
     def _after_loss(
         self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, open_start: bool = False
     ) -> int:
-        return position_after_loss(
+        return resume_or_raise(
             error,
             offset_range,
             fail_on_data_loss=self._factory.fail_on_data_loss,

@@ -72,7 +72,7 @@ def _pieces(
     )
 
 
-def position_after_loss(
+def resume_or_raise(
     error: OffsetOutOfRangeError | LogTruncatedError,
     offset_range: OffsetRange,
     *,

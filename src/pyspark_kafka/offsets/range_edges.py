@@ -1,4 +1,4 @@
-"""Where a read starts and ends, as values. Pure. Layer: offsets."""
+"""Where a read starts or ends, as options set it: an edge, before it is resolved to offsets. Pure. Layer: offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AtTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class SpecificOffsets:
-    """Offsets by partition, and limits by topic, as the JSON of an option gives them.
+    """Offsets by partition, and `Earliest()` or `Latest()` by topic, as the JSON of an option has them.
 
     Attributes:
         partitions: an offset (>= 0), `Earliest()` or `Latest()` of each named partition.
@@ -39,7 +39,7 @@ class SpecificOffsets:
             A topic is in one of the two mappings only.
     """
 
-    partitions: Mapping[TopicPartition, PartitionLimit] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, PartitionEdge] = field(default_factory=dict)
     topics: Mapping[str, Earliest | Latest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,10 +63,10 @@ class SpecificTimestamps:
         return hash(tuple(self.partitions.items()))
 
 
-PartitionLimit: TypeAlias = int | Earliest | Latest
-OffsetLimit: TypeAlias = Earliest | Latest | SpecificOffsets
-TimestampLimit: TypeAlias = AtTimestamp | SpecificTimestamps
-OffsetRangeLimit: TypeAlias = OffsetLimit | TimestampLimit
+PartitionEdge: TypeAlias = int | Earliest | Latest
+OffsetEdge: TypeAlias = Earliest | Latest | SpecificOffsets
+TimestampEdge: TypeAlias = AtTimestamp | SpecificTimestamps
+RangeEdge: TypeAlias = OffsetEdge | TimestampEdge
 
 
 def timestamp_text(timestamp_ms: int) -> str:

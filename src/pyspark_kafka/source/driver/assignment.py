@@ -1,0 +1,112 @@
+"""Which topic-partitions a subscription means: one listing of metadata. Layer: source.
+
+`KafkaOffsetReader` tries a listing again, and looks up the offsets of what it finds.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import ClusterMetadata
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import Subscription
+
+_LOG = logging.getLogger(__name__)
+
+_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The topic-partitions that a subscription means at one moment.
+
+    Attributes:
+        partitions: sorted.
+        topic_ids: the ids of their topics, by name; brokers before Kafka 2.8 do not tell them.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+    topic_ids: Mapping[str, str]
+
+
+class SubscriptionListing:
+    """Lists the topic-partitions of one subscription.
+
+    Runs on: driver, one per query run.
+
+    Args:
+        subscription: by names, by a pattern, or by listed partitions.
+
+    Source: Spark `ConsumerStrategy`.
+    """
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._may_be_missing: set[str] = set()
+        # The partitions of `assign` that were missing at the last listing.
+        self._missing: list[TopicPartition] = []
+
+    def leave_out_missing(self, topic: str) -> None:
+        """Leave out a topic that the subscription names and that does not exist, until it comes back."""
+        self._may_be_missing.add(topic)
+
+    def find(self, client: KafkaClient) -> Assignment:
+        """Return what the subscription means now; one request for metadata.
+
+        Raises:
+            BrokerError: a named topic does not exist, or this user may not describe it.
+        """
+        found = self._find(client)
+        self._may_be_missing.difference_update(topic_partition.topic for topic_partition in found.partitions)
+        return found
+
+    def _find(self, client: KafkaClient) -> Assignment:
+        kind = self._subscription.kind
+        if kind == "subscribePattern":
+            # Searched, not matched whole: "orders" matches "orders-eu" too.
+            pattern = re.compile(self._subscription.pattern or "")
+            return _assignment_of(client.fetch_metadata(None), lambda topic: pattern.search(topic) is not None)
+        if kind == "subscribe":
+            return _assignment_of(
+                client.fetch_metadata(self._subscription.topics), lambda _: True, self._may_be_missing
+            )
+        listed = frozenset(self._subscription.topic_partitions)
+        topics = sorted({topic_partition.topic for topic_partition in listed})
+        existing = _assignment_of(client.fetch_metadata(topics), lambda _: True, self._may_be_missing)
+        self._warn_of_missing(sorted(listed.difference(existing.partitions)))
+        return replace(existing, partitions=tuple(tp for tp in existing.partitions if tp in listed))
+
+    def _warn_of_missing(self, missing: list[TopicPartition]) -> None:
+        # Once, not at each trigger.
+        before, self._missing = self._missing, missing
+        if missing and missing != before:
+            _LOG.warning(
+                "Option 'assign' lists partitions that do not exist: %s%s. They are left out.",
+                ", ".join(map(str, missing[:_LISTED])),
+                f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else "",
+            )
+
+
+def _assignment_of(
+    metadata: ClusterMetadata, wanted: Callable[[str], bool], may_be_missing: Collection[str] = ()
+) -> Assignment:
+    found: list[TopicPartition] = []
+    topic_ids: dict[str, str] = {}
+    for name, topic in metadata.topics.items():
+        if topic.is_internal or not wanted(name):
+            continue
+        if topic.error is not None:
+            if topic.error.condition == "UNKNOWN_TOPIC" and name in may_be_missing:
+                continue
+            raise topic.error
+        found.extend(partition.topic_partition for partition in topic.partitions)
+        if topic.topic_id is not None:
+            topic_ids[name] = str(topic.topic_id)
+    return Assignment(tuple(sorted(found)), topic_ids)
