@@ -161,7 +161,7 @@ def test_an_end_behind_the_log_is_data_loss_before_any_task_waits_for_it(offsets
     assert str(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 25) of t-0 [0, 25) cannot be read: the log of t-0 "
         "ends at 10; 15 offsets are missing. Nothing was read. Hint: Check 'endingOffsets', or set "
-        "failOnDataLoss=false to read what is there."
+        "failOnDataLoss to false to read the rest."
     )
 
 
