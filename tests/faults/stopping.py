@@ -17,7 +17,8 @@ from pyspark import TaskContext
 
 from pyspark_kafka import DefaultSource
 from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.sink.commit_marker import Finding
 from pyspark_kafka.sink.driver import publisher
 

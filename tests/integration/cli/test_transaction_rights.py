@@ -14,7 +14,8 @@ from kit.programs.cli import invoke
 from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.owner import Generation, TransactionalId
+from pyspark_kafka.client.transactions.open_transaction import Generation
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode

@@ -24,7 +24,7 @@ from pyspark_kafka.cli import transactions
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
-from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionalId
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 
 _PAGE = Path(__file__).parents[3] / "docs" / "transactions.md"

@@ -12,13 +12,9 @@ from kit.reading import client_of, read_range
 from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.owner import (
-    Generation,
-    OpenTransaction,
-    TransactionalId,
-    TransactionInDoubtError,
-    TransactionLostError,
-)
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
+from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeliveryError, OptionError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest

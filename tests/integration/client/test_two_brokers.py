@@ -20,7 +20,8 @@ from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.client.produce.producer import Producer
-from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions

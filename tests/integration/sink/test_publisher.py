@@ -15,7 +15,8 @@ from kit.reading import options_for
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import CheckpointError, ConnectorError, DeliveryError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest

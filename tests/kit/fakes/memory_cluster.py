@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.transactions.owner import OpenTransaction
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.client.wire.framed_request import FramedRequest
 
 SEQUENCES = 1 << 31

@@ -19,7 +19,7 @@ from kit.programs.cli import invoke
 from pyspark_kafka.cli import transaction_commands
 from pyspark_kafka.cli.transaction_commands import duration_text, partitions_text, printable
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
-from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionalId
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.commit_marker import CommitMarker
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from typer.testing import Result
+
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 
 @pytest.fixture

@@ -134,8 +134,8 @@ def test_a_broker_that_cannot_tell_is_named() -> None:
             list_transactions(client)
         assert str(caught.value) == (
             f"[UNSUPPORTED_VERSION] {host}:{port} cannot tell about transactions: it does not know "
-            "ListTransactionsRequest. Hint: Brokers tell about transactions since Kafka 3.0 (KIP-664); some services "
-            "leave it out."
+            "ListTransactionsRequest. Hint: Use brokers of Kafka 3.0 or newer (KIP-664); some services leave these "
+            "requests out."
         )
         old.script(FindCoordinatorRequest, coordinator(0))
         with pytest.raises(ProtocolError, match="it does not know DescribeTransactionsRequest"):

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pyspark_kafka.client.retry import Backoff
+from pyspark_kafka.client.transactions.errors import TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
-from pyspark_kafka.client.transactions.owner import (
-    Generation,
-    OpenTransaction,
-    TransactionIdentity,
-    TransactionLostError,
-)
+from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding

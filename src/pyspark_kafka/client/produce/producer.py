@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
     from pyspark_kafka.client.produce.identity import ProducerIdentity
     from pyspark_kafka.client.produce.response import ProducePartitionResponse
-    from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionIdentity
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction, TransactionIdentity
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ProducerOptions
 

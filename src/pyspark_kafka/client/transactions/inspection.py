@@ -1,7 +1,6 @@
-"""Transactions from outside, for people who operate them: what the coordinators know, whoever began them.
+"""Transactions of anyone, for operators: listed and described as their coordinators know them.
 
-What lives here: listing and describing. What must not: a transaction of one's own (`transactions.py`), and anything
-that is shown (`cli/`). Layer: client.
+Our own transactional id is `owner.py`; the commands that show these values are in `cli/`. Layer: client.
 """
 
 from __future__ import annotations
@@ -10,31 +9,31 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.transactions.coordinator import find_coordinator
 from pyspark_kafka.client.wire.messages import (
     DescribeTransactionsRequest,
     ErrorCode,
-    FindCoordinatorRequest,
     ListTransactionsRequest,
     broker_error,
 )
-from pyspark_kafka.client.wire.versions import MAX_FIND_VERSION
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.errors import ConnectorError
 
-_TRANSACTION_KEY = 1
-# So many ids are a request of some 50 kB.
+# That number of ids makes a request of some 50 kB.
 _IDS_OF_A_REQUEST = 500
+_DESCRIBE_HINT = "Grant the principal DESCRIBE on the transactional id, and to abort its transactions WRITE."
 
 
 class TransactionState(str, Enum):
-    """What a coordinator says of a transactional id; the values are those on the wire.
+    """The state of a transactional id, as its coordinator knows it; the values are those on the wire.
 
     Source: Kafka `TransactionState`.
     """
@@ -54,7 +53,7 @@ class TransactionState(str, Enum):
 
     @property
     def is_open(self) -> bool:
-        """Whether records may still wait for a marker: nothing of it is known to be ended."""
+        """Whether the transaction may still be open: it is not known to be ended."""
         return self not in _ENDED
 
 
@@ -80,15 +79,15 @@ class TransactionDescription:
 
     Attributes:
         transactional_id: the name.
-        state: where it stands; `UNKNOWN` for states that are newer than this client.
-        producer_id: who writes…
-        producer_epoch: …and as the how-manieth owner.
-        coordinator_id: the broker that decides about it.
+        state: its state; `UNKNOWN` for states that are newer than this client.
+        producer_id: the identity under which its records are written.
+        producer_epoch: incremented each time the transactional id gets a new owner.
+        coordinator_id: the broker that keeps its state.
         coordinator: that broker's `host:port`.
-        timeout_ms: after so long the coordinator aborts it by itself.
+        timeout_ms: the coordinator aborts the transaction if it is open for longer.
         began_at_ms: when its first partition joined, by the coordinator's clock, milliseconds since 1970-01-01 UTC;
-            None where there is none.
-        partitions: what it holds, sorted: those that lack their marker, as far as this user may describe the topics.
+            None if it holds no partition.
+        partitions: the partitions that lack their control record, sorted; only of topics that this user may describe.
     """
 
     transactional_id: str
@@ -102,7 +101,7 @@ class TransactionDescription:
     partitions: tuple[TopicPartition, ...] = ()
 
     def same_transaction(self, other: TransactionDescription | None) -> bool:
-        """Whether both are looks at one transaction, which has not gone on meanwhile."""
+        """Whether `other` describes the same transaction in the same state."""
         return other is not None and _identity(self) == _identity(other)
 
 
@@ -113,7 +112,7 @@ def _identity(found: TransactionDescription) -> tuple[object, ...]:
 def list_transactions(
     client: KafkaClient, *, prefix: str = "", open_only: bool = True, deadline: Deadline | None = None
 ) -> list[TransactionDescription]:
-    """Ask every broker which transactions it coordinates, and what they are.
+    """Ask every broker for the transactions that it coordinates, and describe them.
 
     Transactional ids that this user may not describe are left out; brokers do not say so.
 
@@ -121,9 +120,9 @@ def list_transactions(
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
-        prefix: how the transactional ids begin.
+        prefix: only transactional ids that begin with it are listed.
         open_only: leave out those that are ended; brokers remember them for days (`transactional.id.expiration.ms`).
-        deadline: for all requests; None takes `api_timeout_ms`.
+        deadline: for all requests and attempts; None takes `api_timeout_ms`.
 
     Returns:
         Descriptions by transactional id, ascending.
@@ -131,40 +130,15 @@ def list_transactions(
     Raises:
         ProtocolError: a broker is older than Kafka 3.0 (condition UNSUPPORTED_VERSION).
         BrokerError: a broker refused.
-        DeadlineError: not answered in time; a list that lacks a broker would look as if nothing were open there.
+        DeadlineError: no response in time; a list that lacks a broker would look as if nothing were open there.
         TransportError: a broker cannot be reached.
 
     Source: KIP-664.
     """
 
     def attempt(step: Deadline) -> list[TransactionDescription]:
-        # Each with a request of its own: sending it writes the version into it.
-        asked = {broker_id: _list_request(open_only=open_only) for broker_id in client.fetch_metadata((), step).brokers}
-        listed = call_brokers(client, asked, step)
-        names: dict[int, list[str]] = {}
-        for broker_id, answer in sorted(listed.items()):
-            if answer.error is not None:
-                raise _explained(answer.error, answer.address, ListTransactionsRequest)
-            if answer.response.error_code != ErrorCode.NONE:
-                code = answer.response.error_code
-                raise broker_error(code, f"Listing the transactions of {answer.address} failed")
-            names[broker_id] = sorted(
-                entry.transactional_id
-                for entry in answer.response.transaction_states
-                if entry.transactional_id.startswith(prefix)
-                and (not open_only or _state(entry.transaction_state).is_open)
-            )
-        found: dict[str, TransactionDescription] = {}
-        while names := {broker_id: left for broker_id, left in names.items() if left}:
-            requests = {
-                broker_id: DescribeTransactionsRequest(transactional_ids=left[:_IDS_OF_A_REQUEST])
-                for broker_id, left in names.items()
-            }
-            for broker_id, answer in call_brokers(client, requests, step).items():
-                if answer.error is not None:
-                    raise _explained(answer.error, answer.address, DescribeTransactionsRequest)
-                found |= _parse_descriptions(answer.response, broker_id, answer.address)
-                names[broker_id] = names[broker_id][_IDS_OF_A_REQUEST:]
+        names = _fetch_names(client, prefix, step, open_only=open_only)
+        found = _fetch_descriptions(client, names, step)
         # Some have ended since they were listed.
         return [found[name] for name in sorted(found) if not open_only or found[name].state.is_open]
 
@@ -174,7 +148,7 @@ def list_transactions(
 def describe_transaction(
     client: KafkaClient, transactional_id: str, deadline: Deadline | None = None
 ) -> TransactionDescription | None:
-    """Ask the coordinator of a transactional id what it knows; None where it knows no such id. Creates none.
+    """Ask the coordinator of a transactional id to describe it; None if it knows no such id. Creates none.
 
     Runs on: driver; blocks.
 
@@ -182,31 +156,59 @@ def describe_transaction(
         AccessError: the user may not describe the transactional id.
         ProtocolError: the coordinator is older than Kafka 3.0 (condition UNSUPPORTED_VERSION).
         BrokerError: the coordinator refused.
-        DeadlineError: not answered in time.
+        DeadlineError: no response in time.
         TransportError: the coordinator cannot be reached.
 
     Source: KIP-664.
     """
 
     def attempt(step: Deadline) -> TransactionDescription | None:
-        request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-        answer, connection = call_any_broker(client, request, step, max_version=MAX_FIND_VERSION)
-        if answer.error_code != ErrorCode.NONE:
-            raise broker_error(
-                answer.error_code,
-                f"Looking up the coordinator of transactional id '{transactional_id}' at {connection.address} failed",
-            )
-        described = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        told = call_brokers(client, {answer.node_id: described}, step)[answer.node_id]
-        if told.error is not None:
-            raise _explained(told.error, told.address, DescribeTransactionsRequest)
-        return _parse_descriptions(told.response, answer.node_id, told.address).get(transactional_id)
+        coordinator_id = find_coordinator(client, transactional_id, step)
+        return _fetch_descriptions(client, {coordinator_id: [transactional_id]}, step).get(transactional_id)
 
     step = f"Describing transactional id '{transactional_id}'"
     return client.retrying(step, deadline or client.deadline(), attempt)
 
 
-def _list_request(*, open_only: bool) -> Any:
+def _fetch_names(client: KafkaClient, prefix: str, deadline: Deadline, *, open_only: bool) -> dict[int, list[str]]:
+    """Return the transactional ids that each broker coordinates, by broker id."""
+    brokers = client.fetch_metadata((), deadline).brokers
+    # Each with a request of its own: sending it writes the version into it.
+    requests = {broker_id: _build_list_request(open_only=open_only) for broker_id in brokers}
+    names: dict[int, list[str]] = {}
+    for broker_id, done in sorted(call_brokers(client, requests, deadline).items()):
+        if done.error is not None:
+            raise _explain(done.error, done.address, ListTransactionsRequest)
+        if done.response.error_code != ErrorCode.NONE:
+            raise broker_error(done.response.error_code, f"Listing the transactions of {done.address} failed")
+        names[broker_id] = sorted(
+            entry.transactional_id
+            for entry in done.response.transaction_states
+            if entry.transactional_id.startswith(prefix) and (not open_only or _state(entry.transaction_state).is_open)
+        )
+    return names
+
+
+def _fetch_descriptions(
+    client: KafkaClient, names: Mapping[int, list[str]], deadline: Deadline
+) -> dict[str, TransactionDescription]:
+    """Ask each coordinator to describe transactional ids; those that it does not know are left out."""
+    found: dict[str, TransactionDescription] = {}
+    left = {broker_id: ids for broker_id, ids in names.items() if ids}
+    while left:
+        requests = {
+            broker_id: DescribeTransactionsRequest(transactional_ids=ids[:_IDS_OF_A_REQUEST])
+            for broker_id, ids in left.items()
+        }
+        for broker_id, done in call_brokers(client, requests, deadline).items():
+            if done.error is not None:
+                raise _explain(done.error, done.address, DescribeTransactionsRequest)
+            found |= _parse_descriptions(done.response, broker_id, done.address)
+        left = {broker_id: ids[_IDS_OF_A_REQUEST:] for broker_id, ids in left.items() if len(ids) > _IDS_OF_A_REQUEST}
+    return found
+
+
+def _build_list_request(*, open_only: bool) -> Any:
     return ListTransactionsRequest(
         state_filters=_OPEN_ON_THE_WIRE if open_only else [],
         producer_id_filters=[],
@@ -215,28 +217,28 @@ def _list_request(*, open_only: bool) -> Any:
     )
 
 
-def _explained(error: ConnectorError, address: str, request_class: Any) -> ConnectorError:
-    """Give the error for a broker that could not be asked: where it is too old, one that says since when it can be."""
+def _explain(error: ConnectorError, address: str, request_class: Any) -> ConnectorError:
+    """Return the error for a broker that could not be asked; if it is too old, the hint names the first version."""
     if error.condition != "UNSUPPORTED_VERSION":
         return error
     return ProtocolError(
         f"{address} cannot tell about transactions: it does not know {request_class.name}.",
         condition="UNSUPPORTED_VERSION",
-        hint="Brokers tell about transactions since Kafka 3.0 (KIP-664); some services leave it out.",
+        hint="Use brokers of Kafka 3.0 or newer (KIP-664); some services leave these requests out.",
         facts={"broker": address, "request": request_class.name},
     )
 
 
-def _parse_descriptions(answer: Any, broker_id: int, address: str) -> dict[str, TransactionDescription]:
+def _parse_descriptions(response: Any, broker_id: int, address: str) -> dict[str, TransactionDescription]:
     found: dict[str, TransactionDescription] = {}
-    for entry in answer.transaction_states:
+    for entry in response.transaction_states:
         if entry.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             continue
         if entry.error_code != ErrorCode.NONE:
             raise broker_error(
                 entry.error_code,
                 f"Describing transactional id '{entry.transactional_id}' at {address} failed",
-                hint=_DESCRIBE_HINT if entry.error_code == _ID_AUTHORIZATION_FAILED else None,
+                hint=_DESCRIBE_HINT if entry.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED else None,
             )
         partitions = (TopicPartition(topic.topic, number) for topic in entry.topics for number in topic.partitions)
         found[entry.transactional_id] = TransactionDescription(
@@ -251,10 +253,6 @@ def _parse_descriptions(answer: Any, broker_id: int, address: str) -> dict[str, 
             partitions=tuple(sorted(partitions)),
         )
     return found
-
-
-_ID_AUTHORIZATION_FAILED = 53
-_DESCRIBE_HINT = "Grant the principal DESCRIBE on the transactional id, and to abort its transactions WRITE."
 
 
 def _state(name: str) -> TransactionState:

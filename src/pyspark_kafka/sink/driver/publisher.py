@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
-from pyspark_kafka.client.transactions.owner import TransactionalId, TransactionInDoubtError, TransactionLostError
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.waiting import contact_of, outage_s_here
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import Finding, judge
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.retry import Backoff
     from pyspark_kafka.client.transactions.inspection import TransactionDescription
-    from pyspark_kafka.client.transactions.owner import OpenTransaction
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.commit_marker import CommitMarker
     from pyspark_kafka.sink.executor.outbox import Chunk

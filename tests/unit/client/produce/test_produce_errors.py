@@ -19,7 +19,7 @@ from kit.fakes.memory_cluster import (
     numbers,
     send_numbered,
 )
-from pyspark_kafka.client.transactions.owner import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.errors import AccessError, ConnectorError, DeliveryError, ProtocolError, TransportError
 from pyspark_kafka.model import TopicPartition
 
