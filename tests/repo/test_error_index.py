@@ -172,6 +172,15 @@ def test_every_row_of_the_page_is_read() -> None:
         assert len(re.findall(r"^\| `", text, re.MULTILINE)) == len(pattern.findall(text))
 
 
+def test_a_row_stands_alone() -> None:
+    """A reader comes from a search for one condition, and does not read the row before."""
+    before, brokers = chapters()
+    for condition, *cells in [*_ROW.findall(before), *_BROKER_ROW.findall(brokers)]:
+        sentences = cells[1:]
+        assert all(cell.endswith(".") for cell in sentences), condition
+        assert not any(re.search(r"\b[Aa]s above\b|\b[Tt]he same,|^As for\b", cell) for cell in sentences), condition
+
+
 def test_conditions_that_the_text_names_exist() -> None:
     known = code().classes.keys() | broker_codes().keys()
     text = "".join(chapters())
