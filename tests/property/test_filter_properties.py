@@ -112,7 +112,7 @@ def evaluated(rows: Iterable[Row], pushed: Iterable[spark.Filter]) -> list[Row]:
 
 @settings(max_examples=1000)
 @given(logs(), st.lists(filters(), max_size=3))
-def test_what_is_read_and_filtered_again_is_what_all_filters_let_through(
+def test_records_read_and_filtered_again_are_those_that_all_filters_let_through(
     rows: list[Row], pushed: list[spark.Filter]
 ) -> None:
     where, left = translate_filters(pushed)

@@ -65,7 +65,7 @@ def to_list(table: Any) -> list[Any]:
 
 @COMMON
 @given(row_lists, st.sampled_from(CODECS), st.integers(1, 50), st.integers(1, 3_000))
-def test_what_is_encoded_is_decoded(data: list[Any], codec: str, target_rows: int, target_bytes: int) -> None:
+def test_encoded_rows_are_decoded(data: list[Any], codec: str, target_rows: int, target_bytes: int) -> None:
     encoded = encode(to_rows(data), compression=codec)
     table, next_offset = whole(encoded, target_rows=target_rows, target_bytes=target_bytes)
     assert to_list(table) == data

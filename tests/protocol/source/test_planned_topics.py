@@ -95,7 +95,7 @@ def whole(*topics: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("topics", [("t",), ("t", "u")])
-def test_what_a_warm_worker_knew_of_a_former_topic_is_no_loss_of_a_task_planned_on_the_new_one(
+def test_warm_worker_that_knew_the_former_topic_reads_a_task_planned_on_the_new_one(
     cluster: TcpCluster, topics: tuple[str, ...]
 ) -> None:
     assert sorted(read(cluster, planned(cluster, *topics))) == whole(*topics)
@@ -145,7 +145,7 @@ def test_a_broker_that_lags_behind_a_creation_is_asked_again(cluster: TcpCluster
 
 
 @pytest.mark.parametrize("topics", [("t",), ("u", "t")])
-def test_of_a_recreated_topic_a_micro_batch_reads_nothing_where_loss_is_tolerated(
+def test_micro_batch_reads_nothing_of_a_recreated_topic_if_loss_is_tolerated(
     cluster: TcpCluster, caplog: pytest.LogCaptureFixture, topics: tuple[str, ...]
 ) -> None:
     task = planned(cluster, *topics)

@@ -88,7 +88,7 @@ def test_the_offsets_of_another_process_that_was_faster_are_taken(log: InitialOf
     assert log.get_or_create(resolve_slowly) == faster
 
 
-def test_nothing_is_kept_when_resolving_fails(log: InitialOffsetLog, tmp_path: Path) -> None:
+def test_failed_resolution_keeps_no_offsets(log: InitialOffsetLog, tmp_path: Path) -> None:
     def fail() -> KafkaSourceOffset:
         raise CheckpointError("no", condition="X")
 

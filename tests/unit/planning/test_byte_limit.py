@@ -12,7 +12,7 @@ from pyspark_kafka.planning import byte_limit
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
 
-def test_what_is_within_the_limit_is_taken_whole() -> None:
+def test_logs_within_the_limit_are_taken_whole() -> None:
     assert byte_limit({A: 50}, {A: 0}, {A: 100}, {A: 10_000}, 5_000) == {A: 100}
     assert byte_limit({A: 50}, {A: 0}, {A: 100}, {A: 10_000}, 4_999) == {A: 99}
 
@@ -31,7 +31,7 @@ def test_every_partition_with_anything_waiting_moves_on() -> None:
     assert byte_limit({A: 0, B: 0}, {A: 0, B: 0}, {A: 10, B: 10}, {A: 10**12, B: 10**12}, 1) == {A: 1, B: 1}
 
 
-def test_of_a_log_without_a_size_nothing_is_known_and_it_is_taken_whole() -> None:
+def test_log_without_a_size_is_taken_whole() -> None:
     latest = {A: 1000, B: 10, C: 7}
     limited = byte_limit({A: 0, B: 0, C: 9}, {A: 0, B: 0, C: 0}, latest, {A: 100_000, B: 0}, 50_000)
     assert limited == {A: 500, B: 10, C: 7}

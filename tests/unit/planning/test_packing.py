@@ -47,7 +47,7 @@ def test_ranges_of_one_partition_never_share_a_task() -> None:
 
 
 @given(st.lists(st.integers(1, 100)), st.integers(1, 5), st.integers(0, 150))
-def test_nothing_is_lost_and_the_bounds_hold(sizes: list[int], most_ranges: int, most_offsets: int) -> None:
+def test_packing_loses_no_range_and_keeps_the_bounds(sizes: list[int], most_ranges: int, most_offsets: int) -> None:
     ranges = ranges_of(*sizes)
     tasks = pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets)
     assert [offset_range for task in tasks for offset_range in task] == ranges

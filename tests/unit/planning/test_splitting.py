@@ -27,14 +27,14 @@ def counts(*sizes: int, **options: int | None) -> list[int]:
     return [found.count(number) for number in range(len(sizes))]
 
 
-def test_without_options_each_filled_range_is_a_task() -> None:
+def test_filled_range_is_a_task_without_options() -> None:
     assert split(5, 0, 7) == [(0, 0, 5), (2, 0, 7)]
     assert split_ranges([OffsetRange(P[0], 5, 3)]) == ()
     assert split_ranges([], min_partitions=4, max_records=1) == ()
 
 
 @pytest.mark.parametrize("wanted", [1, 2])
-def test_as_many_ranges_as_wanted_stay_whole(wanted: int) -> None:
+def test_ranges_stay_whole_if_there_are_as_many_as_wanted(wanted: int) -> None:
     assert split(5, 0, 700, min_partitions=wanted) == [(0, 0, 5), (2, 0, 700)]
 
 

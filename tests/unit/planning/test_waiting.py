@@ -22,7 +22,7 @@ A, B, C = (TopicPartition("t", number) for number in range(3))
         ({A: 3, C: 5}, {A: 10}, 7),
     ],
 )
-def test_what_waits_is_the_sum_of_all_partitions(
+def test_waiting_offsets_are_the_sum_of_all_partitions(
     position: dict[TopicPartition, int], latest: dict[TopicPartition, int], expected: int
 ) -> None:
     assert waiting_offsets(position, latest) == expected
@@ -46,7 +46,7 @@ def test_a_partition_that_nothing_is_read_of_is_behind_by_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("consumed", "latest"), [(None, {A: 1}), ({A: 1}, None), (None, None), ({A: 1}, {}), ({}, {A: 1})]
 )
-def test_nothing_is_told_where_nothing_is_known(
+def test_figures_are_left_out_if_an_end_is_unknown(
     consumed: dict[TopicPartition, int] | None, latest: dict[TopicPartition, int] | None
 ) -> None:
     assert offsets_behind_latest(consumed, latest) == {}

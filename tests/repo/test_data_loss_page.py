@@ -22,7 +22,7 @@ from pyspark_kafka.source.executor.range_decoding import resume_or_raise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
+_PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 P = TopicPartition("orders", 3)
 
 

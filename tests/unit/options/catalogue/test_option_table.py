@@ -1,4 +1,4 @@
-"""The table itself: complete against Java's clients and Spark's connector, and in step with the documentation."""
+"""The catalogue of options: it has all names of Spark's connector and of Java's clients."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_op
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, OptionTable, Scope, Status
 from pyspark_kafka.options.catalogue.parity import OURS, REFUSED_THERE, SAME
-from pyspark_kafka.options.page import render_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 # ConsumerConfig.configNames() and ProducerConfig.configNames() of org.apache.kafka:kafka-clients:4.3.0, without the
 # one that begins with "internal.".
@@ -195,25 +195,3 @@ def test_the_nearest_name_is_the_one_that_was_meant(typed: str, meant: str | Non
 def test_the_nearest_name_can_be_given_in_the_scope() -> None:
     assert OPTIONS.nearest("maxoffsetspertriger", WRITES) is None
     assert OPTIONS.nearest("maxoffsetspertriger", WRITES | READS) == "maxOffsetsPerTrigger"
-
-
-def test_the_documentation_page_is_the_rendered_table() -> None:
-    page = Path(__file__).parents[3] / "docs" / "options.md"
-    assert page.read_text(encoding="utf-8") == render_options(), (
-        "run: python -m pyspark_kafka.options.page > docs/options.md"
-    )
-
-
-def test_the_documentation_names_every_option() -> None:
-    page = render_options()
-    assert [option.name for option in OPTIONS if f"| `{option.name}` |" not in page] == []
-
-
-def test_the_documentation_shows_code_as_it_is_typed() -> None:
-    page = render_options()
-    assert "`sources/<sourceIndex>`" in page
-    assert "&lt;" not in "".join(code for line in page.splitlines() for code in line.split("`")[1::2])
-
-
-def test_a_row_of_the_documentation_says_once_that_an_option_is_ours() -> None:
-    assert [line for line in render_options().splitlines() if line.lower().count("not an option of spark") > 1] == []

@@ -88,7 +88,7 @@ def test_the_default_limit_is_the_option(offsets: ScriptedOffsets) -> None:
     assert stream_of(max_offsets_per_trigger=9).getDefaultReadLimit() == ReadMaxRows(9)
 
 
-def test_without_a_limit_a_batch_ends_at_the_ends(offsets: ScriptedOffsets) -> None:
+def test_batch_without_a_limit_ends_at_the_ends_of_the_logs(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 50), B: (3, 7)}
     # The option gives the default limit only: the engine's own word counts.
     stream = stream_of(max_offsets_per_trigger=1)
@@ -115,7 +115,7 @@ def test_limited_batches_reach_the_end_and_stay_there(offsets: ScriptedOffsets) 
 
 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(5)])
-def test_no_partitions_give_the_start_and_never_an_empty_offset(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
+def test_end_without_partitions_is_the_start_and_never_empty(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
     start = KafkaSourceOffset({A: 4})
     stream = stream_of()
     assert offsets.logs == {}

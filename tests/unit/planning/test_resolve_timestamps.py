@@ -13,7 +13,7 @@ A, B, C = (TopicPartition("t", number) for number in range(3))
 NEW_YEAR = 1_767_225_600_000
 
 
-def test_one_time_is_for_all_partitions() -> None:
+def test_time_for_all_partitions_is_looked_up_in_each() -> None:
     assert timestamps_to_look_up(AtTimestamp(5), [B, A], option="o") == {A: 5, B: 5}
     assert timestamps_to_look_up(AtTimestamp(5), [], option="o") == {}
     assert timestamps_to_look_up(SpecificTimestamps({B: 6, A: 5}), [A, B], option="o") == {A: 5, B: 6}
@@ -50,21 +50,21 @@ def resolve(
 
 
 @pytest.mark.parametrize("latest_without_match", [True, False])
-def test_what_is_found_is_taken(latest_without_match: bool) -> None:
+def test_found_offset_is_taken(latest_without_match: bool) -> None:
     assert resolve({A: 5, B: 0}, {}, latest_without_match=latest_without_match) == {A: 5, B: 0}
     assert resolve({A: 5, B: 0}, {A: 9, B: 9}, latest_without_match=latest_without_match) == {A: 5, B: 0}
 
 
-def test_what_was_produced_after_the_ends_were_looked_up_is_left_behind_them() -> None:
+def test_records_written_after_the_ends_were_looked_up_are_left_behind_them() -> None:
     # Else a start would lie behind an end of `latest`, which is an error.
     assert resolve({A: 12, B: 0}, {A: 9, B: 9}, latest_without_match=True) == {A: 9, B: 0}
 
 
-def test_without_a_record_the_end_is_taken_where_that_is_wished() -> None:
+def test_partition_without_a_record_starts_at_its_end_if_asked_for() -> None:
     assert resolve({B: 3}, {A: 9, B: 9}, latest_without_match=True) == {A: 9, B: 3}
 
 
-def test_without_a_record_it_is_an_error_elsewhere() -> None:
+def test_partition_without_a_record_is_an_error_otherwise() -> None:
     with pytest.raises(OptionError) as caught:
         resolve({A: 5}, {A: 9, B: 9}, latest_without_match=False)
     assert str(caught.value) == (

@@ -202,7 +202,7 @@ def test_offsets_are_asked_for_under_the_isolation_level(client: FakeClient) -> 
     ]
 
 
-def test_nothing_is_asked_for_no_partitions(client: FakeClient) -> None:
+def test_look_up_of_no_partitions_sends_no_request(client: FakeClient) -> None:
     reader = reader_of(ORDERS)
     assert (
         reader.fetch_earliest_offsets([]),
@@ -223,7 +223,7 @@ def retriable() -> BrokerError:
     return BrokerError("try again", code=5, condition="LEADER_NOT_AVAILABLE", retriable=True)
 
 
-def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
+def test_retriable_failure_is_tried_again_as_often_as_the_option_says(
     client: FakeClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.failures = [retriable(), retriable()]
@@ -250,7 +250,7 @@ def test_what_passes_by_itself_is_tried_again_as_often_as_the_option_says(
         BrokerError("never", code=42, condition="INVALID_REQUEST"),
     ],
 )
-def test_what_does_not_pass_by_itself_is_raised_at_once(client: FakeClient, failure: ConnectorError) -> None:
+def test_lasting_failure_is_raised_at_once(client: FakeClient, failure: ConnectorError) -> None:
     client.failures = [failure]
     with pytest.raises(type(failure)) as caught:
         reader_of(ORDERS).fetch_assigned_partitions()
@@ -290,7 +290,7 @@ def test_a_stream_that_never_looked_up_fails_at_once(client: FakeClient) -> None
     assert len(client.calls) == 1
 
 
-def test_what_does_not_pass_by_itself_ends_a_stream_that_has_run(client: FakeClient) -> None:
+def test_lasting_failure_ends_a_stream_that_has_run(client: FakeClient) -> None:
     reader = stream_reader()
     reader.fetch_assigned_partitions()
     client.failures = [*outage(), AccessError("no", code=58, condition="SASL_AUTHENTICATION_FAILED")]

@@ -97,7 +97,7 @@ def test_a_log_that_ages_out_while_it_is_looked_up_is_no_start_behind_an_end(
         (RecordFilter(not_before_ms=-1), ["t-0 [0, 10)", "t-1 [5, 20)"]),
     ],
 )
-def test_what_a_filter_does_not_let_through_is_not_read(
+def test_records_that_a_filter_refuses_are_not_read(
     offsets: ScriptedOffsets, record_filter: RecordFilter, expected: list[str]
 ) -> None:
     offsets.logs = {A: (0, 10), B: (5, 20)}
@@ -126,7 +126,7 @@ def test_a_time_is_looked_up_after_the_ends_and_only_where_the_filter_looks(
     assert offsets.asked == ["partitions", "latest", "earliest", "timestamps"]
 
 
-def test_what_is_wrong_with_the_options_is_wrong_under_any_filter(offsets: ScriptedOffsets) -> None:
+def test_options_that_do_not_fit_are_refused_under_any_filter(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10), B: (0, 20)}
     with pytest.raises(OptionError, match="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED"):
         planned(RecordFilter(partitions=frozenset({0})), starting=SpecificOffsets({A: 1}))
@@ -166,7 +166,7 @@ def test_an_end_behind_the_log_is_data_loss_before_any_task_waits_for_it(offsets
 
 
 @pytest.mark.parametrize(("start", "expected"), [(4, ["t-0 [4, 10)"]), (10, list[str]()), (15, list[str]())])
-def test_what_is_there_is_read_where_loss_is_tolerated(
+def test_rest_of_the_range_is_read_if_loss_is_tolerated(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture, start: int, expected: list[str]
 ) -> None:
     offsets.logs = {A: (0, 10)}

@@ -72,7 +72,7 @@ def test_a_recreated_topic_is_data_loss_whatever_its_end_is(offsets: ScriptedOff
 
 
 @pytest.mark.parametrize("end", [3, 10, 40])
-def test_where_loss_is_tolerated_the_new_topic_is_read_from_its_beginning(
+def test_recreated_topic_is_read_from_its_beginning_if_loss_is_tolerated(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture, end: int
 ) -> None:
     stream = stream_of(fail_on_data_loss=False)
@@ -92,7 +92,7 @@ def test_where_loss_is_tolerated_the_new_topic_is_read_from_its_beginning(
     assert planned(stream, second, third) == [f"t-0 [{end}, {end + 5})"]
 
 
-def test_between_the_end_and_the_plan_of_a_batch_it_is_noticed_too(offsets: ScriptedOffsets) -> None:
+def test_recreated_topic_is_noticed_between_the_end_and_the_plan_of_a_batch(offsets: ScriptedOffsets) -> None:
     first_run = stream_of()
     first = begin(offsets, first_run)
     offsets.logs = {T: (0, 15), U: (0, 10)}
@@ -104,7 +104,7 @@ def test_between_the_end_and_the_plan_of_a_batch_it_is_noticed_too(offsets: Scri
     assert second == KafkaSourceOffset({T: 15, U: 10})
 
 
-def test_beside_the_checkpoint_the_ids_outlive_the_run(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+def test_ids_in_the_checkpoint_outlive_the_run(offsets: ScriptedOffsets, tmp_path: Path) -> None:
     first = begin(offsets, stream_of(checkpoint_location=str(tmp_path)))
     recreate(offsets, 40)
     with pytest.raises(DataLossError, match="TOPIC_RECREATED"):
@@ -114,7 +114,7 @@ def test_beside_the_checkpoint_the_ids_outlive_the_run(offsets: ScriptedOffsets,
     assert TopicIdentities.from_bytes((tmp_path / "sources/0/topic-ids").read_bytes(), "it").ids == {"t": "t", "u": "u"}
 
 
-def test_a_batch_that_begins_a_topic_anew_does_so_again_when_it_is_planned_again(
+def test_batch_that_reads_a_recreated_topic_does_so_again_if_it_is_planned_again(
     offsets: ScriptedOffsets, tmp_path: Path
 ) -> None:
     where = {"checkpoint_location": str(tmp_path), "fail_on_data_loss": False}

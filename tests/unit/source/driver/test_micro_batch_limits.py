@@ -127,7 +127,7 @@ def test_a_delay_that_passes_without_records_counts_again(offsets: ScriptedOffse
     assert stream.latestOffset(start, MIN) is start
 
 
-def test_without_a_delay_there_is_no_end_of_waiting(offsets: ScriptedOffsets, clock: Clock) -> None:
+def test_batch_waits_for_ever_without_a_delay(offsets: ScriptedOffsets, clock: Clock) -> None:
     stream, start = stream_of(clock), KafkaSourceOffset({A: 0})
     offsets.logs = {A: (0, 0)}
     stream.latestOffset(start, ReadMinRows(10))
@@ -142,7 +142,7 @@ def test_a_batch_that_has_waited_keeps_its_upper_bound(offsets: ScriptedOffsets)
 
 
 @pytest.mark.parametrize("limit", [ALL, CompositeReadLimit((MIN, ALL, ReadMaxRows(1)))])
-def test_reading_all_goes_before_both_bounds(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
+def test_reading_all_takes_precedence_over_both_bounds(offsets: ScriptedOffsets, limit: ReadLimit) -> None:
     offsets.logs = {A: (0, 0)}
     stream, start = stream_of(min_offsets_per_trigger=10, max_offsets_per_trigger=1), KafkaSourceOffset({A: 0})
     stream.latestOffset(start, limit)
@@ -316,7 +316,7 @@ def test_figures_are_about_the_ends_that_the_last_batch_saw(offsets: ScriptedOff
     }
 
 
-def test_without_a_bound_a_batch_leaves_nothing_behind(offsets: ScriptedOffsets) -> None:
+def test_batch_without_a_bound_leaves_nothing_behind(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 90), B: (0, 60)}
     stream = stream_of()
     end = stream.latestOffset(KafkaSourceOffset({A: 0}), ALL)

@@ -156,7 +156,7 @@ def test_an_empty_first_batch_carries_its_start_as_well(offsets: ScriptedOffsets
     assert planned(second_run, end, second_run.latestOffset(logged(second_run, end), ALL)) == ["t-0 [10, 12)"]
 
 
-def test_nothing_new_after_the_first_batch_is_its_end_as_it_was_logged(offsets: ScriptedOffsets) -> None:
+def test_end_without_new_records_is_the_logged_end_of_the_first_batch(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10)}
     stream = stream_of(starting=Latest())
     end = stream.latestOffset(stream.initialOffset(), ALL)
@@ -164,7 +164,7 @@ def test_nothing_new_after_the_first_batch_is_its_end_as_it_was_logged(offsets: 
     assert stream.latestOffset(logged(stream, end), ReadMinRows(1)) == end
 
 
-def test_only_the_first_end_carries_a_start(offsets: ScriptedOffsets) -> None:
+def test_start_is_carried_by_the_first_end_only(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 10)}
     stream = stream_of(starting=Latest())
     stream.initialOffset()
@@ -208,9 +208,7 @@ def test_a_pattern_without_a_match_carries_nothing(offsets: ScriptedOffsets) -> 
     assert planned(stream, start, end) == ["t-0 [0, 3)"]
 
 
-def test_with_a_checkpoint_the_start_is_kept_there_and_offsets_stay_plain(
-    offsets: ScriptedOffsets, tmp_path: Path
-) -> None:
+def test_start_is_kept_in_the_checkpoint_and_offsets_stay_plain(offsets: ScriptedOffsets, tmp_path: Path) -> None:
     offsets.logs = {A: (0, 10)}
     where = {"starting": Latest(), "checkpoint_location": str(tmp_path), "source_index": 1}
     first_run = stream_of(**where)
@@ -226,7 +224,7 @@ def test_with_a_checkpoint_the_start_is_kept_there_and_offsets_stay_plain(
     assert planned(second_run, start, end) == ["t-0 [10, 14)"]
 
 
-def test_what_is_kept_goes_before_changed_options(offsets: ScriptedOffsets, tmp_path: Path) -> None:
+def test_kept_start_takes_precedence_over_changed_options(offsets: ScriptedOffsets, tmp_path: Path) -> None:
     offsets.logs = {A: (2, 10)}
     stream_of(starting=Latest(), checkpoint_location=str(tmp_path)).initialOffset()
     again = stream_of(starting=Earliest(), checkpoint_location=str(tmp_path))

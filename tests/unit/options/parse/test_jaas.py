@@ -1,0 +1,69 @@
+"""JAAS configurations are read, and never repeated in errors."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import pytest
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options import parse_batch_read_options
+from pyspark_kafka.options.parse.jaas import parse_jaas_config
+
+PLANTED = "Pl4nted-S3cret"
+
+READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+SASL = {
+    **READ,
+    "kafka.security.protocol": "sasl_ssl",
+    "kafka.sasl.mechanism": "scram-sha-512",
+    "kafka.sasl.jaas.config": f'{SCRAM} required username="ann" password="{PLANTED}";',
+}
+
+
+def refused(raw: dict[str, Any]) -> OptionError:
+    with pytest.raises(OptionError) as caught:
+        parse_batch_read_options(raw)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "username", "password"),
+    [
+        (f'{PLAIN} required username="u" password="p";', "u", "p"),
+        (f"  {PLAIN}\n required\n username='u'\n password='p' ;  ", "u", "p"),
+        (f"{PLAIN} REQUIRED password=p username=u serviceName=x;", "u", "p"),
+        (f'{PLAIN} required username="a b;=" password="q\\"u\\\\o";', "a b;=", 'q"u\\o'),
+        (f'kafkashaded.{PLAIN} required username="u" password="";', "u", ""),
+    ],
+)
+def test_jaas_configurations(text: str, username: str, password: str) -> None:
+    login = parse_jaas_config(text)
+    assert (login.username, login.password.reveal(), login.mechanisms) == (username, password, ("PLAIN",))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "must have the form"),
+        (f'{PLAIN} required username="u" password="{PLANTED}"', "with the semicolon"),
+        (f'{PLAIN} username="u" password="{PLANTED}";', "must say 'required'"),
+        (f'com.sun.Krb5LoginModule required username="u" password="{PLANTED}";', "login module of PLAIN or SCRAM"),
+        (f"{PLAIN} required username=u;", "must set username and password"),
+        (f'{PLAIN} required username="" password="{PLANTED}";', "must set username and password"),
+        (f'{PLAIN} required username "u" password="{PLANTED}";', "must have settings of the form"),
+        (f'{PLAIN} required username="u" password={PLANTED}" x;', "quotation mark without a closing one"),
+        (f'{PLAIN} required username="u" username="v" password="{PLANTED}";', "sets the same name twice"),
+        (f'{PLAIN} required username="u" password="{PLANTED}"; {PLAIN} required a=b;', "one login module only"),
+    ],
+)
+def test_jaas_configurations_that_cannot_be_read_are_refused_without_repeating_them(text: str, reason: str) -> None:
+    error = refused({**SASL, "kafka.sasl.jaas.config": text})
+    assert reason in str(error)
+    assert PLANTED not in "".join(traceback.format_exception(error))
