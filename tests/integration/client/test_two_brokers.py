@@ -214,7 +214,9 @@ def test_writes_go_on_with_another_leader_while_the_former_one_stands_still(clus
 
 def lose_answer(producer: Producer, broker_id: int) -> None:
     """Wait for an answer and take it away; without that it could still be read after the broker's death."""
-    sock = producer._lanes[broker_id].connection._open_socket()
+    lane = producer._loop.lanes.get(broker_id)
+    assert lane is not None
+    sock = lane.connection._open_socket()
     sock.settimeout(60)
     assert sock.recv(64 * KIB)
 

@@ -273,7 +273,7 @@ def test_tasks_of_one_process_write_one_after_the_other_under_one_identity(
         asked.append(request_identity(client))
         return asked[-1]
 
-    monkeypatch.setattr("pyspark_kafka.client.produce.producer.request_identity", counting)
+    monkeypatch.setattr("pyspark_kafka.client.produce.identity.request_identity", counting)
     drop_producers()
     topic = make_topic(partitions=2)
     for task in range(5):

@@ -165,7 +165,7 @@ def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("number", "hint"),
-    [(errno.ENOSPC, "full"), (errno.EDQUOT, "quota"), (errno.EROFS, "right"), (errno.EIO, "Check that")],
+    [(errno.ENOSPC, "full"), (errno.EDQUOT, "quota"), (errno.EROFS, "permission"), (errno.EIO, "Check that")],
 )
 def test_the_hint_fits_the_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str) -> None:
     def fail(*_: object, **__: object) -> int:

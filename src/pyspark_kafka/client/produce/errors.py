@@ -188,12 +188,12 @@ def no_such_partition(
 
 
 def no_such_topic(
-    state: ProducerState, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
+    records: RecordCounts, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
 ) -> DeliveryError:
     """Build the error for a topic that was asked for before anything was given to be sent to it.
 
     Args:
-        state: the batches.
+        records: of the task.
         topic: the topic.
         waited_ms: how long it was looked up.
         cluster: which cluster lacks it, in words.
@@ -201,7 +201,7 @@ def no_such_topic(
     """
     return DeliveryError(
         f"Writing to topic '{topic}' failed: it does not exist in {cluster}, or this user may not describe it (looked "
-        f"up for {waited_ms} ms). Records of this task, all topic-partitions: {state.counts()}.",
+        f"up for {waited_ms} ms). Records of this task, all topic-partitions: {records}.",
         condition="UNKNOWN_TOPIC",
         hint=f"Did you mean '{nearest}'? If not: {_TOPIC_HINT}" if nearest else _TOPIC_HINT,
         facts={"topic": topic},

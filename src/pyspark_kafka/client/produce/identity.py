@@ -1,4 +1,4 @@
-"""The identity of an idempotent producer: a number that the brokers give, under which they recognize duplicates.
+"""Who writes: a producer without an identity, one that the brokers have given one, or the owner of a transaction.
 
 Layer: client.
 """
@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.messages import InitProducerIdRequest
-from pyspark_kafka.client.wire.versions import MAX_INIT_VERSION
+from pyspark_kafka.client.wire.versions import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.outage import Patience
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction, TransactionIdentity
+    from pyspark_kafka.options import ProducerOptions
 
 # Without a transactional id the time means nothing; Java sends the same.
 _NO_TIMEOUT_MS = 2**31 - 1
@@ -23,14 +26,52 @@ _NO_TIMEOUT_MS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """What the cluster knows a producer by."""
+    """The number under which brokers recognize the duplicates of a producer, and its epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class WriteMode:
+    """Idempotent or not, of a transaction or not: everything about a producer that hangs on it.
+
+    Attributes:
+        idempotent: whether batches carry an identity and sequences. Without them a retry may duplicate records and, as
+            several requests are in flight, reorder them; with acks=0 nothing is known of delivery at all.
+        transaction: what the batches are part of; they carry its identity.
+    """
+
+    idempotent: bool
+    transaction: OpenTransaction | None = None
+
+    @classmethod
+    def of(cls, options: ProducerOptions, transaction: OpenTransaction | None) -> WriteMode:
+        """Return the mode that options ask for; a transaction is always idempotent."""
+        return cls((options.idempotence and options.acks == -1) or transaction is not None, transaction)
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The name of the transaction's owner."""
+        return None if self.transaction is None else self.transaction.name
+
+    @property
+    def max_produce_version(self) -> int:
+        """The newest version of Produce requests to write with."""
+        return MAX_PRODUCE_VERSION if self.transaction is None else self.transaction.max_produce_version
+
+    def fetch_identity(self, client: KafkaClient, patience: Patience) -> ProducerIdentity | TransactionIdentity:
+        """Return the identity of an idempotent producer: the transaction's, or a new one of the cluster.
+
+        An outage is waited out by `patience`; see `request_identity`.
+        """
+        if self.transaction is not None:
+            return self.transaction.identity
+        return patience.ride_out("asking for a producer id", lambda: request_identity(client))
+
+
 def request_identity(client: KafkaClient) -> ProducerIdentity:
-    """Get a new identity, for one producer without transactions.
+    """Fetch a new identity, for one producer without transactions.
 
     Runs on: executor; blocks at most `api_timeout_ms`.
 

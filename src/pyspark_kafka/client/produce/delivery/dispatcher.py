@@ -1,0 +1,220 @@
+"""Puts batches into requests and sends them, to the leaders of their partitions. Layer: client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.produce import errors as produce_errors
+from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest
+from pyspark_kafka.client.produce.request import ProduceFrame
+from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka.client.produce.batches.state import ProducerState
+    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
+    from pyspark_kafka.client.produce.delivery.failures import Failures
+    from pyspark_kafka.client.produce.delivery.lanes import ProduceLane, ProduceLanes
+    from pyspark_kafka.client.produce.identity import WriteMode
+    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ProducerOptions
+
+# While another request is in flight, fewer bytes than this wait for company: small batches share a request.
+_WORTH_A_REQUEST_BYTES = 256 * 1024
+# How often pending batches are looked through in bulk, while a request's worth of them is queued.
+_BULK_LOOKS = 8
+
+
+class Dispatcher:
+    """Sends what may be sent: one request for each leader that has room.
+
+    Runs on: executor and driver; one thread. Blocks on the look-up of leaders, and while a socket takes a request.
+
+    Args:
+        client: the cluster.
+        options: acknowledgements, sizes, times.
+        mode: idempotent or not, of a transaction or not.
+        state: decides which batches may be sent.
+        leaders: where they go.
+        lanes: the connections.
+        failures: what follows if something fails.
+        clock: of the producer.
+        bulk: whether small batches wait for company also if nothing is in flight.
+        unknown_topic_ms: how long a partition that was never there is looked up.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        options: ProducerOptions,
+        mode: WriteMode,
+        state: ProducerState,
+        leaders: PartitionLeaders,
+        lanes: ProduceLanes,
+        failures: Failures,
+        clock: DeliveryClock,
+        *,
+        bulk: bool,
+        unknown_topic_ms: int,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._mode = mode
+        self._state = state
+        self._leaders = leaders
+        self._lanes = lanes
+        self._failures = failures
+        self._clock = clock
+        self._bulk = bulk
+        self._unknown_topic_ms = unknown_topic_ms
+        most = options.max_request_size // 2
+        self._worth_a_request = most if bulk else min(_WORTH_A_REQUEST_BYTES, most)
+        # Queued since pending batches were last looked through.
+        self._unseen_bytes = 0
+
+    def note_queued(self, size: int) -> None:
+        """Note that a batch is pending."""
+        self._unseen_bytes += size
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look through pending batches after another one.
+
+        In bulk, to do so for each small batch would take longer than sending it.
+        """
+        return not self._bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
+
+    def take_connected(self) -> bool:
+        """Take over connections that have been made, and put off what was to go to brokers without one.
+
+        Returns:
+            Whether something was to be taken.
+        """
+        taken = self._lanes.take_connected()
+        for broker_id, error in taken:
+            if error is None:
+                continue
+            pending = [tp for tp in self._state.ready_partitions() if self._leaders.get(tp) == broker_id]
+            if pending:
+                self._failures.put_off_unconnected(broker_id, pending, error)
+        return bool(taken)
+
+    def dispatch(self, now: float, *, everything: bool) -> bool:
+        """Send what can be sent; `everything` also sends requests that are small.
+
+        Returns:
+            Whether something was sent, or found out.
+        """
+        self._unseen_bytes = 0
+        if not everything:
+            lanes = self._lanes.all()
+            if lanes and not any(self._has_room(lane, now) for lane in lanes):
+                return False  # a look through what is pending would find nothing to do
+        sent = False
+        while True:
+            by_broker: dict[int, list[ProducerBatch]] = {}
+            leaderless: list[TopicPartition] = []
+            for topic_partition in self._state.ready_partitions():
+                batch = self._state.sendable(topic_partition, now)
+                if batch is None:
+                    continue
+                leader_id = self._leaders.get(topic_partition)
+                if leader_id is None:
+                    leaderless.append(topic_partition)
+                else:
+                    by_broker.setdefault(leader_id, []).append(batch)
+            progress = False
+            for broker_id, batches in by_broker.items():
+                progress |= self._dispatch_to(broker_id, batches, now, everything=everything)
+            if leaderless:
+                # Only after the others were served: a look-up blocks.
+                progress |= self._find_leaders(leaderless)
+            if not progress:
+                return sent
+            sent = True
+
+    def _has_room(self, lane: ProduceLane, now: float) -> bool:
+        return len(lane.requests) < self._options.max_in_flight and now >= lane.throttled_until
+
+    def _dispatch_to(self, broker_id: int, batches: list[ProducerBatch], now: float, *, everything: bool) -> bool:
+        lane = self._lanes.get(broker_id)
+        if lane is not None and not self._has_room(lane, now):
+            return False
+        taken: list[ProducerBatch] = []
+        size = 0
+        for batch in batches:
+            if taken and size + batch.size > self._options.max_request_size:
+                break
+            taken.append(batch)
+            size += batch.size
+        idle = (lane is None or not lane.requests) and not self._bulk
+        if not (everything or idle) and size < self._worth_a_request:
+            return False
+        if lane is None:
+            lane = self._open_lane(broker_id, batches)
+            if lane is None:
+                return False
+        self._send_request(lane, taken)
+        return True
+
+    def _open_lane(self, broker_id: int, batches: list[ProducerBatch]) -> ProduceLane | None:
+        """Return a lane to a broker; None while a connection is being made, which holds up nothing for others."""
+        limit_ms = (min(batch.expires_at for batch in batches) - self._clock.now()) * 1000
+        try:
+            return self._lanes.open(broker_id, self._client.deadline().within(max(1.0, limit_ms)))
+        except ConnectorError as error:
+            self._failures.put_off_unconnected(broker_id, [batch.topic_partition for batch in batches], error)
+            return None
+
+    def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
+        frame = ProduceFrame(
+            self._options.acks,
+            self._options.request_timeout_ms,
+            ((batch.topic_partition, batch.data) for batch in batches),
+            self._mode.transactional_id,
+        )
+        now = self._clock.wall()
+        expires_at = self._clock.on_the_wall(min(batch.expires_at for batch in batches))
+        ends_at = min(now + self._options.request_timeout_ms / 1000, expires_at)
+        lane.requests.append(InFlightRequest({batch.topic_partition: batch for batch in batches}, ends_at, now))
+        for batch in batches:
+            self._state.mark_sent(batch)
+        try:
+            timeout_ms = max(1.0, (ends_at - now) * 1000)
+            lane.connection.send(frame, max_version=self._mode.max_produce_version, timeout_ms=timeout_ms)
+        except ConnectorError as error:
+            self._failures.lose(lane, error)
+            if decide(error).action is Action.FAIL:
+                topic_partition = batches[0].topic_partition
+                raise produce_errors.unreachable(self._state, topic_partition, "sending a request", error) from error
+            return
+        if not frame.has_response:
+            lane.requests.pop()
+            for batch in batches:
+                self._state.acknowledge(batch)
+
+    def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
+        """Ask the cluster who leads; return whether one of the leaders is known now."""
+        soonest = min(self._state.pending_batch(topic_partition).expires_at for topic_partition in topic_partitions)
+        deadline = self._client.deadline().within(max(1.0, (soonest - self._clock.now()) * 1000))
+        try:
+            missing = self._leaders.look_up(topic_partitions, deadline)
+        except ConnectorError as error:
+            self._failures.put_off(topic_partitions, "looking up its leader", error, None)
+            return False
+        for topic_partition, reason in missing.items():
+            self._failures.note(topic_partition, reason, None)
+            waited_ms = self._leaders.unknown_for_ms(topic_partition, reason, self._clock.now())
+            if waited_ms >= self._unknown_topic_ms:
+                known = self._leaders.known_count(topic_partition.topic)
+                raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from reason
+            if reason.condition != "UNKNOWN_TOPIC" and decide(reason).action is Action.FAIL:
+                self._failures.put_off([topic_partition], "looking up its leader", reason, None)
+        if missing:
+            self._failures.postpone(missing)
+        else:
+            self._failures.note_leaders_found()
+        return len(missing) < len(topic_partitions)

@@ -1,0 +1,127 @@
+"""Why attempts failed, and what follows for their partitions: a pause, a new look-up of the leader, or an error.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.outage import is_weather
+from pyspark_kafka.client.produce import errors as produce_errors
+from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.errors import AccessError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.client.produce.batches.state import ProducerState
+    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
+    from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLane, ProduceLanes
+    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.client.retry import Backoff
+    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.errors import ConnectorError
+    from pyspark_kafka.model import TopicPartition
+
+
+class Failures:
+    """The last failure of each partition, until one of its batches is acknowledged. Nothing here blocks.
+
+    Args:
+        state: the batches.
+        leaders: forgotten when a write to them fails.
+        lanes: closed when their connections fail.
+        waiting: reports long waits, with the failure.
+        clock: of the producer.
+        backoff: the pauses between look-ups of leaders, and between connections to a broker.
+        outage_timeout_ms: 0 if failures that are final at first contact are final here.
+    """
+
+    def __init__(
+        self,
+        state: ProducerState,
+        leaders: PartitionLeaders,
+        lanes: ProduceLanes,
+        waiting: Wait,
+        clock: DeliveryClock,
+        backoff: Backoff,
+        outage_timeout_ms: int,
+    ) -> None:
+        self._state = state
+        self._leaders = leaders
+        self._lanes = lanes
+        self._waiting = waiting
+        self._clock = clock
+        self._backoff = backoff
+        self._outage_timeout_ms = outage_timeout_ms
+        # Why, and at which broker, a partition's last attempt failed.
+        self._last: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
+
+    def last(self, topic_partition: TopicPartition) -> tuple[ConnectorError, str | None] | None:
+        """Return why, and at which broker, the last attempt of a partition failed."""
+        return self._last.get(topic_partition)
+
+    def first_failed(self) -> TopicPartition | None:
+        """Return a partition whose last attempt failed, if there is one."""
+        return next(iter(self._last), None)
+
+    def note(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
+        """Note why an attempt failed."""
+        self._last[topic_partition] = (error, broker)
+        self._waiting.failed(error)
+
+    def note_success(self, topic_partition: TopicPartition) -> None:
+        """Forget the failure of a partition: one of its batches is acknowledged."""
+        self._waiting.progress()
+        self._last.pop(topic_partition, None)
+
+    def note_leaders_found(self) -> None:
+        """Begin with short pauses again."""
+        self._backoff.reset()
+
+    def lose(self, lane: ProduceLane, error: ConnectorError) -> None:
+        """Close a lane; the batches in flight on it are sent again, on another connection."""
+        for request in self._lanes.remove(lane):
+            self.fail(request, error, lane.connection.address)
+
+    def fail(self, request: InFlightRequest, error: ConnectorError, broker: str) -> None:
+        """Have the batches of a request sent again, for which there was no response."""
+        now = self._clock.wall()
+        for topic_partition, batch in request.batches.items():
+            self._state.fail(batch, now)
+            self.note(topic_partition, error, broker)
+            self._leaders.forget(topic_partition)
+
+    def put_off(
+        self, topic_partitions: list[TopicPartition], step: str, error: ConnectorError, broker: str | None
+    ) -> None:
+        """Try again later what failed before anything was sent.
+
+        Raises:
+            DeliveryError: a later attempt would fail as well.
+            AccessError: the brokers refused the user.
+        """
+        first = topic_partitions[0]
+        if isinstance(error, AccessError):
+            raise produce_errors.refused_access(self._state, first, step, error) from error
+        passes = self._outage_timeout_ms > 0 and is_weather(error)
+        if decide(error).action is Action.FAIL and not passes:
+            raise produce_errors.unreachable(self._state, first, step, error) from error
+        for topic_partition in topic_partitions:
+            self.note(topic_partition, error, broker)
+            self._leaders.forget(topic_partition)
+        self.postpone(topic_partitions)
+
+    def put_off_unconnected(
+        self, broker_id: int, topic_partitions: list[TopicPartition], error: ConnectorError
+    ) -> None:
+        """Try again later to connect to the leader of partitions; see `put_off`."""
+        address = self._lanes.address(broker_id)
+        self.put_off(topic_partitions, f"connecting to {address}", error, address)
+
+    def postpone(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Send nothing of partitions before the next pause is over."""
+        until = self._clock.wall() + self._backoff.next_s()
+        for topic_partition in topic_partitions:
+            self._state.postpone(topic_partition, until)

@@ -1,0 +1,180 @@
+"""The conversations of a producer with brokers: one connection for each, and the requests in flight on it.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.net.connection import Connection
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka.model import TopicPartition
+
+
+# A broker that has sent nothing for this long, with a request in flight, may have died: others are asked who leads…
+_SILENT_S = 2.0
+# …and again this long after that.
+_LOOK_AGAIN_S = 2.0
+
+
+@dataclass(slots=True)
+class InFlightRequest:
+    """A request in flight.
+
+    Attributes:
+        batches: what it carries.
+        ends_at: when it is given up, in seconds of the clock on the wall.
+        sent_at: when it was sent, by the same clock.
+    """
+
+    batches: dict[TopicPartition, ProducerBatch]
+    ends_at: float
+    sent_at: float
+
+
+@dataclass(slots=True)
+class ProduceLane:
+    """The conversation with one broker; times are seconds of the clock on the wall.
+
+    Attributes:
+        broker_id: the broker.
+        connection: open, and of this producer only.
+        requests: in flight, oldest first; brokers respond in this order.
+        throttled_until: nothing is sent before (KIP-219).
+        heard_at: when the last response arrived.
+        looked_at: when others were asked who leads what was sent here.
+    """
+
+    broker_id: int
+    connection: Connection
+    requests: deque[InFlightRequest] = field(default_factory=deque)
+    throttled_until: float = 0.0
+    heard_at: float = 0.0
+    looked_at: float = 0.0
+
+    @property
+    def look_at(self) -> float:
+        """When to ask others who leads what was sent here and has no response; there are requests in flight.
+
+        A broker that throttles may not be called silent before it reads again (KIP-219).
+        """
+        return max(self._silent_since + _SILENT_S, self.looked_at + _LOOK_AGAIN_S)
+
+    @property
+    def _silent_since(self) -> float:
+        return max(self.requests[0].sent_at, self.heard_at, self.throttled_until)
+
+    def silent_s(self, now: float) -> float:
+        """Return for how many seconds no response has arrived; there are requests in flight."""
+        return now - self._silent_since
+
+    @property
+    def ends_at(self) -> float:
+        """When the first of its requests is given up, which need not be the oldest: batches have deadlines too."""
+        return min(request.ends_at for request in self.requests)
+
+
+class ProduceLanes:
+    """The lanes of a producer, and the connections that are being made, side by side with what goes to other brokers.
+
+    Runs on: executor and driver; one thread. Only `wait_connected` blocks, and `open` if a broker has to be looked up.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+    """
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client = client
+        self._lanes: dict[int, ProduceLane] = {}
+        self._dials = client.dials()
+
+    def all(self) -> list[ProduceLane]:
+        """Return the open lanes."""
+        return list(self._lanes.values())
+
+    def get(self, broker_id: int) -> ProduceLane | None:
+        """Return the lane of a broker, if it is open."""
+        return self._lanes.get(broker_id)
+
+    @property
+    def connecting(self) -> int:
+        """How many connections are being made."""
+        return len(self._dials)
+
+    def is_connecting(self, broker_id: int) -> bool:
+        """Whether a connection to this broker is being made."""
+        return broker_id in self._dials
+
+    def address(self, broker_id: int) -> str:
+        """Return the address of a broker, as errors name it."""
+        node = self._client.cached_broker(broker_id)
+        return node.address if node is not None else f"broker {broker_id}"
+
+    def open(self, broker_id: int, deadline: Deadline) -> ProduceLane | None:
+        """Return a new lane if there is an idle connection; otherwise None, and a connection is being made.
+
+        Raises:
+            ConnectorError: the broker is not a member, or the cluster cannot tell where it is.
+        """
+        if broker_id in self._dials:
+            return None
+        connection = self._client.borrow_idle(broker_id)
+        if connection is None:
+            node = self._client.find_broker(broker_id, deadline)
+            self._dials.start(broker_id, node.host, node.port, deadline)
+            return None
+        return self._add(broker_id, connection)
+
+    def take_connected(self) -> list[tuple[int, ConnectorError | None]]:
+        """Open lanes on the connections made since the last call.
+
+        Returns:
+            Each broker that was connected to, and why there is no connection to it, if there is none.
+        """
+        if not len(self._dials):
+            return []
+        taken: list[tuple[int, ConnectorError | None]] = []
+        for broker_id, outcome in self._dials.take():
+            if isinstance(outcome, ConnectorError):
+                node = self._client.cached_broker(broker_id)
+                explained = outcome if node is None else self._client.explain_unreachable(node, outcome)
+                taken.append((broker_id, explained))
+            else:
+                self._add(broker_id, outcome)
+                taken.append((broker_id, None))
+        return taken
+
+    def wait_connected(self, timeout_s: float) -> None:
+        """Wait until a connection is made, or cannot be."""
+        self._dials.wait(timeout_s)
+
+    def remove(self, lane: ProduceLane) -> list[InFlightRequest]:
+        """Close a lane with its connection; return its requests, whose outcome is unknown."""
+        lane.connection.close()
+        self._lanes.pop(lane.broker_id, None)
+        requests, lane.requests = list(lane.requests), deque()
+        return requests
+
+    def close(self) -> None:
+        """Return the connections to the client, and give up those that are being made."""
+        self._dials.close()
+        lanes, self._lanes = self.all(), {}
+        for lane in lanes:
+            self._client.give_back(lane.broker_id, lane.connection)
+
+    def close_connections(self) -> None:
+        """Close all connections: a request may be half sent."""
+        for lane in self._lanes.values():
+            lane.connection.close()
+
+    def _add(self, broker_id: int, connection: Connection) -> ProduceLane:
+        lane = self._lanes[broker_id] = ProduceLane(broker_id, connection)
+        return lane

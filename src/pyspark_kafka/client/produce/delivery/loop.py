@@ -1,0 +1,165 @@
+"""One step after the other until batches are delivered: take responses, give up what is late, send, wait.
+
+Layer: client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.produce import errors as produce_errors
+from pyspark_kafka.client.produce.delivery.dispatcher import Dispatcher
+from pyspark_kafka.client.produce.delivery.failures import Failures
+from pyspark_kafka.client.produce.delivery.lanes import ProduceLanes
+from pyspark_kafka.client.produce.delivery.receiver import Receiver
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
+    from pyspark_kafka.client.produce.batches.state import ProducerState
+    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
+    from pyspark_kafka.client.produce.identity import WriteMode
+    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.errors import ConnectorError
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ProducerOptions
+
+    Bytes = bytes | bytearray | memoryview
+
+# With several brokers to listen to, one of them is listened to for this long at a time.
+_LISTEN_SLICE_S = 0.002
+
+
+class DeliveryLoop:
+    """Delivers the batches of one task.
+
+    Runs on: executor and driver; one thread; `step` blocks if it is to wait, and on look-ups of leaders.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        options: acknowledgements, sizes, times.
+        mode: idempotent or not, of a transaction or not.
+        state: the batches; it decides.
+        limits: how large batches of each topic may be.
+        leaders: who leads the partitions.
+        waiting: reports long waits.
+        clock: of the producer.
+        bulk: whether small batches wait for company also if nothing is in flight.
+        unknown_topic_ms: how long a partition that was never there is looked up.
+        outage_timeout_ms: 0 if failures that are final at first contact are final here.
+
+    Attributes:
+        lanes: the connections.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        options: ProducerOptions,
+        mode: WriteMode,
+        state: ProducerState,
+        limits: TopicLimits,
+        leaders: PartitionLeaders,
+        waiting: Wait,
+        clock: DeliveryClock,
+        *,
+        bulk: bool,
+        unknown_topic_ms: int,
+        outage_timeout_ms: int,
+    ) -> None:
+        self._options = options
+        self._state = state
+        self._limits = limits
+        self._leaders = leaders
+        self._clock = clock
+        self.lanes = lanes = ProduceLanes(client)
+        self._failures = failures = Failures(state, leaders, lanes, waiting, clock, client.backoff(), outage_timeout_ms)
+        self._dispatcher = Dispatcher(
+            client, options, mode, state, leaders, lanes, failures, clock, bulk=bulk, unknown_topic_ms=unknown_topic_ms
+        )
+        self._receiver = Receiver(client, options, mode, state, limits, leaders, lanes, failures, waiting, clock)
+
+    def add(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
+        """Queue a stamped batch; it is cut if its topic is known to take no batch as large."""
+        expires_at = self._clock.now() + self._options.delivery_timeout_ms / 1000
+        batch = self._state.append(topic_partition, data, record_count, expires_at=expires_at)
+        self._dispatcher.note_queued(batch.size)
+        if not self._limits.fits(batch):
+            self._state.split(batch, self._limits.cut(batch))
+
+    def step(self, *, everything: bool, wait: bool) -> None:
+        """Take responses, give up what is late, send what can be sent.
+
+        Args:
+            everything: whether small requests are sent also while others are in flight.
+            wait: whether to wait until something has happened.
+
+        Raises:
+            DeliveryError: a batch is late or was refused.
+            AccessError: the brokers refused the user.
+        """
+        heard = self._dispatcher.take_connected()
+        heard |= self._receiver.take_arrived()
+        heard |= self._receiver.leave_silent()
+        now = self._clock.wall()
+        late = self._state.first_expired(self._clock.now())
+        if late is not None:
+            cause, broker = self._failures.last(late.topic_partition) or self._why_unconnected(late)
+            timeout_ms = self._options.delivery_timeout_ms
+            raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
+        sent = (everything or heard or self._dispatcher.is_due) and self._dispatcher.dispatch(
+            now, everything=everything
+        )
+        if wait and not heard and not sent:
+            self._wait()
+
+    def last_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""
+        offset = self._receiver.last_offsets.get(topic_partition, -1)
+        return offset if offset >= 0 else None
+
+    def describe(self) -> str:
+        """Return what is waited for, as a clause."""
+        counts = self._state.counts()
+        failed = self._failures.first_failed()
+        named = "" if failed is None else f", {failed} among them"
+        return f"delivery of {counts.not_delivered + counts.unknown} records{named}"
+
+    def _wait(self) -> None:
+        """Block until a response arrives, a connection is made, or the next deadline expires.
+
+        Deadlines are those of requests, throttles, pauses and deliveries, and of silence.
+        """
+        now = self._clock.wall()
+        lanes = self.lanes.all()
+        listening = [lane for lane in lanes if lane.requests]
+        until = [min(lane.ends_at, lane.look_at) for lane in listening]
+        until += [lane.throttled_until for lane in lanes if lane.throttled_until > now]
+        pause = self._state.next_attempt_at(now)
+        if pause is not None:
+            until.append(pause)
+        expiry = self._state.next_expiry()
+        if expiry is not None and self._clock.on_the_wall(expiry) > now:
+            # One that has expired is in flight, and is given up with its request.
+            until.append(self._clock.on_the_wall(expiry))
+        timeout_s = max(0.0, min(until, default=now) - now)
+        if not listening and self.lanes.connecting:
+            self.lanes.wait_connected(timeout_s)
+        elif not listening:
+            self._clock.sleep(timeout_s)
+        elif len(listening) == 1 and not self.lanes.connecting:
+            listening[0].connection.readable(timeout_s)
+        else:
+            oldest = min(listening, key=lambda lane: lane.ends_at)
+            oldest.connection.readable(min(timeout_s, _LISTEN_SLICE_S))
+
+    def _why_unconnected(self, late: ProducerBatch) -> tuple[ConnectorError | None, str | None]:
+        """Return why a batch that has never failed is late: the connection to its leader is still being made."""
+        leader_id = self._leaders.get(late.topic_partition)
+        if leader_id is None or not self.lanes.is_connecting(leader_id):
+            return None, None
+        address = self.lanes.address(leader_id)
+        return Deadline(self._options.delivery_timeout_ms).error(f"Connecting to {address}"), address

@@ -1,0 +1,200 @@
+"""Takes responses, and leaves brokers that send none. Layer: client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.produce import errors as produce_errors
+from pyspark_kafka.client.produce.batches.verdicts import Verdict
+from pyspark_kafka.client.produce.response import parse_produce_response
+from pyspark_kafka.client.wire.error_codes import broker_error, error_kind
+from pyspark_kafka.errors import ConnectorError, ProtocolError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
+    from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
+    from pyspark_kafka.client.produce.batches.state import ProducerState
+    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
+    from pyspark_kafka.client.produce.delivery.failures import Failures
+    from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLane, ProduceLanes
+    from pyspark_kafka.client.produce.identity import WriteMode
+    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.client.produce.response import ProducePartitionResponse
+    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ProducerOptions
+
+# Some bytes of a response are there: it gets at least this long to arrive whole.
+_WHOLE_RESPONSE_MS = 1_000
+# How many partitions an error names.
+_NAMED = 5
+
+
+class Receiver:
+    """Tells the state machine about responses, and about their absence.
+
+    Runs on: executor and driver; one thread. Blocks while the rest of a response arrives, and on the look-up of
+    leaders if a broker is silent.
+
+    Args:
+        client: the cluster.
+        options: sizes and times.
+        mode: idempotent or not, of a transaction or not.
+        state: decides what a response means.
+        limits: learns from batches that were too large.
+        leaders: forgotten if a response says so.
+        lanes: the connections.
+        failures: what follows if something fails.
+        waiting: reports long waits.
+        clock: of the producer.
+
+    Attributes:
+        last_offsets: where the batch of a partition that was acknowledged last begins in its log; -1 if unknown.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        options: ProducerOptions,
+        mode: WriteMode,
+        state: ProducerState,
+        limits: TopicLimits,
+        leaders: PartitionLeaders,
+        lanes: ProduceLanes,
+        failures: Failures,
+        waiting: Wait,
+        clock: DeliveryClock,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._mode = mode
+        self._state = state
+        self._limits = limits
+        self._leaders = leaders
+        self._lanes = lanes
+        self._failures = failures
+        self._waiting = waiting
+        self._clock = clock
+        self.last_offsets: dict[TopicPartition, int] = {}
+
+    def take_arrived(self) -> bool:
+        """Take every response that has arrived; close connections that are silent for too long.
+
+        Returns:
+            Whether something has happened.
+        """
+        heard = False
+        for lane in self._lanes.all():
+            while lane.requests:
+                try:
+                    if not lane.connection.readable(0.0):
+                        break
+                    remaining_ms = (lane.ends_at - self._clock.wall()) * 1000
+                    response = lane.connection.receive(Deadline(max(remaining_ms, _WHOLE_RESPONSE_MS)))
+                except ConnectorError as error:
+                    self._failures.lose(lane, error)
+                else:
+                    lane.heard_at = self._clock.wall()
+                    self._take_response(lane, lane.requests.popleft(), response)
+                heard = True
+            if lane.requests and lane.ends_at <= self._clock.wall():
+                timeout = Deadline(self._options.request_timeout_ms, clock=self._clock.wall)
+                self._failures.lose(
+                    lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write")
+                )
+                heard = True
+        return heard
+
+    def leave_silent(self) -> bool:
+        """Ask the cluster who leads what silent brokers were sent; leave those of which others lead some of it now.
+
+        A broker that stands still, or is gone without closing its connections, tells nobody. Its batches are sent to
+        the new leader under the sequences that they have, so that those it did store are not stored twice.
+
+        Returns:
+            Whether a broker was left.
+        """
+        now = self._clock.wall()
+        silent = [lane for lane in self._lanes.all() if lane.requests and lane.look_at <= now]
+        if not silent:
+            return False
+        for lane in silent:
+            lane.looked_at = now
+        sent = {lane.broker_id: [tp for request in lane.requests for tp in request.batches] for lane in silent}
+        deadline = self._client.deadline().within(self._client.options.answer_timeout_ms)
+        try:
+            self._leaders.look_up({tp for partitions in sent.values() for tp in partitions}, deadline)
+        except ConnectorError as error:
+            # The silent ones may respond yet, and are given up when their time is over.
+            self._waiting.failed(error)
+            return False
+        left = False
+        for lane in silent:
+            moved = [tp for tp in sent[lane.broker_id] if self._leaders.get(tp) not in (None, lane.broker_id)]
+            if moved:
+                reason = produce_errors.left_silent(lane.connection.address, moved[0], lane.silent_s(now))
+                self._failures.lose(lane, reason)
+                self._client.drop_idle_connections(lane.broker_id)
+                left = True
+        return left
+
+    def _take_response(self, lane: ProduceLane, request: InFlightRequest, response: Any) -> None:
+        now = self._clock.wall()
+        address = lane.connection.address
+        fatal: tuple[ProducerBatch, ProducePartitionResponse] | None = None
+        for part in parse_produce_response(response):
+            batch = request.batches.pop(part.topic_partition, None)
+            if batch is None:
+                continue  # not part of the request, or listed twice
+            if self._take_part(batch, part, address, now) is Verdict.FATAL:
+                fatal = fatal or (batch, part)
+        if request.batches:
+            named = ", ".join(map(str, list(request.batches)[:_NAMED]))
+            incomplete = ProtocolError(
+                f"The response of {address} to a write lacks {named}.",
+                condition="RESPONSE_INCOMPLETE",
+                facts={"broker": address},
+            )
+            self._failures.fail(request, incomplete, address)
+        if response.throttle_time_ms > 0:
+            # The broker does not read from this connection meanwhile (KIP-219): neither send, nor call it silent.
+            pause_s = response.throttle_time_ms / 1000
+            lane.throttled_until = now + pause_s
+            for other in lane.requests:
+                other.ends_at += pause_s
+        if fatal is not None:
+            raise produce_errors.refused(
+                self._state,
+                *fatal,
+                address,
+                max_request_size=self._options.max_request_size,
+                transactional_id=self._mode.transactional_id,
+            )
+
+    def _take_part(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
+        """Tell the state machine about the response for one batch; FATAL if the producer has failed with it."""
+        topic_partition, code = batch.topic_partition, part.code
+        kind = error_kind(code)
+        verdict = self._state.judge(batch, code, retriable=kind.retriable)
+        if verdict is Verdict.DELIVERED:
+            self._state.acknowledge(batch)
+            self._failures.note_success(topic_partition)
+            self.last_offsets[topic_partition] = part.base_offset
+        elif self._limits.splittable(batch, code):
+            self._state.fail(batch, now, code)
+            self._limits.refused(batch)
+            self._state.split(batch, self._limits.cut(batch))
+            return Verdict.RETRY
+        elif verdict is Verdict.FATAL:
+            self._state.refuse(batch, code)
+        else:
+            self._state.fail(batch, now, code)
+            cause = broker_error(
+                code, f"{address} did not take a record batch for {topic_partition}", detail=part.message
+            )
+            self._failures.note(topic_partition, cause, address)
+            if kind.refreshes_metadata:
+                self._leaders.forget(topic_partition)
+        return verdict

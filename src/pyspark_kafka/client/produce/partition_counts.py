@@ -1,0 +1,100 @@
+"""How many partitions the topics have that are written to. Layer: client."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
+from pyspark_kafka.client.produce import errors as produce_errors
+from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
+from pyspark_kafka.client.retry import Action, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.outage import Patience
+    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+
+_LOG = logging.getLogger(__name__)
+
+# Look-ups of a topic that is not there, about 0.7 s, before a warning says that it is waited for.
+_SILENT_LOOKUPS = 3
+
+
+class PartitionCounts:
+    """Partition counts, from memory and from the cluster; waits for topics that are not there yet.
+
+    A topic created a moment ago is known to all brokers after some seconds.
+
+    Runs on: executor; one thread; `partition_count` blocks.
+
+    Args:
+        client: the cluster.
+        leaders: remembers what the cluster said.
+        patience: waits an outage out.
+        topic_timeout_ms: how long a topic that is not there is waited for.
+        records: counts the records of the task, for errors.
+        clock: monotonic seconds; tests pass their own.
+        sleep: waits seconds; tests pass their own.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        leaders: PartitionLeaders,
+        patience: Patience,
+        topic_timeout_ms: int,
+        *,
+        records: Callable[[], RecordCounts] = RecordCounts,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._leaders = leaders
+        self._patience = patience
+        self._topic_timeout_ms = topic_timeout_ms
+        self._records = records
+        self._clock = clock
+        self._sleep = sleep
+
+    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
+        """Return how many partitions a topic has; asked again when it is older than `metadata_max_age_ms`.
+
+        Args:
+            topic: its name.
+            beyond: a partition that rows are for; if it is not known, the cluster is asked again.
+
+        Raises:
+            DeliveryError: there is no such topic after `topic_timeout_ms`.
+        """
+        deadline = Deadline(self._topic_timeout_ms, clock=self._clock, sleep=self._sleep)
+        backoff = self._client.backoff()
+        while True:
+            found = self._patience.ride_out(
+                f"looking up the partitions of topic {topic}", lambda: self._leaders.count(topic, beyond=beyond)
+            )
+            if isinstance(found, int):
+                return found
+            if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
+                raise found
+            cluster = cluster_text(self._client.options)
+            if deadline.expired:
+                waited_ms, nearest = deadline.elapsed_ms(), find_nearest_topic(self._client, topic)
+                raise produce_errors.no_such_topic(
+                    self._records(), topic, waited_ms, cluster=cluster, nearest=nearest
+                ) from found
+            if backoff.attempts == _SILENT_LOOKUPS:
+                _LOG.warning(
+                    "Topic '%s' does not exist in %s, or this user may not describe it. It is waited for, %d ms in "
+                    "all (option 'kafka.max.block.ms'), as a new one is known to all brokers after some seconds.",
+                    topic, cluster, self._topic_timeout_ms,
+                )  # fmt: skip
+            deadline.pause(backoff.next_s())
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        """Return the partitions that had a leader when the topic was last looked up, in order; asks nobody."""
+        return self._leaders.available(topic)
