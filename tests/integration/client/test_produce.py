@@ -12,8 +12,8 @@ import pytest
 
 from kit.independent_client import Record, consume
 from kit.reading import options_for
-from pyspark_kafka.client import produce as produce_module
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.produce import producer as produce_module
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
@@ -150,13 +150,15 @@ def test_records_are_there_once_and_in_order_when_the_broker_goes_away_in_the_mi
             # Requests are in flight now, and nobody has looked for their responses.
             if how == "freeze":
                 kafka.pause()
+                send_numbered(producer, "t", range(300, 600), 3)
+                # The producer looks for responses from here on: a request must time out before the broker resumes.
                 back = threading.Timer(6.0, kafka.resume)
+                back.start()
             else:
                 getattr(kafka, how)()
                 back = threading.Timer(0.0, kafka.start)
-            send_numbered(producer, "t", range(300, 600), 3)
-            # Only now: from here on the producer looks for responses, and a request must time out before the resume.
-            back.start()
+                back.start()
+                send_numbered(producer, "t", range(300, 600), 3)
             producer.flush()
             back.join()
             assert producer.metrics.records == 60_000

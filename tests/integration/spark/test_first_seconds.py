@@ -17,7 +17,7 @@ from kit.independent_client import Record, produce
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
 
-_PROGRAM = Path(__file__).parents[2] / "first_batch.py"
+_PROGRAM = Path(__file__).parents[2] / "kit/programs/first_batch.py"
 # What Spark starts for a query from Kafka to Kafka: a daemon and a child for each of these, and one for the stream.
 _STEPS = {
     "lookup_data_sources": 2,

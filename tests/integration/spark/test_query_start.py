@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
-PROGRAM = Path(__file__).parents[2] / "held_query.py"
+PROGRAM = Path(__file__).parents[2] / "kit/programs/held_query.py"
 
 
 def numbered(first: int, last: int) -> list[Record]:
