@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib.util
 import re
 from typing import TYPE_CHECKING
@@ -90,6 +91,26 @@ def test_every_room_of_the_client_is_named() -> None:
     there |= {path.name for path in client.glob("*.py") if path.name != "__init__.py"}
     table = re.findall(r"^\| ((?:`[^`|]+`(?:, )?)+) \|", MAPPED["`client/`"], re.MULTILINE)
     assert {name for cell in table for name in re.findall(r"`([^`]+)`", cell)} == there
+
+
+def layers_of(contract: str) -> str:
+    config = configparser.ConfigParser()
+    config.read(REPO / ".importlinter")
+    return config[f"importlinter:contract:{contract}"]["layers"]
+
+
+def test_layers_on_the_page_are_those_that_are_checked() -> None:
+    block = TEXT.partition("\n## The folders\n")[2].split("```")[1]
+    on_page = [sorted(name.rstrip("/").removesuffix(".py") for name in line.split()) for line in block.splitlines()]
+    checked = [sorted(re.findall(r"pyspark_kafka\.(\w+)", line)) for line in layers_of("layers").splitlines()]
+    assert [names for names in on_page if names] == [names for names in checked if names]
+
+
+def test_rooms_of_the_client_are_in_the_order_that_is_checked() -> None:
+    rows = re.findall(r"^\| ((?:`[^`|]+`(?:, )?)+) \|", MAPPED["`client/`"], re.MULTILINE)
+    on_page = [name for cell in rows for name in re.findall(r"`([^`]+)`", cell)]
+    checked = re.findall(r"pyspark_kafka\.client\.(\w+)", layers_of("client-rooms"))
+    assert [name.removesuffix("/").removesuffix(".py") for name in on_page] == checked
 
 
 @pytest.mark.parametrize("heading", MAPPED)
