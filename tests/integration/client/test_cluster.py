@@ -9,12 +9,12 @@ import pytest
 from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
+from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.admin.topics import (
     NewTopic,
     alter_topic_configs,
     create_partitions,
     create_topics,
-    delete_records,
     delete_topics,
 )
 from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes

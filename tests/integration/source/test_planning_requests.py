@@ -23,7 +23,7 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
-    from pyspark_kafka.client.lookups.offsets import OffsetSpec
+    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
     from pyspark_kafka.options import StreamReadOptions
 
 _COUNTS = [3, 300]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
-from pyspark_kafka.client.admin.topics import delete_records
+from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions

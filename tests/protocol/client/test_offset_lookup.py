@@ -147,7 +147,7 @@ def test_an_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch
         def interrupted(_: Any) -> Any:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("pyspark_kafka.client.lookups.offsets._LookUp._take", lambda *_: interrupted(None))
+        monkeypatch.setattr("pyspark_kafka.client.lookups.offsets._LookUp._receive", lambda *_: interrupted(None))
         with pytest.raises(KeyboardInterrupt):
             list_offsets(client, specs)
         assert all(not connection.in_flight for connection in client.connections.all())

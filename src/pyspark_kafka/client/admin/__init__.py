@@ -1,5 +1,5 @@
-"""Topics: created, changed, deleted. What the exactly-once sink, the embedded broker and the demo need.
+"""Topics: created, changed, deleted, for the commit topic of exactly-once sinks, the embedded broker and the demo.
 
-Entry point: `topics`.
+Entry points: the functions of `topics` and `topic_records`.
 Invariant: only what the caller names is changed or deleted. Layer: client.
 """

@@ -1,6 +1,6 @@
-"""Topics made, changed and removed: what tests, the embedded broker and the demo need of Kafka's administration.
+"""Topics: created, given more partitions, configured, deleted. All of it goes through the controller.
 
-Sources and sinks never call this. Layer: client.
+Of sources and sinks only the commit topic of an exactly-once sink needs it. Layer: client.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
-    DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeConfigsRequest,
     ErrorCode,
@@ -22,7 +20,6 @@ from pyspark_kafka.client.wire.messages import (
     broker_error,
 )
 from pyspark_kafka.errors import DeadlineError, TransportError
-from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.errors import ConnectorError
 
 _TOPIC_RESOURCE = 2
 _SET_OPERATION = 0
@@ -38,9 +34,11 @@ _SET_OPERATION = 0
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made.
+    """A topic to be created.
 
     Attributes:
+        name: the topic.
+        partitions: how many it has.
         replication_factor: -1 takes the broker's default.
         configs: topic configuration by Kafka's names.
     """
@@ -52,7 +50,9 @@ class NewTopic:
 
 
 def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Deadline | None = None) -> None:
-    """Make topics and wait until all their partitions have leaders.
+    """Create topics and wait until all their partitions have leaders.
+
+    Runs on: driver; blocks.
 
     Raises:
         BrokerError: refused, e.g. TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, INVALID_CONFIG.
@@ -85,7 +85,7 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
                 validate_only=False,
             ),
             step,
-            # After a lost answer the topic may exist because of us.
+            # After a lost response the topic may exist because of this request.
             when_lost=lambda: tolerated.add(ErrorCode.TOPIC_ALREADY_EXISTS),
         )
         _raise_first(response.topics, "Creating topic", tolerated)
@@ -103,12 +103,14 @@ def create_topic(
     replication_factor: int = -1,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Make one topic; see `create_topics`."""
+    """Create one topic; see `create_topics`."""
     create_topics(client, [NewTopic(name, partitions, replication_factor, configs or {})])
 
 
 def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline | None = None) -> None:
-    """Remove topics and wait until the brokers no longer know them.
+    """Delete topics and wait until the brokers no longer know them.
+
+    Runs on: driver; blocks.
 
     Raises:
         BrokerError: refused, or a topic does not exist (condition UNKNOWN_TOPIC).
@@ -129,7 +131,7 @@ def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline 
                 timeout_ms=_remaining_ms(step),
             ),
             step,
-            # After a lost answer the topic may be gone because of us.
+            # After a lost response the topic may be deleted because of this request.
             when_lost=lambda: tolerated.add(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         )
         _raise_first(response.responses, "Deleting topic", tolerated)
@@ -139,13 +141,20 @@ def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline 
         client,
         wanted,
         deadline,
-        "Waiting for topics to be gone",
+        "Waiting for topics to be deleted",
         lambda seen: all(topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for topic in seen.topics.values()),
     )
 
 
 def create_partitions(client: KafkaClient, counts: Mapping[str, int], deadline: Deadline | None = None) -> None:
-    """Raise topics to so many partitions in all, and wait until the new ones have leaders.
+    """Add partitions to topics, and wait until the new ones have leaders.
+
+    Runs on: driver; blocks.
+
+    Args:
+        client: the cluster.
+        counts: the number of partitions that each topic has afterwards.
+        deadline: None takes `api_timeout_ms`.
 
     Raises:
         BrokerError: refused, e.g. INVALID_PARTITIONS.
@@ -175,75 +184,12 @@ def create_partitions(client: KafkaClient, counts: Mapping[str, int], deadline: 
     )
 
 
-def delete_records(
-    client: KafkaClient, before: Mapping[TopicPartition, int], deadline: Deadline | None = None
-) -> dict[TopicPartition, int]:
-    """Remove all records below the given offsets, as retention does.
-
-    Args:
-        client: the cluster.
-        before: the new log start offset of each partition.
-        deadline: None takes `api_timeout_ms`.
-
-    Returns:
-        The log start offsets, by partition.
-
-    Raises:
-        BrokerError: refused, e.g. OFFSET_OUT_OF_RANGE beyond the high watermark.
-        AccessError: not allowed.
-        DeadlineError: not done in time.
-    """
-    starts: dict[TopicPartition, int] = {}
-
-    def attempt(step: Deadline) -> dict[TopicPartition, int]:
-        left = {where: offset for where, offset in before.items() if where not in starts}
-        by_broker: dict[int, dict[TopicPartition, int]] = {}
-        for where, leader in client.find_leaders(left, step).items():
-            by_broker.setdefault(leader.leader_id, {})[where] = left[where]
-        requests = {broker_id: _delete_request(asked, step) for broker_id, asked in by_broker.items()}
-        failures: dict[TopicPartition, ConnectorError] = {}
-        for broker_id, answer in call_brokers(client, requests, step).items():
-            if answer.error is not None:
-                failures.update(dict.fromkeys(by_broker[broker_id], answer.error))
-                continue
-            for topic in answer.response.topics:
-                for entry in topic.partitions:
-                    where = TopicPartition(topic.name, entry.partition_index)
-                    if entry.error_code == ErrorCode.NONE:
-                        starts[where] = entry.low_watermark
-                    else:
-                        text = f"Deleting records of {where} below {before[where]} failed"
-                        failures[where] = broker_error(entry.error_code, text)
-        for where in left.keys() - starts.keys() - failures.keys():
-            text = f"{where} was left out of an answer about the deletion of records"
-            failures[where] = broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
-        for where in failures:
-            client.forget_topic(where.topic)
-        if failures:
-            # One that will not pass comes first.
-            raise min(failures.values(), key=lambda error: error.retriable)
-        return starts
-
-    return client.retrying("Deleting records", deadline or client.deadline(), attempt)
-
-
-def _delete_request(before: Mapping[TopicPartition, int], deadline: Deadline) -> Any:
-    topic_class = DeleteRecordsRequest.DeleteRecordsTopic
-    by_topic: dict[str, list[Any]] = {}
-    for where, offset in before.items():
-        by_topic.setdefault(where.topic, []).append(
-            topic_class.DeleteRecordsPartition(partition_index=where.partition, offset=offset)
-        )
-    return DeleteRecordsRequest(
-        topics=[topic_class(name=name, partitions=entries) for name, entries in by_topic.items()],
-        timeout_ms=_remaining_ms(deadline),
-    )
-
-
 def alter_topic_configs(
     client: KafkaClient, topic: str, configs: Mapping[str, str], deadline: Deadline | None = None
 ) -> None:
-    """Set configuration values of a topic; values not named stay.
+    """Set configuration values of a topic; the others stay as they are.
+
+    Runs on: driver; blocks.
 
     Raises:
         BrokerError: refused, e.g. INVALID_CONFIG.
@@ -282,12 +228,14 @@ def alter_topic_configs(
 
 
 def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
-    """Give the configuration of a topic by Kafka's names, defaults included; values that are hidden are left out.
+    """Return the configuration of a topic by Kafka's names, defaults included; values that are hidden are left out.
+
+    Runs on: driver; blocks.
 
     Raises:
         AccessError: the user may not see it (DESCRIBE_CONFIGS).
         BrokerError: refused.
-        DeadlineError: no answer in time.
+        DeadlineError: no response in time.
         TransportError: no broker can be reached.
     """
 
@@ -313,7 +261,14 @@ def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
 def _call_controller(
     client: KafkaClient, request: Any, deadline: Deadline, *, when_lost: Callable[[], None] | None = None
 ) -> Any:
-    """Ask the broker that is the controller, or with KRaft passes on to it; asked for anew, for it moves."""
+    """Call the controller, which is looked up each time, for it moves; with KRaft any broker passes the request on.
+
+    Args:
+        client: the cluster.
+        request: an instance of a class of `wire.messages`.
+        deadline: for the request.
+        when_lost: called if the response is lost: the request may have been carried out.
+    """
     controller_id = client.fetch_metadata((), deadline).controller_id
     try:
         return client.call(request, broker_id=controller_id if controller_id >= 0 else None, deadline=deadline)
@@ -330,13 +285,13 @@ def _remaining_ms(deadline: Deadline) -> int:
 def _raise_first(entries: Iterable[Any], what: str, tolerated: set[int]) -> None:
     for entry in entries:
         if entry.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and entry.error_code not in tolerated:
-            # The controller knows every topic, so this does not pass by waiting.
+            # The controller knows every topic, so waiting does not help.
             raise unknown_topic(entry.name)
         if entry.error_code not in (ErrorCode.NONE, *tolerated):
             raise broker_error(
                 entry.error_code,
                 f"{what} '{entry.name}' failed",
-                # Older versions of these answers carry no message.
+                # Older versions of these responses have no message.
                 detail=getattr(entry, "error_message", None),
                 topic=entry.name,
             )

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch: whether the log below a position is still the one that was read. Layer: client.
+"""OffsetForLeaderEpoch: whether the log below a position is still the one that was read.
 
-What must not live here: when to ask, and what is done about a log that was cut; `fetch_many` knows the first, the
-source the second.
+`fetch/fetcher.py` decides when to ask, `source/executor/range_decoding.py` what to do about a log that was cut.
+Layer: client.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError
 
 _CONSUMER = -1
-# Before version 3 (Kafka 2.3), only who may act as a broker of the cluster may ask.
+# Before version 3 (Kafka 2.3), only principals that may act as a broker of the cluster may ask.
 _FIRST_FOR_READERS = 3
 _REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class EpochQuestion:
-    """Where an epoch ends.
+    """A question for the leader of a partition: where does an epoch end?
 
     Attributes:
+        topic_partition: the partition.
         current_epoch: the leader's epoch as known; the broker refuses if it knows another.
         epoch: the epoch of the last batch that was read.
     """
@@ -45,6 +46,7 @@ class EpochEnd:
     """Where the records of an epoch end in the leader's log.
 
     Attributes:
+        error_code: why the leader does not tell; 0 if it does.
         end_offset: the offset after the last record of the epoch, or of the last epoch before it that the leader
             knows; -1 if the leader cannot tell.
     """
@@ -69,22 +71,22 @@ def fetch_epoch_ends(
         deadline: for all of them.
 
     Returns:
-        For each question an answer, or why its leader could not be asked. A broker that is too old to be asked, or
-        that does not let this user ask, cannot tell; a partition that it left out of its answer it does not lead.
+        For each question the end, or why the leader could not be asked. A broker that is too old, or that does not let
+        this user ask, cannot tell: end offset -1. A partition that is not in the response counts as not led by it.
 
     Source: KIP-320; Java `OffsetsForLeaderEpochRequest.supportsTopicPermission`.
     """
     asked = {leader_id: list(each) for leader_id, each in questions.items()}
     requests = {leader_id: _build_request(each) for leader_id, each in asked.items()}
     found: dict[TopicPartition, EpochEnd | ConnectorError] = {}
-    for leader_id, answer in call_brokers(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
+    for leader_id, done in call_brokers(client, requests, deadline, min_version=_FIRST_FOR_READERS).items():
         wanted = [question.topic_partition for question in asked[leader_id]]
-        if answer.error is None:
-            found.update(_parse_response(answer.response, wanted))
-        elif answer.error.condition == "UNSUPPORTED_VERSION":
+        if done.error is None:
+            found.update(_parse_response(done.response, wanted))
+        elif done.error.condition == "UNSUPPORTED_VERSION":
             found.update(dict.fromkeys(wanted, _CANNOT_TELL))
         else:
-            found.update(dict.fromkeys(wanted, answer.error))
+            found.update(dict.fromkeys(wanted, done.error))
     return found
 
 
@@ -113,7 +115,7 @@ def _parse_response(response: Any, wanted: Iterable[TopicPartition]) -> dict[Top
             if topic_partition not in found:
                 continue
             if entry.error_code in _REFUSED:
-                # Who may read is told so by the fetch; that this check is refused is no reason to end the read.
+                # Whether the user may read, the fetch finds out; a refused check is no reason to end the read.
                 found[topic_partition] = _CANNOT_TELL
             else:
                 # An epoch of -1 with an offset is as undecided as no offset.

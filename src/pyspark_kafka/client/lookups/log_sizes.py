@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how many bytes the logs of partitions take, with one request a broker. Layer: client."""
+"""DescribeLogDirs: how many bytes the logs of partitions take, by one request to each leader. Layer: client."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _HINT = "The user needs the right to DESCRIBE the cluster, and the service must 
 def fetch_log_sizes(
     client: KafkaClient, partitions: Iterable[TopicPartition], deadline: Deadline | None = None
 ) -> dict[TopicPartition, int]:
-    """Look up what each partition's log takes on the disk of its leader.
+    """Look up the size of each partition's log on the disk of its leader.
 
-    As stored, so mostly compressed; segments that are on another storage (KIP-405) do not count.
+    As stored, so mostly compressed; segments in tiered storage (KIP-405) do not count.
 
     Runs on: driver; blocks. Units: bytes.
 
     Returns:
-        Bytes by partition. A partition that its leader says nothing of is left out: it moved, or has no log yet.
+        Bytes by partition. A partition that is not in its leader's response is left out: it moved, or has no log yet.
 
     Raises:
         AccessError: the user may not describe the cluster.
         BrokerError: a broker refused, or a topic does not exist.
-        DeadlineError: not answered in time.
+        DeadlineError: no response in time.
         TransportError: no broker can be reached.
 
     Source: KIP-113.
@@ -48,14 +48,14 @@ def fetch_log_sizes(
             by_broker.setdefault(partition.leader_id, []).append(partition)
         requests = {broker_id: _build_request(led) for broker_id, led in by_broker.items()}
         failure: ConnectorError | None = None
-        for broker_id, answer in call_brokers(client, requests, step).items():
+        for broker_id, done in call_brokers(client, requests, step).items():
             asked = {partition.topic_partition for partition in by_broker[broker_id]}
-            if answer.error is None:
-                found.update(_parse_response(answer.response, asked, answer.address))
+            if done.error is None:
+                found.update(_parse_response(done.response, asked, done.address))
                 for topic_partition in asked:
                     del pending[topic_partition]
             else:
-                failure = failure or answer.error
+                failure = failure or done.error
                 for topic_partition in asked:
                     client.forget_topic(topic_partition.topic)
         if failure is not None:
@@ -76,7 +76,7 @@ def _build_request(partitions: list[PartitionMetadata]) -> Any:
 
 
 def _parse_response(response: Any, asked: set[TopicPartition], address: str) -> dict[TopicPartition, int]:
-    # Before version 3 there is no code for the whole answer; a user without the right gets one without directories.
+    # Before version 3 there is no code for the whole response: it has no directories if the user lacks the right.
     code = response.error_code or (ErrorCode.NONE if response.results else ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if code != ErrorCode.NONE:
         raise broker_error(code, f"Asking {address} for the sizes of logs failed", hint=_HINT)
@@ -87,8 +87,8 @@ def _parse_response(response: Any, asked: set[TopicPartition], address: str) -> 
             continue
         for topic in directory.topics:
             for entry in topic.partitions:
-                where = TopicPartition(topic.name, entry.partition_index)
+                topic_partition = TopicPartition(topic.name, entry.partition_index)
                 # A log that is being moved between disks is there twice; the future one is not complete.
-                if where in asked and not entry.is_future_key:
-                    found[where] = entry.partition_size
+                if topic_partition in asked and not entry.is_future_key:
+                    found[topic_partition] = entry.partition_size
     return found

@@ -1,4 +1,4 @@
-"""What can be said of a topic that is not there: in which cluster, and which one was perhaps meant. Layer: client."""
+"""The error of a topic that does not exist: in which cluster, and which topic was perhaps meant. Layer: client."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 _SERVERS_NAMED = 3
-# As similar as a name with a letter missing or two exchanged; `orders-1` for `orders-2` is one as well.
+# As similar as a name with a letter missing or two exchanged; `orders-1` and `orders-2` are that similar, too.
 _SIMILAR = 0.75
-# Only to make a sentence better: the error itself is known.
+# Short, because the look-up only improves a sentence: the error itself is known.
 _LONGEST_LOOK_MS = 3_000
 
 
 def cluster_text(options: ConnectionOptions) -> str:
-    """Name a cluster by the servers that the user gave for it."""
+    """Return a name for a cluster: the bootstrap servers that the user set for it."""
     servers = [f"{host}:{port}" for host, port in options.bootstrap_servers]
     more = ", …" if len(servers) > _SERVERS_NAMED else ""
     return f"the cluster of {', '.join(servers[:_SERVERS_NAMED])}{more}"
 
 
 def find_nearest_topic(client: KafkaClient, topic: str) -> str | None:
-    """Give the topic whose name is most like `topic`, of those that the user may describe; None where none is.
+    """Return the topic with the most similar name, of those that the user may describe; None if there is none.
 
-    One request more, for an error that ends the query. Never raises: where the names cannot be had, none is named.
+    One request more, for an error that ends the query. Blocks at most 3 s. Raises nothing: if the names cannot be
+    fetched, none is returned.
     """
     try:
-        there = client.fetch_metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
+        existing = client.fetch_metadata(None, client.deadline().within(_LONGEST_LOOK_MS)).topics.values()
     except ConnectorError:
         return None
-    by_letters = {known.name.lower(): known.name for known in there if not known.is_internal and known.name != topic}
+    by_letters = {known.name.lower(): known.name for known in existing if not known.is_internal and known.name != topic}
     found = difflib.get_close_matches(topic.lower(), by_letters, n=1, cutoff=_SIMILAR)
     return by_letters[found[0]] if found else None
 

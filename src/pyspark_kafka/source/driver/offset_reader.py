@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.lookups.offsets import OffsetSpec
+    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, Subscription
     from pyspark_kafka.source.driver.assignment import Assignment
