@@ -16,6 +16,7 @@ pytest_plugins = (
     "kit.fixtures.offsets",
     "kit.fixtures.spark",
     "kit.fixtures.threads",
+    "kit.fixtures.wire",
 )
 
 # Workers must be this interpreter: the default is the `python3` of PATH, which need not have this package.

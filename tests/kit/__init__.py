@@ -10,6 +10,7 @@
 | a cluster in memory, for producers | `fakes/memory_cluster.py` |
 | a program in a process of its own | `programs/` |
 | record batches built by hand | `record_batches.py` |
+| the requests and responses of a test, in order | `fixtures/wire.py` |
 | both variants of the record codec | `fixtures/codec.py` |
 | Kafka's own client, to check against | `independent_client.py` |
 | to wait for a condition | `waiting.py` |

@@ -20,6 +20,7 @@ from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import ConnectionOptions
 
 if TYPE_CHECKING:
+    from kit.fixtures.wire import WireTrace
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -124,6 +125,10 @@ def test_an_unanswered_step_ends_with_its_deadline_and_its_name() -> None:
         cluster.script(MetadataRequest, Silence)
         with pytest.raises(DeadlineError, match="MetadataRequest did not finish within"):
             client.fetch_metadata((), Deadline(150))
+
+
+def wire_addresses(cluster: TcpCluster) -> list[str]:
+    return [f"{host}:{port}" for host, port in map(cluster.address, range(2))]
 
 
 def test_leaders_come_from_memory_until_they_are_old() -> None:
@@ -231,7 +236,7 @@ def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
         first.close()
 
 
-def test_offsets_of_many_partitions_take_one_request_a_broker() -> None:
+def test_offsets_of_many_partitions_take_one_request_a_broker(wire: WireTrace) -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=50)
         cluster.add_topic("u", partitions=50)
@@ -242,7 +247,9 @@ def test_offsets_of_many_partitions_take_one_request_a_broker() -> None:
         specs = {TopicPartition(topic, number): Latest() for topic in "tu" for number in range(50)}
         found = list_offsets(client, specs)
         assert found == {tp: 100 + tp.partition if tp.topic == "t" else 2 for tp in specs}
-        assert sorted(seen.broker_id for seen in cluster.requests(ListOffsetsRequest)) == [0, 1]
+        assert sorted(event.broker for event in wire.sent("ListOffsets")) == sorted(wire_addresses(cluster))
+        assert sorted(event.partitions or 0 for event in wire.sent("ListOffsets")) == [25, 75]
+        assert len(wire.sent("Metadata")) == 1
 
 
 def test_each_kind_of_offset_and_the_isolation_level_are_carried() -> None:

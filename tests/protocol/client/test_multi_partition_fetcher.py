@@ -17,13 +17,14 @@ from pyspark_kafka.client.fetch.cursor import PartitionRead, order_next
 from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest
+from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
+    from kit.fixtures.wire import WireTrace
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 KIB = 1 << 10
@@ -90,13 +91,13 @@ def test_every_range_is_read_completely_once_and_in_order(cluster: TcpCluster, s
     assert read(cluster, ranges) == whole(ranges)
 
 
-def test_all_partitions_of_a_broker_go_over_one_connection_in_one_request(cluster: TcpCluster) -> None:
+def test_all_partitions_of_a_broker_go_over_one_connection_in_one_request(cluster: TcpCluster, wire: WireTrace) -> None:
     cluster.script(FetchRequest, log_of(cluster, "t", 6))
     read(cluster, ranges_of("t", 6, 0, 30))
     assert asked_partitions(cluster) == [[0, 1, 2, 3, 4, 5]]
-    # One to ask for metadata, one to fetch.
-    assert len(cluster.requests(ApiVersionsRequest)) == 2
-    assert len(cluster.requests(MetadataRequest)) == 1
+    # One connection to ask for metadata, one to fetch.
+    assert wire.counts() == {"ApiVersions": 2, "Metadata": 1, "Fetch": 1}
+    assert [event.partitions for event in wire.sent("Fetch")] == [6]
 
 
 def test_partitions_are_asked_of_their_leaders_at_the_same_time(cluster: TcpCluster) -> None:
@@ -228,7 +229,7 @@ def test_the_next_request_of_every_broker_is_on_its_way_while_an_answer_is_decod
             assert [connection.in_flight for connection in fetcher.connections] == [1, 1]
 
 
-def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: TcpCluster) -> None:
+def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: TcpCluster, wire: WireTrace) -> None:
     cluster.leaders["t", 1] = (1, 0)
     cluster.script(FetchRequest, log_of(cluster, "t", 2))
     ranges = ranges_of("t", 2, 0, 30)
@@ -236,9 +237,10 @@ def test_connections_of_finished_ranges_owe_nothing_and_are_used_again(cluster: 
         for _ in range(5):
             with MultiPartitionFetcher(client, ranges, fetch_options(max_bytes_per_fetch=10)) as fetcher:
                 assert drain(fetcher, ranges) == whole(ranges)
-    # One to ask for metadata, one a broker to fetch; a warm read asks for nothing but records.
-    assert len(cluster.requests(ApiVersionsRequest)) == 3
-    assert len(cluster.requests(MetadataRequest)) == 1
+    # One connection to ask for metadata, one a broker to fetch; a warm read asks for nothing but records.
+    counts = wire.counts()
+    assert counts.pop("Fetch") == len(cluster.requests(FetchRequest))
+    assert counts == {"ApiVersions": 3, "Metadata": 1}
 
 
 @pytest.mark.parametrize("fault", [Close, FetchScript(error_code=6)], ids=repr)

@@ -28,6 +28,8 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kit.fixtures.wire import WireTrace
+
 T0 = TopicPartition("t", 0)
 
 
@@ -81,11 +83,13 @@ def test_an_empty_range_needs_no_broker() -> None:
     assert list(PartitionFetcher(client, OffsetRange(T0, 7, 7), FetchOptions())) == []
 
 
-def test_the_next_request_is_on_its_way_while_an_answer_is_decoded(cluster: TcpCluster) -> None:
+def test_the_next_request_is_on_its_way_while_an_answer_is_decoded(cluster: TcpCluster, wire: WireTrace) -> None:
     cluster.script(FetchRequest, LogScript(batches_of(3)))
     reading = Reading(cluster)
     with reading.client() as client, PartitionFetcher(client, OffsetRange(T0, 0, 30), reading.fetch) as fetcher:
         next(fetcher)
+        # The response is in the caller's hands, and the request after it was sent.
+        assert wire.steps("Fetch") == ["sent Fetch", "received Fetch", "sent Fetch"]
         assert fetcher._connection is not None
         assert fetcher._connection.in_flight == 1
         assert fetcher._connection.readable(5.0)

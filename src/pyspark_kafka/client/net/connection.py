@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.authentication import authenticate, tls_context
 from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.dialing import connect, resolve
 from pyspark_kafka.client.net.guesses import closed_by_broker, handshake_failed, lost, silent
+from pyspark_kafka.client.net.trace import WireEvent, WireStep
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_frame_size, parse_response_header
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _CLIENT_NAME = "pyspark-kafka"
 _API_VERSIONS_KEY = 18
+_SIZE_BYTES = 4
 # Renew before the broker closes the session; the share leaves time for one fetch under way (KIP-368).
 _SESSION_SHARE = 0.85
 
@@ -49,6 +52,8 @@ class _Sent:
     api_version: int
     flexible_header: bool
     response_class: Any
+    # None while the trace is off.
+    sent_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class Connection:
         """Take over a connected socket; use `open`."""
         self.host = host
         self.port = port
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.address = _address(host, port)
         self._options = options
         self._socket: socket.socket | None = sock
         self._in_flight: deque[_Sent] = deque()
@@ -137,26 +142,31 @@ class Connection:
         context = tls_context(options) if options.uses_tls else None
         addresses = resolve(host, port)
         failed: ConnectorError | None = None
+        began = time.monotonic()
         while True:
             share = deadline.within(deadline.remaining_s() * 1000 / len(addresses))
             try:
                 sock, address = connect(f"{host}:{port}", addresses, options, deadline, watch)
             except (TransportError, DeadlineError) as error:
+                if trace.is_on():
+                    _trace_connection(WireStep.FAILED, _address(host, port), began, trace.reason_of(error))
                 # What went wrong on an address that could be reached says more.
                 raise (failed or error) from error
             connection = cls(sock, host, port, options, buffers)
             try:
                 connection._set_up(context, share.within(options.connect_timeout_ms), watch)
             except (TransportError, DeadlineError) as error:
-                connection.close()
+                connection._fail(error)
                 addresses.remove(address)
                 if not error.retriable or not addresses or deadline.expired:
                     raise
                 failed = error
-            except BaseException:
-                connection.close()
+            except BaseException as error:
+                connection._fail(error)
                 raise
             else:
+                if trace.is_on():
+                    _trace_connection(WireStep.OPENED, connection.address, began)
                 return connection
 
     def _set_up(
@@ -275,13 +285,46 @@ class Connection:
             pieces = [request.encode(framed=True, header=True)]
             flexible, has_response = request.flexible_version_q(version), request.expect_response()
             response_class = request.header.get_response_class()
-        self._send_pieces(pieces, timeout_ms)
+        sent_at = time.monotonic() if trace.is_on() else None
+        try:
+            self._send_pieces(pieces, timeout_ms)
+        except BaseException as error:
+            # Also on an interrupt: after half a frame, no other can follow.
+            self._fail(error, _Sent(self._correlation_id, request.API_KEY, request.name, version, False, None, sent_at))
+            raise
+        if sent_at is not None:
+            self._trace_request(request, version, pieces)
         if has_response:
             # The one response whose header is never flexible, so that every client can read it (KIP-511).
             flexible = flexible and request.API_KEY != _API_VERSIONS_KEY
             self._in_flight.append(
-                _Sent(self._correlation_id, request.API_KEY, request.name, version, flexible, response_class)
+                _Sent(self._correlation_id, request.API_KEY, request.name, version, flexible, response_class, sent_at)
             )
+
+    def _trace_request(self, request: Any, version: int, pieces: Sequence[bytes | bytearray | memoryview]) -> None:
+        name = request.name.removesuffix("Request")
+        size = sum(map(len, pieces)) - _SIZE_BYTES
+        count = trace.partitions_of(request)
+        trace.emit(WireEvent(WireStep.SENT, self.address, name, version, self._correlation_id, size, count))
+
+    def _trace_response(self, sent: _Sent, step: WireStep, size: int = 0, reason: str = "") -> None:
+        elapsed_ms = None if sent.sent_at is None else (time.monotonic() - sent.sent_at) * 1000
+        name = sent.api_name.removesuffix("Request")
+        trace.emit(
+            WireEvent(
+                step, self.address, name, sent.api_version, sent.correlation_id, size,
+                elapsed_ms=elapsed_ms, reason=reason,
+            )
+        )  # fmt: skip
+
+    def _fail(self, error: BaseException, sent: _Sent | None = None) -> None:
+        """Close because of a failure: of the connection as a whole, or of one request."""
+        if trace.is_on():
+            if sent is not None:
+                self._trace_response(sent, WireStep.FAILED, reason=trace.reason_of(error))
+            elif not self.closed:
+                _trace_connection(WireStep.FAILED, self.address, None, trace.reason_of(error))
+        self.close()
 
     def _send_pieces(self, pieces: Iterable[bytes | bytearray | memoryview], timeout_ms: float | None) -> None:
         """Send the pieces of one frame as they are."""
@@ -293,10 +336,8 @@ class Connection:
             for piece in pieces:
                 sock.sendall(piece)
         except TimeoutError as error:
-            self.close()
             raise budget.error(f"Sending a request to {self.address}", error) from error
         except OSError as error:
-            self.close()
             raise lost(self.address, "while a request was sent", error) from error
 
     def receive(self, deadline: Deadline) -> Any:
@@ -330,13 +371,14 @@ class Connection:
             return sent.response_class.decode(frame[start:])
         except Exception as error:
             # kafka-python's decoders raise whatever their parsing meets: struct.error, IndexError, UnicodeError, …
-            self.close()
-            raise ProtocolError(
+            failure = ProtocolError(
                 f"The answer of {self.address} to {sent.api_name} version {sent.api_version} ({len(frame)} bytes) "
                 f"cannot be decoded: {type(error).__name__}: {error}. The connection was closed.",
                 condition="RESPONSE_INVALID",
                 facts={"broker": self.address, "request": sent.api_name, "version": sent.api_version},
-            ) from error
+            )
+            self._fail(failure, sent)
+            raise failure from error
 
     def receive_raw(self, deadline: Deadline, stall_s: float = math.inf) -> RawResponse | None:
         """Wait for the answer to the oldest request in flight; give its bytes without decoding or copying them.
@@ -383,6 +425,9 @@ class Connection:
     def close(self) -> None:
         """Close the socket; requests in flight stay unanswered. Safe to call again."""
         sock, self._socket = self._socket, None
+        if sock is not None and trace.is_on():
+            pending = f"{len(self._in_flight)} in flight" if self._in_flight else ""
+            _trace_connection(WireStep.CLOSED, self.address, None, pending)
         self._in_flight.clear()
         self._frame, self._arrived = None, 0
         if sock is not None:
@@ -475,12 +520,14 @@ class Connection:
                     condition="CORRELATION_ID_MISMATCH",
                     facts={"broker": self.address, "expected": sent.correlation_id, "found": correlation_id},
                 )
-        except BaseException:
-            # Also on an interrupt: with half a frame read, the stream is of no use to anyone.
-            self.close()
+        except BaseException as error:
+            # Also on an interrupt: after half a frame, nothing else can be read.
+            self._fail(error, sent)
             raise
         self._in_flight.popleft()
         self._answers += 1
+        if trace.is_on():
+            self._trace_response(sent, WireStep.RECEIVED, len(frame))
         self._contact.answered(self.address)
         return sent, frame, start
 
@@ -518,6 +565,15 @@ class Connection:
 
     def _closed_by_broker(self, sent: _Sent, cause: OSError | None = None) -> TransportError:
         return closed_by_broker(self.address, sent.api_name, self._answers, self._options, cause)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _trace_connection(step: WireStep, address: str, began: float | None, reason: str = "") -> None:
+    elapsed_ms = None if began is None else (time.monotonic() - began) * 1000
+    trace.emit(WireEvent(step, address, elapsed_ms=elapsed_ms, reason=reason))
 
 
 def _new_memory(size: int) -> memoryview:

@@ -61,6 +61,11 @@ class ProduceFrame(FramedRequest):
         """Whether the broker sends a response: not to a write that wants no acknowledgement."""
         return self._acks != 0
 
+    @property
+    def partition_count(self) -> int:
+        """How many topic-partitions it writes to."""
+        return sum(map(len, self._topics.values()))
+
     @staticmethod
     def is_flexible(version: int) -> bool:
         """Whether header and body of this version have tagged fields."""

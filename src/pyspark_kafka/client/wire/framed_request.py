@@ -29,6 +29,11 @@ class FramedRequest(ABC):
     def has_response(self) -> bool:
         """Whether the broker sends a response."""
 
+    @property
+    @abstractmethod
+    def partition_count(self) -> int:
+        """How many topic-partitions the request names; for the wire trace."""
+
     @staticmethod
     @abstractmethod
     def is_flexible(version: int) -> bool:
