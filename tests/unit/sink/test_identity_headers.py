@@ -92,7 +92,7 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
     runs = []
     # Gathered together, or each encoded by itself: the same.
     for cut in (False, True):
-        encoder = RecordBatchEncoder(options(topic=None), columns, lambda: Partitions(3), ORIGIN)
+        encoder = RecordBatchEncoder(options(topic=None), columns, Partitions(3), ORIGIN)
         found: dict[str, list[Any]] = {}
         for group in [[batches[0]], [batches[1]]] if cut else [batches]:
             found |= encoded_headers(encoder, group)
@@ -111,16 +111,16 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
 
 def test_memory_counts_what_they_add_to_short_rows() -> None:
     rows = pa.record_batch({"value": pa.array([b""] * 10_000, pa.binary())})
-    plain = RecordBatchEncoder(options(), SinkColumns(value=0), lambda: Partitions(1))
+    plain = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1))
     assert sum(len(list(plain.add(rows))) for _ in range(3)) == 0
-    encoder = RecordBatchEncoder(options(), SinkColumns(value=0), lambda: Partitions(1), ORIGIN)
+    encoder = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1), ORIGIN)
     assert sum(len(list(encoder.add(rows))) for _ in range(3)) > 0
 
 
 def test_nothing_is_added_unless_the_option_asks() -> None:
     assert task_origin(options(identity_headers=False), "q", 1, 2) is None
     assert task_origin(options(), "q", 1, 2) == TaskOrigin("q", 1, 2)
-    encoder = RecordBatchEncoder(options(), SinkColumns(value=0), lambda: Partitions(1))
+    encoder = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1))
     assert encoded_headers(encoder, [pa.record_batch({"value": [b"v"]})]) == {"v": ["t", []]}
 
 

@@ -14,7 +14,7 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import decode
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.executor import outbox
+from pyspark_kafka.sink.executor import partition_lookup
 from pyspark_kafka.sink.executor.outbox import Chunk, KafkaOutboxWriter, PreparedBatch, PreparedMessage
 from pyspark_kafka.sink.spool import SpoolFiles
 
@@ -26,8 +26,8 @@ MIB = 1 << 20
 COLUMNS = SinkColumns(value=0, partition=1)
 
 
-class PartitionCounts:
-    """Stands for the producer that writers ask for partition counts, and that must not be given anything."""
+class TwoPartitions:
+    """Stands for the partition counts of the cluster: a writer that sends nothing asks for nothing else."""
 
     def partition_count(self, topic: str, *, beyond: int) -> int:  # noqa: ARG002 - it does not grow
         assert topic == "t"
@@ -41,10 +41,10 @@ class PartitionCounts:
 @pytest.fixture(autouse=True)
 def _no_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def borrow(_: Any) -> Iterator[PartitionCounts]:
-        yield PartitionCounts()
+    def borrow(_: Any, **__: Any) -> Iterator[TwoPartitions]:
+        yield TwoPartitions()
 
-    monkeypatch.setattr(outbox, "borrow_producer", borrow)
+    monkeypatch.setattr(partition_lookup, "borrow_partition_counts", borrow)
 
 
 def writer_of(place: Path | None, threshold: int = 8 * MIB) -> KafkaOutboxWriter:

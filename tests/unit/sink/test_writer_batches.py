@@ -15,7 +15,7 @@ from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptio
 from pyspark_kafka.records import decode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaStreamingWrite
-from pyspark_kafka.sink.executor import data_writer
+from pyspark_kafka.sink.executor import task_producer
 from pyspark_kafka.sink.executor.data_writer import KafkaCommitMessage, KafkaDataWriter
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
         finally:
             fake.events.append("give back")
 
-    monkeypatch.setattr(data_writer, "borrow_producer", borrow)
+    monkeypatch.setattr(task_producer, "borrow_producer", borrow)
     return fake
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.missing_topics import cluster_text, find_nearest_topic
+from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
+from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.waiting import contact_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.outage import Patience
-    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.options import ConnectionOptions
 
 _LOG = logging.getLogger(__name__)
 
@@ -98,3 +102,21 @@ class PartitionCounts:
     def available_partitions(self, topic: str) -> tuple[int, ...]:
         """Return the partitions that had a leader when the topic was last looked up, in order; asks nobody."""
         return self._leaders.available(topic)
+
+
+@contextmanager
+def borrow_partition_counts(
+    connection: ConnectionOptions, *, topic_timeout_ms: int, outage_timeout_ms: int
+) -> Iterator[PartitionCounts]:
+    """Lend partition counts with a client of their own; connections are made at the first look-up.
+
+    Args:
+        connection: cluster and user.
+        topic_timeout_ms: how long a topic that is not there is waited for.
+        outage_timeout_ms: how long an outage is waited out; 0: not at all.
+    """
+    with borrow_client(connection) as client:
+        contact = contact_of(connection.bootstrap_servers)
+        # A task that may wait belongs to a query that has reached the cluster.
+        patience = Patience(outage_timeout_ms, contact, reached=lambda: True)
+        yield PartitionCounts(client, PartitionLeaders(client, time.monotonic), patience, topic_timeout_ms)

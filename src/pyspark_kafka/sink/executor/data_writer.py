@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.pool import ProducerSettings, borrow_producer
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
 from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
+from pyspark_kafka.sink.executor.task_producer import TaskProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow as pa
 
-    from pyspark_kafka.client.produce.producer import Producer
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
-    from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +54,27 @@ class KafkaDataWriter(DataWriter):
     """
 
     def __init__(self, options: WriteOptions, columns: SinkColumns, origin: TaskOrigin | None = None) -> None:
-        self._options = options
-        self._encoder = RecordBatchEncoder(options, columns, self._open_producer, origin)
-        self._resources = ExitStack()
-        self._producer: Producer | None = None
+        self._producer = TaskProducer(options)
+        self._encoder = RecordBatchEncoder(options, columns, self._producer, origin)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, or at `commit`."""
-        if self._producer is not None:
-            # Whoever makes the rows may have taken long: answers are there, and small batches can follow.
-            self._producer.poll(everything=False)
-        self._send(self._encoder.add(batch))
+        # Spark may have taken long to make the rows: responses are there, and small batches can follow.
+        self._producer.poll()
+        for encoded in self._encoder.add(batch):
+            self._producer.send(encoded)
 
     def commit(self) -> KafkaCommitMessage:
         """Send what is left and wait for every acknowledgement."""
-        self._send(self._encoder.finish())
-        if self._producer is not None:
-            self._producer.flush()
+        for encoded in self._encoder.finish():
+            self._producer.send(encoded)
+        self._producer.flush()
         return KafkaCommitMessage(self._encoder.records, self._encoder.encoded_bytes)
 
     def abort(self) -> None:
-        """Drop what is gathered. What is acknowledged already stays in its topic."""
+        """Drop the gathered rows. What is acknowledged already stays in its topic."""
         self._encoder.drop()
 
     def close(self) -> None:
-        """Give connection and producer back. Safe to call again."""
-        self._resources.close()
-        self._producer = None
-
-    def _open_producer(self) -> Producer:
-        if self._producer is None:
-            options = self._options
-            settings = ProducerSettings(
-                options.connection,
-                options.producer,
-                options.max_unacknowledged_bytes,
-                topic_timeout_ms=options.max_block_ms,
-                outage_timeout_ms=options.outage_timeout_ms,
-            )
-            self._producer = self._resources.enter_context(borrow_producer(settings))
-        return self._producer
-
-    def _send(self, batches: Iterable[EncodedBatch]) -> None:
-        for topic_partition, data, record_count in batches:
-            self._open_producer().send(topic_partition, data, record_count)
+        """Return connection and producer. Safe to call again."""
+        self._producer.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.produce.pool import ProducerSettings, borrow_producer
 from pyspark_kafka.connector import DataWriter, WriterCommitMessage
 from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError
+from pyspark_kafka.sink.executor.partition_lookup import PartitionLookup
 from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.client.produce.producer import Producer
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
@@ -151,14 +150,12 @@ class KafkaOutboxWriter(DataWriter):
         task: str,
         origin: TaskOrigin | None = None,
     ) -> None:
-        self._options = options
         self._settings = settings
-        self._encoder = RecordBatchEncoder(options, columns, self._open_producer, origin)
+        self._topics = PartitionLookup(options)
+        self._encoder = RecordBatchEncoder(options, columns, self._topics, origin)
         self._spool = spool
         self._batch_id = batch_id
         self._task = task
-        self._resources = ExitStack()
-        self._producer: Producer | None = None
         self._chunks: list[Chunk] = []
         self._held: list[EncodedBatch] = []
         self._held_bytes = 0
@@ -189,23 +186,8 @@ class KafkaOutboxWriter(DataWriter):
         self._chunks = []
 
     def close(self) -> None:
-        """Give the connection back. Safe to call again."""
-        self._resources.close()
-        self._producer = None
-
-    def _open_producer(self) -> Producer:
-        """Give what knows the partitions of topics; nothing is sent with it."""
-        if self._producer is None:
-            options = self._options
-            settings = ProducerSettings(
-                options.connection,
-                options.producer,
-                options.max_unacknowledged_bytes,
-                topic_timeout_ms=options.max_block_ms,
-                outage_timeout_ms=options.outage_timeout_ms,
-            )
-            self._producer = self._resources.enter_context(borrow_producer(settings))
-        return self._producer
+        """Return the connection. Safe to call again."""
+        self._topics.close()
 
     def _keep(self, batches: Iterable[EncodedBatch]) -> None:
         for batch in batches:

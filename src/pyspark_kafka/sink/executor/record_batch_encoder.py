@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,27 +15,18 @@ from pyspark_kafka.sink.executor.identity_headers import with_identity
 from pyspark_kafka.sink.executor.partitioner import Partitioner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
+    from pyspark_kafka.sink.executor.partition_lookup import TopicPartitions
 
 # Rows are gathered to so many bytes before they are cut into record batches: with many partitions, the batches would
 # otherwise be as small as an Arrow batch divided by their number.
 _GATHERED_BYTES_PER_PARTITION = 512 * 1024
 _MIN_GATHERED_BYTES = 4 << 20
 _MAX_GATHERED_BYTES = 16 << 20
-
-
-class TopicPartitions(Protocol):
-    """What knows the partitions of topics: a producer."""
-
-    def partition_count(self, topic: str, *, beyond: int = -1) -> int:
-        """Give how many partitions a topic has; ask the cluster where what is known does not go beyond a partition."""
-
-    def available_partitions(self, topic: str) -> Sequence[int]:
-        """Give the partitions that are led, in order, as far as it is known; asks nobody."""
 
 
 class EncodedBatch(NamedTuple):
@@ -62,8 +53,8 @@ class RecordBatchEncoder:
     Args:
         options: topic, compression, sizes.
         columns: where the sink's columns are.
-        topics: opens what knows the partitions of topics; asked at a topic's first row, and when a row is for a
-            partition that is not known.
+        topics: knows the partitions of topics; asked at a topic's first row, and when a row is for a partition that
+            is not known.
         origin: whose rows they are, to be said in headers; None where records do not say it.
 
     Attributes:
@@ -75,7 +66,7 @@ class RecordBatchEncoder:
         self,
         options: WriteOptions,
         columns: SinkColumns,
-        topics: Callable[[], TopicPartitions],
+        topics: TopicPartitions,
         origin: TaskOrigin | None = None,
     ) -> None:
         self._options = options
@@ -199,7 +190,7 @@ class RecordBatchEncoder:
         """Give a topic's partitioner; the topic may have got partitions, up to `highest`, since it was made."""
         known = self._partitioners.get(topic)
         if known is None or known.partition_count <= highest:
-            topics = self._topics()
+            topics = self._topics
             count = topics.partition_count(topic, beyond=highest)
             if known is None or known.partition_count != count:
                 options = self._options.producer
