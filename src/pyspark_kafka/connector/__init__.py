@@ -1,7 +1,8 @@
-"""The engine-neutral contracts between an engine and a connector, with Spark's names.
+"""The contracts between an engine and a connector, with Spark's names. Data crosses as Arrow batches.
 
-A source or a sink is written against these classes; `pyspark_kafka.spark` adapts them to PySpark. Nothing here knows
-Kafka, and nothing here imports PySpark. Data crosses as Arrow record batches.
+Entry points: `MicroBatchStream`, `Batch` for sources; `StreamingWrite`, `BatchWrite` for sinks. `pyspark_kafka.source`
+and `pyspark_kafka.sink` implement them, `pyspark_kafka.spark` adapts them to PySpark.
+Invariant: no Kafka, no PySpark; imports no other package of pyspark-kafka. Layer: connector.
 """
 
 from pyspark_kafka.connector.limits import (

@@ -1,4 +1,4 @@
-"""How much an engine lets a source take into the next batch."""
+"""How much an engine lets a source read in the next micro-batch. Layer: connector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class ReadLimit:
-    """The base of the limits an engine hands to `SupportsAdmissionControl.latestOffset`.
+    """The base of the limits that an engine passes to `SupportsAdmissionControl.latestOffset`.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ReadLimit`.
     """
@@ -16,19 +16,19 @@ class ReadLimit:
 
 @dataclass(frozen=True, slots=True)
 class ReadAllAvailable(ReadLimit):
-    """Take all there is, whatever limits the source's own options set."""
+    """Read everything, whatever limits the options of the source set."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMaxRows(ReadLimit):
-    """Take about `max_rows` rows at the most."""
+    """Read at most about `max_rows` rows."""
 
     max_rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMaxBytes(ReadLimit):
-    """Take about `max_bytes` bytes at the most, as the source counts them.
+    """Read at most about `max_bytes` bytes, as the source counts them.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ReadMaxBytes`.
     """
@@ -38,11 +38,11 @@ class ReadMaxBytes(ReadLimit):
 
 @dataclass(frozen=True, slots=True)
 class ReadMinRows(ReadLimit):
-    """Take nothing as long as fewer than `min_rows` rows wait, and the last batch is not too long ago.
+    """Read nothing while fewer than `min_rows` rows wait, unless the last micro-batch is too long ago.
 
     Attributes:
         min_rows: rows, or what the source counts instead.
-        max_trigger_delay_ms: after so long whatever waits is taken; None: there is no such time.
+        max_trigger_delay_ms: after this time all waiting rows are read; None: there is no such time.
     """
 
     min_rows: int
@@ -51,7 +51,7 @@ class ReadMinRows(ReadLimit):
 
 @dataclass(frozen=True, slots=True)
 class CompositeReadLimit(ReadLimit):
-    """Several limits that hold together. `ReadAllAvailable` among them goes before all others.
+    """Several limits that apply together. `ReadAllAvailable` takes precedence over all others.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.CompositeReadLimit`.
     """

@@ -1,4 +1,4 @@
-"""Figures that a source adds to progress reports."""
+"""Figures that a source adds to progress reports. Layer: connector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ReportsSourceMetrics(ABC):
-    """A stream that tells figures of its own, such as how far a query is behind.
+    """A stream with figures of its own, such as how far a query is behind.
 
     PySpark does not ask Python sources for them; other engines may.
 
@@ -21,8 +21,8 @@ class ReportsSourceMetrics(ABC):
 
     @abstractmethod
     def metrics(self, latestConsumedOffset: Offset | None) -> Mapping[str, str]:
-        """Give figures by name, as text.
+        """Return figures by name, as text.
 
         Args:
-            latestConsumedOffset: where the query has read to; None where it has read nothing.
+            latestConsumedOffset: the position of the query; None if it has read nothing.
         """

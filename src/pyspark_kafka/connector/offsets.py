@@ -1,4 +1,4 @@
-"""The position of a source as an engine sees it: an opaque value with a JSON form."""
+"""The position of a source as an engine sees it: an opaque value with a JSON form. Layer: connector."""
 
 from __future__ import annotations
 

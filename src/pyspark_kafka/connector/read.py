@@ -1,4 +1,4 @@
-"""Contracts of a source: what an engine asks of it on the driver, and of its readers on executors."""
+"""Contracts of a source: its methods on the driver, and those of its readers on executors. Layer: connector."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class PartitionReader(ABC):
         """Move to the next batch of rows.
 
         Returns:
-            False when the partition is read to its end. Never False because of an error: that is raised.
+            False if the partition is read to its end. An error is raised, and never returned as False.
         """
 
     @abstractmethod
     def get(self) -> pa.RecordBatch:
-        """Give the batch that the last `next()` moved to. Every batch of one reader has the same schema."""
+        """Return the batch that the last `next()` moved to. Every batch of one reader has the same schema."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what the reader holds. Called once, also after an error and when a task ends early."""
+        """Release what the reader holds. Called once, also after an error and when a task ends early."""
 
 
 class PartitionReaderFactory(ABC):
-    """Makes readers on executors.
+    """Builds readers on executors.
 
     Runs on: pickled on the driver once per batch; `createReader` once per task attempt.
 
@@ -75,7 +75,7 @@ class Batch(ABC):
 
     @abstractmethod
     def createReaderFactory(self) -> PartitionReaderFactory:
-        """Give the factory that executors read with."""
+        """Return the factory that executors read with."""
 
 
 class MicroBatchStream(ABC):
@@ -88,7 +88,7 @@ class MicroBatchStream(ABC):
 
     @abstractmethod
     def initialOffset(self) -> Offset:
-        """Give the offset a new query starts from. Not called where a checkpoint says where to go on."""
+        """Return the offset at which a new query starts. Not called if the checkpoint has a position."""
 
     @abstractmethod
     def deserializeOffset(self, json: str) -> Offset:
@@ -108,7 +108,7 @@ class MicroBatchStream(ABC):
 
     @abstractmethod
     def createReaderFactory(self) -> PartitionReaderFactory:
-        """Give the factory that executors read with."""
+        """Return the factory that executors read with."""
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
@@ -116,7 +116,7 @@ class MicroBatchStream(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Give back what the stream holds. May be called more than once."""
+        """Release what the stream holds. May be called more than once."""
 
 
 class SupportsAdmissionControl(ABC):
@@ -127,14 +127,14 @@ class SupportsAdmissionControl(ABC):
 
     @abstractmethod
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Give the limit that the source's options ask for."""
+        """Return the read limit that the source's options set."""
 
     @abstractmethod
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Give the end of the next batch that begins at `start`; `start` itself when there is nothing to read."""
+        """Return the end of the micro-batch that begins at `start`; `start` itself if there is nothing to read."""
 
     def reportLatestOffset(self) -> Offset | None:
-        """Give the newest offset known, for progress reports only; None when none is known."""
+        """Return the newest known offset, for progress reports only; None if none is known."""
         return None
 
 
@@ -146,4 +146,4 @@ class SupportsTriggerAvailableNow(SupportsAdmissionControl):
 
     @abstractmethod
     def prepareForTriggerAvailableNow(self) -> None:
-        """Learn that this run ends at what is available now: `latestOffset` gives nothing newer from here on."""
+        """Learn that this run ends at what is available now: `latestOffset` returns nothing newer from here on."""

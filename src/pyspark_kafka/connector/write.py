@@ -1,4 +1,4 @@
-"""Contracts of a sink: a write job on the driver, data writers on executors, commit messages between them."""
+"""Contracts of a sink: write jobs on the driver, data writers on executors, commit messages. Layer: connector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WriterCommitMessage:
-    """What a task tells the driver when it has written: plain picklable data.
+    """What a task sends to the driver when it has written: plain picklable data.
 
     Source: Spark `org.apache.spark.sql.connector.write.WriterCommitMessage`.
     """
@@ -39,15 +39,15 @@ class DataWriter(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Give up after a failed `write` or `commit`. Must not hide the error that led here."""
+        """Clean up after a failed `write` or `commit`. Must not hide the error of that call."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what the writer holds. Called once, after `commit` or `abort`."""
+        """Release what the writer holds. Called once, after `commit` or `abort`."""
 
 
 class DataWriterFactory(ABC):
-    """Makes the writers of a batch write on executors; pickled on the driver.
+    """Builds the writers of a batch write on executors; pickled on the driver.
 
     Source: Spark `org.apache.spark.sql.connector.write.DataWriterFactory`.
     """
@@ -58,16 +58,16 @@ class DataWriterFactory(ABC):
 
 
 class StreamingDataWriterFactory(ABC):
-    """Makes the writers of one micro-batch on executors; pickled on the driver.
+    """Builds the writers of one micro-batch on executors; pickled on the driver.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
     """
 
-    def of_query(self, query_id: str | None) -> StreamingDataWriterFactory:  # noqa: ARG002 - most need not know
-        """Give the factory for the tasks of one query, which knows its id only once it runs.
+    def of_query(self, query_id: str | None) -> StreamingDataWriterFactory:  # noqa: ARG002 - most factories need no id
+        """Return the factory for the tasks of one query, whose id is known only when it runs.
 
         Args:
-            query_id: the id that the checkpoint keeps; None where the engine does not tell it.
+            query_id: the id in the checkpoint; None if the engine does not tell it.
         """
         return self
 
@@ -86,7 +86,7 @@ class BatchWrite(ABC):
 
     @abstractmethod
     def createBatchWriterFactory(self) -> DataWriterFactory:
-        """Give the factory that executors write with."""
+        """Return the factory that executors write with."""
 
     @abstractmethod
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
@@ -94,7 +94,7 @@ class BatchWrite(ABC):
 
     @abstractmethod
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Give up the job; a task that failed has None for a message."""
+        """Abort the job; the message of a task that failed is None."""
 
 
 class StreamingWrite(ABC):
@@ -107,7 +107,7 @@ class StreamingWrite(ABC):
 
     @abstractmethod
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
-        """Give the factory that executors write with."""
+        """Return the factory that executors write with."""
 
     @abstractmethod
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
@@ -115,4 +115,4 @@ class StreamingWrite(ABC):
 
     @abstractmethod
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Give up one epoch; a task that failed has None for a message."""
+        """Abort one epoch; the message of a task that failed is None."""

@@ -71,7 +71,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _bounded_int(digits: str) -> int:
-    # No 64-bit number is longer; Python's own limit on digits would give another error text on each version.
+    # No 64-bit number is longer; Python's own limit on digits would have another error text in each version.
     if len(digits) > 20:
         raise ValueError("a number in it does not fit in 64 bits")
     return int(digits)

@@ -1,6 +1,8 @@
-"""Pure arithmetic of a source: limits to offsets, a share of what is available, ranges to read, what was lost.
+"""The arithmetic of a source: edges to offsets, limits to ends of micro-batches, ranges, splits, tasks, data loss.
 
-No I/O and no options: what brokers say and what users want comes in as plain mappings. Layer: above offsets.
+Entry points: `plan_ranges` for a micro-batch, `open_ends.split_planned` for a batch read.
+Invariant: pure. Offsets of brokers and values of options come in as plain mappings and numbers, so a plan is a function
+of its arguments. Layer: planning.
 """
 
 from pyspark_kafka.planning.available_now import check_available_now

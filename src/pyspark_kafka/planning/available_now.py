@@ -1,4 +1,4 @@
-"""Whether a batch of an available-now run fits the snapshot of the run's end. Layer: planning."""
+"""Whether a micro-batch of an available-now run fits the snapshot at which the run ends. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _HINT = (
-    "This may pass: start the query again. It goes on from its checkpoint. A topic that was deleted, or deleted and "
-    "created again, needs a new checkpointLocation."
+    "Start the query again: it continues from its checkpoint, and the cause may have passed. Use a new "
+    "checkpointLocation if a topic was deleted or recreated."
 )
 
 
@@ -23,13 +23,13 @@ def check_available_now(
     snapshot: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> None:
-    """Refuse a batch whose end does not fit what the run was to read, or what there still is.
+    """Raise if the end of a micro-batch does not fit the snapshot of the run, or the logs as they are now.
 
     Always an error, whatever `failOnDataLoss` says: an available-now run promises to end at its snapshot.
 
     Args:
-        end: the batch's end.
-        snapshot: the ends of all partitions when the run began.
+        end: the end of the micro-batch.
+        snapshot: the ends of all partitions at the beginning of the run.
         latest: the ends now.
 
     Raises:
@@ -74,7 +74,7 @@ def _check_ends(
 ) -> None:
     beyond = sorted(topic_partition for topic_partition in end if end[topic_partition] > bound[topic_partition])
     if beyond:
-        listed = _list(beyond, lambda where: f"{where} ends at {end[where]}, expected at most {bound[where]}")
+        listed = _list(beyond, lambda tp: f"{tp} ends at {end[tp]}, expected at most {bound[tp]}")
         raise _error(condition, f"{sentence}: {listed}", beyond)
 
 

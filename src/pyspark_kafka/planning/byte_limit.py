@@ -1,4 +1,4 @@
-"""How far a batch of a limited number of bytes goes in each partition. Layer: planning."""
+"""Where a micro-batch with a limit of bytes ends in each partition. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ def byte_limit(
     start: Mapping[TopicPartition, int],
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
-    log_bytes: Mapping[TopicPartition, int],
+    log_sizes: Mapping[TopicPartition, int],
     limit: int,
 ) -> dict[TopicPartition, int]:
-    """Share `limit` bytes among partitions, each in proportion to what it has waiting.
+    """Share `limit` bytes among partitions, each in proportion to its waiting bytes.
 
-    What an offset takes is estimated: the bytes of a partition's log over the offsets in it. So the sum is near the
-    limit where records are of a size, and off by as much as their sizes vary. A partition with anything waiting always
-    moves on by one offset at least.
+    The size of an offset is estimated: the bytes of a partition's log divided by the offsets in it. So the sum is near
+    the limit if records have similar sizes, and differs from it as much as their sizes vary. A partition with waiting
+    offsets always advances by at least one.
 
     Args:
         start: next offset to read of each known partition.
-        earliest: first offset of each partition of `latest`; where new partitions start.
+        earliest: first offset of each partition of `latest`; new partitions start there.
         latest: end of each partition; only these are in the result.
-        log_bytes: what each log takes on its leader's disk. Of one that is missing or empty nothing is known: it goes
-            to its end.
+        log_sizes: bytes of each log on its leader's disk. A log that is missing here or empty is read to its end.
         limit: bytes, at least 1.
 
     Returns:
@@ -41,14 +40,11 @@ def byte_limit(
     waiting = {
         topic_partition: end - begins[topic_partition]
         for topic_partition, end in latest.items()
-        if end > begins.get(topic_partition, end) and log_bytes.get(topic_partition, 0) > 0
+        if end > begins.get(topic_partition, end) and log_sizes.get(topic_partition, 0) > 0
     }
     # Exact: offsets and bytes are 64-bit numbers, and their products are not.
     waiting_bytes = sum(
-        (
-            Fraction(count * log_bytes[where], max(1, latest[where] - earliest.get(where, 0)))
-            for where, count in waiting.items()
-        ),
+        (Fraction(count * log_sizes[tp], max(1, latest[tp] - earliest.get(tp, 0))) for tp, count in waiting.items()),
         Fraction(0),
     )
     if waiting_bytes <= limit:

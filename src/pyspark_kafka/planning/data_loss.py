@@ -1,6 +1,6 @@
-"""Data loss as a value: planning finds it, the source decides by `failOnDataLoss` whether it is an error or a warning.
+"""Data loss as a value: planning finds it, the source decides by `failOnDataLoss` between an error and a warning.
 
-Layer: planning.
+Pure. Layer: planning.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
 
-# A plan may touch thousands of partitions; an error names so many, and says how many there are.
+# A plan may have thousands of partitions; an error names at most this number of them, and counts the others.
 _LISTED = 20
 
 
 class DataLossKind(str, Enum):
-    """What happened, by the names that Spark gives the sub-conditions of `KAFKA_DATA_LOSS`."""
+    """What happened, by the names of Spark's sub-conditions of `KAFKA_DATA_LOSS`."""
 
     INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS = "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS"
     ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO = "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO"
@@ -31,18 +31,18 @@ class DataLossKind(str, Enum):
 
     @property
     def condition(self) -> str:
-        """The condition that an error of this kind begins with."""
+        """The condition of an error of this kind."""
         return f"KAFKA_DATA_LOSS.{self.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataLoss:
-    """One partition of which records are gone, or may be.
+    """One partition with records that are lost, or may be.
 
     Attributes:
-        expected_offset: where reading was to go on; 0 for a new partition; None where it is not known.
-        found_offset: what the partition has instead: its first offset, or its end; None where it is gone.
-        group_id: the `kafka.group.id` of the query, where that is part of the condition.
+        expected_offset: the offset to continue from; 0 for a new partition; None if it is not known.
+        found_offset: what the partition has instead: its first offset, or its end; None if the partition is gone.
+        group_id: the `kafka.group.id` of the query, if it is part of the condition.
     """
 
     kind: DataLossKind
@@ -52,35 +52,36 @@ class DataLoss:
     group_id: str | None = None
 
     def describe(self) -> str:
-        """Give a sentence without its full stop: what happened, and what is done where it is tolerated."""
-        where, expected, found = self.topic_partition, self.expected_offset, self.found_offset
+        """Return a sentence without its full stop: what happened to the partition."""
+        tp, expected, found = self.topic_partition, self.expected_offset, self.found_offset
         if self.kind is DataLossKind.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS:
-            return f"{where}: the first offset of the new partition cannot be found, it may have been deleted"
+            return f"{tp}: the first offset of the new partition cannot be found, it may have been deleted"
         if self.kind is DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO:
-            return f"{where}: the new partition starts from {found} instead of {expected}, {_count(expected, found)}"
+            return f"{tp}: the new partition starts from {found} instead of {expected}, {_count(expected, found)}"
         if self.kind is DataLossKind.PARTITIONS_DELETED:
-            return f"{where}: the partition was read up to {expected} and has been deleted"
+            return f"{tp}: the partition was read up to {expected} and has been deleted"
         if self.kind is DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT:
             return (
-                f"{where}: the partition was read up to {expected} and has been deleted; option 'kafka.group.id' is "
+                f"{tp}: the partition was read up to {expected} and has been deleted; option 'kafka.group.id' is "
                 f"'{self.group_id}', but no consumer group is joined, so no other query of the group can have taken it"
             )
         return (
-            f"{where}: the offset to go on from was {expected}, but the log now ends at {found}, "
+            f"{tp}: the offset to continue from was {expected}, but the log now ends at {found}, "
             f"{_count(found, expected)}"
         )
 
 
 def _count(start: int | None, end: int | None) -> str:
-    """Say how many offsets lie between two, which both are known where this is used."""
+    """Return the number of offsets between two as text; both are known here."""
     lost = (end or 0) - (start or 0)
     return f"{lost} {'offset' if lost == 1 else 'offsets'} [{start}, {end}) missing"
 
 
 def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
-    """Build the error of a plan's findings; the caller raises it, or logs it where data loss is tolerated.
+    """Build the error of a plan's findings; the caller raises it, or logs it if data loss is tolerated.
 
-    Its condition is the kind's where all findings are of one kind, else `KAFKA_DATA_LOSS`, with the kinds in the text.
+    If all findings are of one kind, its condition is that of the kind; otherwise `KAFKA_DATA_LOSS`, with the kinds in
+    the text.
 
     Source: Spark `KAFKA_DATA_LOSS` of `kafka-error-conditions.json`.
     """
@@ -95,7 +96,8 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
         f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. {listed}{more}. This "
         "batch has read nothing yet.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
-        hint="Set failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation.",
+        hint="Set failOnDataLoss to false to continue with the remaining records, or start with a new "
+        "checkpointLocation.",
         facts={
             "kinds": ", ".join(kind.value for kind in kinds),
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:_LISTED]),
@@ -105,20 +107,20 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
 
 
 def _causes(kinds: Sequence[DataLossKind]) -> str:
-    """Say once, for all partitions, what may have happened."""
+    """Return what may have happened, once for all partitions."""
     gone = "it was removed by retention, or the topic was deleted before all of it was processed"
-    back = "the topic may have been deleted and created again, or the start offset of the first batch is too high"
+    back = "the topic may have been recreated, or the start offset of the first batch is too high"
     if DataLossKind.PARTITION_OFFSET_CHANGED not in kinds:
         return gone
-    return back if len(kinds) == 1 else f"{gone}; where a log ends too early, {back}"
+    return back if len(kinds) == 1 else f"{gone}; if a log ends too early, {back}"
 
 
 def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:
     """Build the error of a topic that the subscription names, that the query has read, and that does not exist now.
 
-    The caller raises it, or logs it where data loss is tolerated.
+    The caller raises it, or logs it if data loss is tolerated.
     """
-    read = sorted((where.partition, offset) for where, offset in position.items() if where.topic == topic)
+    read = sorted((tp.partition, offset) for tp, offset in position.items() if tp.topic == topic)
     listed = ", ".join(f"partition {number} up to {offset}" for number, offset in read[:_LISTED])
     more = f" and {len(read) - _LISTED} more partitions" if len(read) > _LISTED else ""
     return DataLossError(
@@ -126,7 +128,7 @@ def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLos
         f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {listed}{more}; what came after it is gone. This "
         "batch has read nothing yet.",
         condition=DataLossKind.PARTITIONS_DELETED.condition,
-        hint="A topic that is created again begins anew: read it with a new checkpointLocation. Set failOnDataLoss to "
-        "false to go on with the other topics, and with this one from its beginning should it come back.",
+        hint="Read a recreated topic with a new checkpointLocation. Set failOnDataLoss to "
+        "false to continue with the other topics, and with this one from its beginning if it comes back.",
         facts={"topic": topic, "count": len(read)},
     )

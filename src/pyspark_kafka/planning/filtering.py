@@ -1,4 +1,4 @@
-"""What filters on a record's place and time leave of a read. Layer: planning."""
+"""Filters on topic, partition, offset and time, as bounds of a read. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _V = TypeVar("_V", str, int)
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """Where the records can be that all filters of a query let through. Without arguments: everywhere.
+    """Bounds of the records that all filters of a query let through; without arguments there are none.
 
     Attributes:
         topics: only in these topics; None: in any.
@@ -38,7 +38,7 @@ class RecordFilter:
     not_before_ms: int | None = None
 
     def __and__(self, other: RecordFilter) -> RecordFilter:
-        """Give where both let records through."""
+        """Return the bounds of the records that both let through."""
         times = [bound for bound in (self.not_before_ms, other.not_before_ms) if bound is not None]
         return RecordFilter(
             topics=_both(self.topics, other.topics),
@@ -53,7 +53,7 @@ class RecordFilter:
         )
 
     def takes(self, topic_partition: TopicPartition) -> bool:
-        """Tell whether a partition can hold such records."""
+        """Return whether a partition can have such records."""
         topic, number = topic_partition.topic, topic_partition.partition
         return (
             (self.topics is None or topic in self.topics)
@@ -66,7 +66,7 @@ class RecordFilter:
 
     @property
     def seek_ms(self) -> int | None:
-        """The time to look an offset up by; None where that would leave nothing out.
+        """The time to look up a first offset by; None if every record is of that time or later.
 
         Negative times are words of the protocol (-1 is the log's end, -2 its start), not times.
         """
@@ -74,7 +74,7 @@ class RecordFilter:
 
 
 NOTHING = RecordFilter(topics=frozenset())
-"""What a contradiction leaves."""
+"""The filter of a contradiction: no record passes."""
 
 
 def _both(one: frozenset[_V] | None, other: frozenset[_V] | None) -> frozenset[_V] | None:

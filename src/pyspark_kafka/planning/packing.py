@@ -1,4 +1,4 @@
-"""From ranges to tasks. Layer: planning."""
+"""From ranges to tasks. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 def pack_ranges(
     ranges: Iterable[OffsetRange], *, most_ranges: int = 1, most_offsets: int = 0
 ) -> tuple[tuple[OffsetRange, ...], ...]:
-    """Group ranges into tasks; with the defaults, a task each, as Spark's connector has it.
+    """Group ranges into tasks; with the defaults each range is a task, as in Spark's connector.
 
-    A pure function of the ranges and its bounds, never of the cluster's size: a batch that is planned again gives the
-    same tasks. Ranges keep their order; ranges of one partition never share a task, for a fetch request has a
-    partition once.
+    A function of its arguments, never of the cluster's size: a micro-batch that is planned again has the same tasks.
+    Ranges keep their order. Ranges of one partition never share a task, because a fetch request has a partition once.
 
     Args:
         ranges: what to read, none of them empty.

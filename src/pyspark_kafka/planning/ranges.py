@@ -1,4 +1,4 @@
-"""From two positions to the ranges that tasks read, with what is lost between them. Layer: planning."""
+"""From two positions to the ranges between them, and to the records that are lost there. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch reads.
+    """What a micro-batch reads.
 
     Attributes:
-        ranges: one per partition that has something to read, by topic and partition; never empty ranges.
-        findings: what is lost; the ranges are already what is read where that is tolerated.
+        ranges: one for each partition with offsets to read, by topic and partition; none is empty.
+        findings: what is lost; the ranges leave it out.
     """
 
     ranges: tuple[OffsetRange, ...]
@@ -34,15 +34,15 @@ def plan_ranges(
     *,
     group_id: str | None = None,
 ) -> Plan:
-    """Plan the batch `[start, end)`.
+    """Plan the micro-batch `[start, end)`.
 
-    A pure function of its arguments: a batch that is planned again gives the same ranges as long as the first offsets
-    of its new partitions stay.
+    A function of its arguments: a micro-batch that is planned again has the same ranges, unless retention has moved the
+    first offset of a new partition.
 
     Args:
         start: next offset to read of each known partition.
-        end: exclusive end of each partition there is; those not in `start` are new.
-        earliest_of_new: first offset of each new partition; one that is missing is taken for deleted.
+        end: exclusive end of each partition that exists; those that are not in `start` are new.
+        earliest_of_new: first offset of each new partition; one without an entry counts as deleted.
         group_id: the query's `kafka.group.id`; Spark has a condition of its own for partitions deleted with one.
 
     Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.

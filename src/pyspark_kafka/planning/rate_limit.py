@@ -1,4 +1,4 @@
-"""How far a limited batch goes in each partition. Layer: planning."""
+"""Where a micro-batch with a limit of offsets ends in each partition. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def rate_limit(
     latest: Mapping[TopicPartition, int],
     limit: int,
 ) -> dict[TopicPartition, int]:
-    """Share `limit` offsets among partitions, each in proportion to what it has waiting.
+    """Share `limit` offsets among partitions, each in proportion to its waiting offsets.
 
-    A share of less than one offset is rounded up and any other down. So a partition with anything waiting always moves
-    on, and the sum may be above the limit (many small partitions) or below it.
+    A share of less than one offset is rounded up, any other is rounded down. So a partition with waiting offsets always
+    advances, and the sum may be above the limit (many small partitions) or below it.
 
     Args:
         start: next offset to read of each known partition.
-        earliest: first offset of each partition that is not in `start`. One in neither keeps its latest offset and is
-            left to `plan_ranges` to report.
+        earliest: first offset of each partition that is not in `start`. One in neither keeps its latest offset;
+            `plan_ranges` reports it.
         latest: end of each partition; only these are in the result. An end below its start is kept as it is.
-        limit: offsets, at least 1: with less a stream would stand still for ever.
+        limit: offsets, at least 1: with less a stream would never advance.
 
     Returns:
         The exclusive end of each partition of `latest`, never beyond its latest offset.
@@ -48,8 +48,8 @@ def rate_limit(
         if end > begins.get(topic_partition, end)
     }
     total = sum(sizes.values())
-    # Whole numbers all the way: the product can be beyond 64 bits, and a quotient in floating point can fall just
-    # below the whole number that it is.
+    # Whole numbers only: the product can exceed 64 bits, and a floating-point quotient can be just below the exact
+    # whole number.
     return {
         topic_partition: min(end, begins[topic_partition] + max(1, limit * sizes[topic_partition] // total))
         if topic_partition in sizes

@@ -32,12 +32,12 @@ def resolve_offsets(
     *,
     option: str = "startingOffsets",
 ) -> dict[TopicPartition, int]:
-    """Give each assigned partition its offset.
+    """Return the offset of each assigned partition.
 
-    Concrete offsets are taken as they are: whether the log has them is found out by reading.
+    Numbers are taken as they are: only reading shows whether the log has them.
 
     Args:
-        edge: what the option says.
+        edge: the start or the end of the read.
         assigned: the partitions that the subscription means now.
         earliest: first offsets; needed for the partitions that `edge` puts there.
         latest: ends; needed for the partitions that `edge` puts there.
@@ -80,7 +80,7 @@ def resolve_offsets(
 def timestamps_to_look_up(
     edge: TimestampEdge, assigned: Collection[TopicPartition], *, option: str
 ) -> dict[TopicPartition, int]:
-    """Give each assigned partition the timestamp to look up, in milliseconds since 1970-01-01 UTC.
+    """Return the timestamp to look up for each assigned partition, in milliseconds since 1970-01-01 UTC.
 
     Raises:
         OptionError: the edge names other partitions than the assigned ones (condition
@@ -105,16 +105,16 @@ def resolve_timestamps(
     option: str,
     latest_without_match: bool,
 ) -> dict[TopicPartition, int]:
-    """Give each partition its offset by what was found for its timestamp.
+    """Return the offset of each partition from what was found for its timestamp.
 
     Args:
         timestamps: what was looked up.
         found: the first offset at or after each timestamp; partitions without one are missing.
-        latest: ends that were looked up before; those of partitions without a match are needed where
-            `latest_without_match`. An offset found behind one is taken back to it: it came after the look-up, and
-            must not make a start lie behind its end.
+        latest: ends that were looked up before; with `latest_without_match`, those of partitions without a match are
+            needed. A found offset behind the end is lowered to it: its record was written after the look-up of ends,
+            and a start must not lie behind its end.
         option: the option that the timestamps come from, for errors.
-        latest_without_match: whether a partition without a match gets its end; otherwise it is an error.
+        latest_without_match: whether a partition without a match has its end as offset; otherwise it is an error.
 
     Raises:
         OptionError: partitions have no record at or after their timestamp (condition NO_OFFSET_FOR_TIMESTAMP); the
@@ -156,7 +156,7 @@ def _no_offset(option: str, timestamps: Mapping[TopicPartition, int], unmatched:
         f"There is no record of the time of option '{option}' or later in {len(unmatched)} of {len(timestamps)} "
         f"topic-partitions: {listed}{more}. Nothing was read.",
         condition="NO_OFFSET_FOR_TIMESTAMP",
-        hint="Set startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or give an "
+        hint="Set startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or set an "
         "earlier time.",
         facts={"option": option, "topic_partitions": _list(set(unmatched)), "count": len(unmatched)},
     )
@@ -167,7 +167,7 @@ def _timestamp_mismatch(option: str, extra: set[TopicPartition], missing: set[To
         f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
         "was read.",
         condition="KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-        hint="Name every partition, or give one time for all with startingTimestamp or endingTimestamp. Partitions "
+        hint="Name every partition, or set one time for all with startingTimestamp or endingTimestamp. Partitions "
         "may also have been created or deleted meanwhile.",
         facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )
@@ -186,7 +186,7 @@ def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartiti
         f"The partitions of option '{option}' are not those that are read: it {_differences(extra, missing)}. Nothing "
         "was read.",
         condition="KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
-        hint="Name every partition, with -1 for latest and -2 for earliest where you do not mind, or "
+        hint="Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "
         '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.',
         facts={"option": option, "not_read": _list(extra), "not_named": _list(missing)},
     )

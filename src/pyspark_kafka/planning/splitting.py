@@ -1,4 +1,4 @@
-"""How ranges are split into more tasks than there are topic-partitions. Layer: planning."""
+"""Split ranges into more tasks than there are topic-partitions. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark_kafka.model import OffsetRange
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Far more than a job can use; beyond it the plan alone would fill the driver's memory.
+# Far more than a job can use; with more, the plan alone would fill the memory of the driver.
 MAX_TASKS = 1_000_000
 
 
@@ -19,14 +19,14 @@ def split_ranges(
 ) -> tuple[OffsetRange, ...]:
     """Split large ranges; the parts of a range follow each other without a gap.
 
-    First by `max_records`, then towards `min_partitions`, in proportion to sizes. The second is a hint: rounding may
-    give a few ranges more or fewer. Empty ranges are dropped. A function of its arguments: a batch that is planned
-    again is split at the same offsets.
+    First by `max_records`, then towards `min_partitions`, in proportion to sizes. The second is a hint: by
+    rounding there may be a few ranges more or fewer. Empty ranges are dropped. A function of its arguments: a
+    micro-batch that is planned again is split at the same offsets.
 
     Args:
-        ranges: what is to be read.
-        min_partitions: about how many ranges to give at least; None leaves them as they are.
-        max_records: how many offsets a range of the result has at most; None: no limit.
+        ranges: what to read.
+        min_partitions: about the least number of ranges in the result; None: no minimum.
+        max_records: the maximum number of offsets in a range of the result; None: no limit.
 
     Returns:
         The ranges in the given order, each one's parts by offset.
@@ -50,10 +50,10 @@ def split_ranges(
 
 
 def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[int]:
-    """Give the number of parts of each range so that there are about `wanted` in all."""
+    """Return the number of parts of each range, so that there are about `wanted` in total."""
     total = sum(offset_range.size for offset_range in ranges)
     small = [_share(offset_range.size, total, wanted) == 1 for offset_range in ranges]
-    # Ranges that stay whole take more than their share of tasks, or less; the others divide what remains.
+    # Ranges that stay whole take more or less than their share of tasks; the others divide the rest.
     total -= sum(offset_range.size for offset_range, whole in zip(ranges, small, strict=True) if whole)
     wanted = max(wanted - sum(small), 1)
     return [
@@ -63,7 +63,7 @@ def _shares(ranges: Sequence[OffsetRange], wanted: int) -> list[int]:
 
 
 def _share(size: int, total: int, wanted: int) -> int:
-    # Rounded half up, in whole numbers: sizes can be beyond what floating point tells apart.
+    # Rounded half up, in whole numbers: floating point is not exact for large sizes.
     return max((2 * size * wanted + total) // (2 * total), 1)
 
 
@@ -83,7 +83,7 @@ def _split(ranges: Sequence[OffsetRange], parts: Sequence[int]) -> list[OffsetRa
 
 
 def _pieces(offset_range: OffsetRange, parts: int) -> Iterator[OffsetRange]:
-    """Cut a range into equal parts, the later ones one offset longer where it does not divide."""
+    """Cut a range into equal parts; the later ones are one offset longer if it does not divide."""
     start_offset = offset_range.start_offset
     for remaining_parts in range(parts, 0, -1):
         end_offset = start_offset + (offset_range.end_offset - start_offset) // remaining_parts

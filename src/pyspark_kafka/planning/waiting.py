@@ -1,4 +1,4 @@
-"""What waits to be read: whether it is enough for a batch, and how far a query is behind. Layer: planning."""
+"""Offsets that wait to be read: enough for a micro-batch, and how far a query is behind. Pure. Layer: planning."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def waiting_offsets(position: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """Give how many offsets lie between a position and the ends of all partitions.
+    """Return the number of offsets between a position and the ends of all partitions.
 
-    A partition that is not in `position` is counted from 0, whatever its first offset is. One that went back counts
-    against the others.
+    A partition that is not in `position` is counted from 0, whatever its first offset is. A partition whose end is
+    below the position lowers the sum.
 
     Source: Spark `KafkaMicroBatchStream.delayBatch`.
     """
@@ -24,15 +24,15 @@ def waiting_offsets(position: Mapping[TopicPartition, int], latest: Mapping[Topi
 def offsets_behind_latest(
     consumed: Mapping[TopicPartition, int] | None, latest: Mapping[TopicPartition, int] | None
 ) -> dict[str, str]:
-    """Give the metrics that a progress report shows of a source: least, most and mean lag of a partition.
+    """Return the metrics of a source in a progress report: least, greatest and mean lag of a partition.
 
     Args:
-        consumed: next offset to read of each partition; one that is missing has read nothing, from 0 on.
+        consumed: next offset to read of each partition; 0 if it is missing.
         latest: end of each partition.
 
     Returns:
         `minOffsetsBehindLatest`, `maxOffsetsBehindLatest` (whole numbers), `avgOffsetsBehindLatest` (with a decimal
-        point), as text; nothing where one of the arguments is not known or there is no partition.
+        point), as text; empty if one of the arguments is not known or there is no partition.
 
     Source: Spark `KafkaMicroBatchStream.metrics`.
 

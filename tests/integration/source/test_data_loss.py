@@ -169,7 +169,7 @@ def test_partition_offset_changed(
     stream = stream_of(bootstrap_servers, topic, fail_on_data_loss=fail_on_data_loss)
     start = KafkaSourceOffset({topic_partition: 50})
     end = stream.latestOffset(start, ReadAllAvailable())
-    text = f"{topic}-0: the offset to go on from was 50, but the log now ends at 5, 45 offsets [5, 50) missing. "
+    text = f"{topic}-0: the offset to continue from was 50, but the log now ends at 5, 45 offsets [5, 50) missing. "
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
             stream.planInputPartitions(start, end)

@@ -10,8 +10,8 @@ from pyspark_kafka.planning import check_available_now
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 HINT = (
-    " The batch has read nothing. Hint: This may pass: start the query again. It goes on from its checkpoint. A topic "
-    "that was deleted, or deleted and created again, needs a new checkpointLocation."
+    " The batch has read nothing. Hint: Start the query again: it continues from its checkpoint, and the cause may "
+    "have passed. Use a new checkpointLocation if a topic was deleted or recreated."
 )
 
 

@@ -13,14 +13,16 @@ from pyspark_kafka.planning import (
 
 P = [TopicPartition("orders", number) for number in range(40)]
 
-HINT = " Hint: Set failOnDataLoss to false to go on with what is left, or start with a new checkpointLocation."
+HINT = (
+    " Hint: Set failOnDataLoss to false to continue with the remaining records, or start with a new checkpointLocation."
+)
 
 LOST = (
     "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic was "
     "deleted before all of it was processed. "
 )
 
-BACK = "the topic may have been deleted and created again, or the start offset of the first batch is too high"
+BACK = "the topic may have been recreated, or the start offset of the first batch is too high"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ BACK = "the topic may have been deleted and created again, or the start offset o
             DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, P[3], 120, 20),
             (
                 "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost because it is not in Kafka "
-                f"any more: {BACK}. orders-3: the offset to go on from was 120, but the log now ends at 20, 100 "
+                f"any more: {BACK}. orders-3: the offset to continue from was 120, but the log now ends at 20, 100 "
                 f"offsets [20, 120) missing. This batch has read nothing yet.{HINT}"
             ),
         ),

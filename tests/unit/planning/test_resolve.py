@@ -42,7 +42,7 @@ def test_partitions_that_are_not_the_assigned_ones_are_refused() -> None:
     assert str(caught.value) == (
         "[KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED] The partitions of option 'endingOffsets' are not those that are "
         "read: it names orders-2, which do not exist or are not read here and says nothing about orders-1. Nothing was "
-        "read. Hint: Name every partition, with -1 for latest and -2 for earliest where you do not mind, or "
+        "read. Hint: Name every partition, with -1 for latest and -2 for earliest if the offset does not matter, or "
         '{"<topic>":"earliest"} for a whole topic. Partitions may also have been created or deleted meanwhile.'
     )
 

@@ -32,7 +32,7 @@ def test_times_by_partition_name_exactly_what_is_read(named: list[TopicPartition
         timestamps_to_look_up(SpecificTimestamps(dict.fromkeys(named, 5)), [A, B], option="endingOffsetsByTimestamp")
     assert str(caught.value) == (
         "[KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED] The partitions of option 'endingOffsetsByTimestamp' are not "
-        f"those that are read: it {difference}. Nothing was read. Hint: Name every partition, or give one time for all "
+        f"those that are read: it {difference}. Nothing was read. Hint: Name every partition, or set one time for all "
         "with startingTimestamp or endingTimestamp. Partitions may also have been created or deleted meanwhile."
     )
 
@@ -70,7 +70,7 @@ def test_partition_without_a_record_is_an_error_otherwise() -> None:
     assert str(caught.value) == (
         "[NO_OFFSET_FOR_TIMESTAMP] There is no record of the time of option 'startingTimestamp' or later in 1 of 2 "
         "topic-partitions: t-1 since 2026-01-01T00:00:00.001Z (1767225600001). Nothing was read. Hint: Set "
-        "startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or give an earlier time."
+        "startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or set an earlier time."
     )
 
 

@@ -1,4 +1,4 @@
-"""The driver side of the source: offsets, limits, plans of batches. Never touches records.
+"""The driver side of the source: where reads start and end, and which task reads what. Never touches records.
 
 Entry points: `micro_batch.KafkaMicroBatchStream`, `batch.KafkaBatch`.
 Invariant: a plan is a function of start, end and options, so that a batch that is run again reads the same records.

@@ -1,4 +1,7 @@
-"""Notices topics that were deleted and created again under the same name. Layer: source."""
+"""Remembers the ids of the topics that a stream has read, and finds recreated ones. Layer: source.
+
+`topic_losses` decides what follows from that; `pyspark_kafka.checkpoint.topic_ids` keeps the ids in a file.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class TopicWatch:
-    """Remembers the ids of a query's topics, so that offsets are not taken for those of another topic of the same name.
+    """The ids of the topics that a query has read, so that a recreated one is not read at former offsets.
 
-    Offsets alone do not show it: the new topic's end may be higher than the old one's was. Ids are kept in memory for
-    this run, and beyond it in the checkpoint where its place is known; never in the offsets, which Spark's own
+    Offsets do not show it: the end of the new topic may be higher than that of the former one. Ids are kept in memory
+    for this run, and beyond it in the checkpoint if its location is known; never in the offsets, which Spark's own
     connector must be able to read.
 
     Runs on: driver, one per query run.
 
     Args:
-        files: the query's checkpoint; None where it is not known.
+        files: the query's checkpoint; None if its location is not known.
         directory: the source's own directory in it.
 
     Source: KIP-516, topic ids.
@@ -36,29 +39,29 @@ class TopicWatch:
 
     @property
     def ids(self) -> Mapping[str, str]:
-        """Give the ids of the topics that the query reads, by name, as far as brokers tell them."""
+        """The ids of the topics that the query reads, by name; brokers before Kafka 2.8 do not tell them."""
         return self._identities().ids
 
     def meet(self, topic_ids: Mapping[str, str], position: Iterable[str] = ()) -> None:
-        """Remember the ids of topics that are new to the query; what it has left behind is forgotten.
+        """Remember the ids of topics that are new to the query; forget those that it no longer reads.
 
-        A topic that is not in the position is new, also where one of its name was read before.
+        A topic that is not in the position is new, even if a topic of its name was read before.
 
         Args:
             topic_ids: the ids of the topics that the subscription means now.
-            position: the topics that the query stands in.
+            position: the topics in the position of the query.
 
         Raises:
             CheckpointError: the file beside the checkpoint cannot be read or written.
         """
-        kept, stands_in = self._identities(), set(position)
-        ids = {topic: topic_id for topic, topic_id in kept.ids.items() if topic in stands_in}
+        kept, read = self._identities(), set(position)
+        ids = {topic: topic_id for topic, topic_id in kept.ids.items() if topic in read}
         ids.update({topic: topic_id for topic, topic_id in topic_ids.items() if topic not in ids})
         if ids != kept.ids:
             self._keep(replace(kept, ids=ids))
 
     def recreated(self, topic_ids: Mapping[str, str], topics: Iterable[str]) -> tuple[str, ...]:
-        """Give those of `topics` whose id is another one than the query has read, sorted."""
+        """Return those of `topics` that have another id than the query has read, sorted."""
         ids = self._identities().ids
         return tuple(
             sorted(
@@ -67,26 +70,26 @@ class TopicWatch:
         )
 
     def restart(self, topics: Iterable[str], topic_ids: Mapping[str, str], end: str) -> None:
-        """Note that `topics` begin anew in the batch that ends at `end`, before any task reads it.
+        """Note that the micro-batch that ends at `end` reads `topics` from their beginning, before any task reads.
 
-        The batch is known by its end, so that it reads the same again when it is planned again after a crash.
+        The end identifies the micro-batch, so that it reads the same if it is planned again after a crash.
         """
-        again = tuple(sorted(topics))
+        restarted = tuple(sorted(topics))
         kept = self._identities()
-        ids = {**kept.ids, **{topic: topic_ids[topic] for topic in again}}
-        self._keep(TopicIdentities(ids, end, again))
+        ids = {**kept.ids, **{topic: topic_ids[topic] for topic in restarted}}
+        self._keep(TopicIdentities(ids, end, restarted))
 
     def restarting(self, end: str) -> tuple[str, ...]:
-        """Give the topics that begin anew in the batch that ends at `end`."""
+        """Return the topics that the micro-batch that ends at `end` reads from their beginning."""
         kept = self._identities()
         return kept.restarted if kept.restarted and kept.restart_end == end else ()
 
     def error(self, topics: Iterable[str], topic_ids: Mapping[str, str]) -> DataLossError:
-        """Build the error about topics that are others now; to be raised, or logged where loss is tolerated."""
+        """Build the error about recreated topics; the caller raises it, or logs it if loss is tolerated."""
         ids = self._identities().ids
         listed = ", ".join(f"'{topic}' (id {ids[topic]} before, {topic_ids[topic]} now)" for topic in topics)
         return DataLossError(
-            f"Topics were deleted and created again under the same name: {listed}. The offsets of the query are the "
+            f"Topics were recreated under the same name: {listed}. The offsets of the query are the "
             "former topics'; what was left to read in those is gone. This batch has read nothing yet.",
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
             hint="Set failOnDataLoss to false for one run to read the new topics from their beginning, or start with a "
