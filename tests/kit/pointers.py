@@ -119,6 +119,27 @@ def state_diagrams(text: str) -> list[StateDiagram]:
     ]
 
 
+def calls(text: str) -> set[tuple[str, str]]:
+    """Return the calls in sequence diagrams: the class of the participant that is called, and the method."""
+    found = set()
+    for diagram in _MERMAID.findall(text):
+        participants = dict(re.findall(r"^\s*participant (\w+) as (\w+)$", diagram, re.MULTILINE))
+        for called, method in re.findall(r"^\s*\w+->>(\w+): (\w+)\(", diagram, re.MULTILINE):
+            found.add((participants.get(called, called), method))
+    return found
+
+
+@cache
+def methods() -> dict[str, frozenset[str]]:
+    """Return the names in each class of the package, by the name of the class."""
+    found: dict[str, set[str]] = {}
+    for file in (REPO / "src" / "pyspark_kafka").rglob("*.py"):
+        for symbol in symbols(file):
+            owner, _, name = symbol.rpartition(".")
+            found.setdefault(owner, set()).add(name)
+    return {owner: frozenset(names_of) for owner, names_of in found.items()}
+
+
 def table_of_transitions(docstring: str) -> set[tuple[str, str, str]]:
     """Return state, next state and event of each row of a table `from | event | to | method`; [*] is the beginning."""
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in docstring.splitlines() if "|" in line]

@@ -13,9 +13,11 @@ from kit.pointers import (
     REPO,
     ROOTS,
     StateDiagram,
+    calls,
     has_symbol,
     locate,
     members,
+    methods,
     names,
     pointers,
     state_diagrams,
@@ -82,6 +84,12 @@ def test_symbols_that_a_page_names_beside_a_path_stand_in_that_file(page: Path) 
 @pytest.mark.parametrize("page", CODE_PAGES, ids=name)
 def test_names_on_a_page_about_the_code_occur_in_the_code(page: Path) -> None:
     assert names(page.read_text()) - words_of_the_code() - NOT_OURS == set()
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
+def test_calls_in_a_diagram_are_methods_of_the_class_that_is_called(page: Path) -> None:
+    ours = {(cls, method) for cls, method in calls(page.read_text()) if cls in methods()}
+    assert {(cls, method) for cls, method in ours if method not in methods()[cls]} == set()
 
 
 DIAGRAMS = [(page, diagram) for page in CODE_PAGES for diagram in state_diagrams(page.read_text())]
@@ -170,3 +178,8 @@ def test_a_table_of_transitions_is_read() -> None:
     | ONE | it ends | TWO, and more | `end`, `more` |
     """
     assert table_of_transitions(text) == {("[*]", "ONE", "begin"), ("ONE", "TWO", "end")}
+
+
+def test_calls_are_read_from_a_diagram() -> None:
+    text = "```mermaid\nsequenceDiagram\n    participant D as Door\n    A->>D: open(wide)\n    D-->>A: opened\n```\n"
+    assert calls(text) == {("Door", "open")}
