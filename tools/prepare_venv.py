@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +26,8 @@ SOURCES = (
     *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/records/_kernel*.py")),
 )
 STAMP = "pyspark-kafka.json"
+# In a log, a step that takes longer is a line again and again: nobody takes a slow download for a program that hangs.
+INTERVAL_S = 4.0
 # Exits with 3 and one sentence when there is no Java that will do.
 JAVA_CHECK = """
 import sys
@@ -77,7 +80,7 @@ def digest_of_sources(requirements: list[str]) -> str:
 
 
 def read_stamp(stamp: Path, digest: str) -> set[str] | None:
-    """Give the groups that were installed; None when the environment is not there or was made from other sources."""
+    """Return the groups that were installed; None if there is no environment, or one from other sources."""
     try:
         read = json.loads(stamp.read_text())
         return set(read["groups"]) if read["digest"] == digest else None
@@ -86,27 +89,42 @@ def read_stamp(stamp: Path, digest: str) -> set[str] | None:
 
 
 def make(directory: Path) -> Path:
-    """Give the interpreter of an environment for this Python, making it when it is not there."""
+    """Return the interpreter of an environment for this Python; make the environment if there is none."""
     python = directory / "bin" / "python"
     ask = "import sys; print(sys.version)"
     if python.exists():
         answer = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
         if answer.stdout.strip() == sys.version.strip():
             return python
-        # Its Python was replaced or removed; what is installed in it is of no use.
+        # Its Python was replaced or removed; what is installed in it cannot be used.
         shutil.rmtree(directory)
     print(f"Making {directory} with {sys.executable}", flush=True)
-    if subprocess.run([sys.executable, "-m", "venv", directory], check=False).returncode != 0:
+    if run([sys.executable, "-m", "venv", str(directory)], "Making the environment") != 0:
         sys.exit(f"{sys.executable} cannot make a virtual environment: install its venv module, or set PYTHON.")
     return python
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Run `pip install`, quietly unless someone watches."""
+    """Run `pip install`, with its own progress on a terminal, and with a line every few seconds elsewhere."""
     quiet = [] if sys.stdout.isatty() else ["--quiet"]
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *quiet, *arguments]
-    if subprocess.run(command, check=False).returncode != 0:
+    if run(command, f"pip install {' '.join(arguments)}") != 0:
         sys.exit(f"pip could not install {' '.join(arguments)}; its last lines above say why.")
+
+
+def run(command: list[str], waited_for: str) -> int:
+    """Run a command and return its exit code; without a terminal, print what is waited for and for how long."""
+    began = time.monotonic()
+    with subprocess.Popen(command) as process:
+        while True:
+            try:
+                return process.wait(INTERVAL_S)
+            except subprocess.TimeoutExpired:
+                if not sys.stdout.isatty():
+                    print(f"{waited_for} … {time.monotonic() - began:.0f} s", flush=True)
+            except BaseException:
+                process.kill()
+                raise
 
 
 def ensure_java(python: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
-import signal
 import sys
 import tempfile
 import threading
@@ -22,65 +20,60 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from pyspark_kafka.cli.heartbeat import Step
+from pyspark_kafka.cli.interrupts import (
+    handled_by,
+    interruptible,
+    raise_if_interrupted,
+    silence_logging,
+    was_interrupted,
+)
 from pyspark_kafka.cli.orders import OrderEvents
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
-from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
+from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType, TracebackType
+    from collections.abc import Iterator
+    from types import TracebackType
 
     from pyspark.sql import DataFrame
-    from rich.status import Status
+    from rich.console import Console
 
 _ORDERS, _REVENUE = "orders", "revenue_by_country"
 _PARTITIONS = 4
-_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_interrupted = threading.Event()
 _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
 
 
-def run_demo(*, records: int, codec: str, keep_running: bool) -> None:
+def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) -> None:
     """Run the whole demo; whatever it starts or writes is gone when it returns, also after Ctrl-C.
+
+    Args:
+        console: with `soft_wrap`: lines are to be copied as they are, whatever the width of the terminal.
+        records: how many orders to produce.
+        codec: the compression of the topics.
+        keep_running: whether the broker stays up at the end, until Ctrl-C.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, but for the one that `keep_running` waits for.
     """
-    # Lines are left whole: the terminal breaks them where they are shown, not where they are copied.
-    console = Console(soft_wrap=True)
-    with ExitStack() as stack:
-        _interrupted.clear()
-        # SIGTERM too must run the clean-up below.
-        stack.enter_context(_handled_by(_interrupt))
-        ensure_java_for_spark()
+    with interruptible(), ExitStack() as stack:
         kafka = _start_kafka(console, stack)
         events = OrderEvents(records)
-        _go_on()
+        raise_if_interrupted()
         _produce(console, kafka.bootstrap_servers, events, codec)
-        _go_on()
+        raise_if_interrupted()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-demo-"))
         spark = _start_spark(console, stack, directory)
         _aggregate(console, spark, kafka.bootstrap_servers, directory, codec, records)
-        _go_on()
+        raise_if_interrupted()
         _show(console, spark, kafka.bootstrap_servers, events)
-        _go_on()
+        raise_if_interrupted()
         if keep_running:
             _keep_running(console, kafka.bootstrap_servers)
-
-
-@contextmanager
-def _working(console: Console, text: str) -> Iterator[Status]:
-    """Show what takes a while: as a spinner, or as a line where there is no terminal."""
-    if not console.is_terminal:
-        console.print(text)
-    with console.status(text) as status:
-        yield status
 
 
 @contextmanager
@@ -106,33 +99,13 @@ def _spark_log_in(file: Path) -> Iterator[None]:
         os.close(kept)
 
 
-@contextmanager
-def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    previous = [(number, signal.signal(number, handler)) for number in _ENDING_SIGNALS]
-    try:
-        yield
-    finally:
-        for number, handler_before in previous:
-            signal.signal(number, handler_before)
-
-
-def _interrupt(*_: object) -> None:
-    # The call into the JVM that is broken off here would be logged as an error, with its traceback.
-    logging.disable(logging.CRITICAL)
-    _interrupted.set()
-    raise KeyboardInterrupt
-
-
-def _go_on() -> None:
-    """End here if a signal has come before: raised within a finalizer, Python has dropped it."""
-    if _interrupted.is_set():
-        raise KeyboardInterrupt
-
-
 def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
     began = time.monotonic()
-    with _working(console, "Starting Apache Kafka (the first time, 44 MB of jars are fetched) …"):
-        kafka = stack.enter_context(EmbeddedKafka())
+    with Step(console, "Starting Apache Kafka") as step:
+        kafka = EmbeddedKafka(progress=step.update)
+        stack.callback(_stop_kafka, console, kafka)
+        kafka.start()
+        step.update("Creating topics")
         kafka.create_topic(_ORDERS, partitions=_PARTITIONS)
         kafka.create_topic(_REVENUE, partitions=1)
     console.print(
@@ -142,26 +115,25 @@ def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
     return kafka
 
 
+def _stop_kafka(console: Console, kafka: EmbeddedKafka) -> None:
+    with Step(console, "Stopping Apache Kafka", announce=False):
+        kafka.close()
+
+
 def _produce(console: Console, bootstrap_servers: str, events: OrderEvents, codec: str) -> None:
     options = parse_write_options(
         {"kafka.bootstrap.servers": bootstrap_servers, "topic": _ORDERS, "kafka.compression.type": codec},
         streaming=False,
     )
     began = time.monotonic()
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    produced = 0
     writer = KafkaDataWriter(options, SinkColumns(key=0, value=1))
     try:
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task(f"Producing orders to '{_ORDERS}'", total=events.count)
+        with Step(console, f"Producing orders to '{_ORDERS}'") as step:
             for batch in events.batches():
                 writer.write(batch)
-                progress.advance(task, batch.num_rows)
+                produced += batch.num_rows
+                step.update(f"Producing orders to '{_ORDERS}': {produced:,} of {events.count:,}")
             writer.commit()
     finally:
         writer.close()
@@ -191,13 +163,13 @@ def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSes
             ("spark.sql.session.timeZone", "UTC"),
         ]
     )
-    with _working(console, "Starting Spark …") as status, _spark_log_in(Path(directory) / "spark.log"):
-        spark = _start_uninterrupted(settings, stack, status)
+    with Step(console, "Starting Spark") as step, _spark_log_in(Path(directory) / "spark.log"):
+        spark = _start_uninterrupted(console, settings, stack, step)
     console.print(f"Spark {spark.version} is up after {time.monotonic() - began:.1f} s.", highlight=False)
     return spark
 
 
-def _start_uninterrupted(settings: SparkConf, stack: ExitStack, status: Status) -> SparkSession:
+def _start_uninterrupted(console: Console, settings: SparkConf, stack: ExitStack, step: Step) -> SparkSession:
     """Start Spark; an interrupt meanwhile is raised when it is up, and only then can be stopped.
 
     Broken off earlier, PySpark forgets the JVM that it has launched, and that lives on.
@@ -206,17 +178,17 @@ def _start_uninterrupted(settings: SparkConf, stack: ExitStack, status: Status) 
 
     def hold(*_: object) -> None:
         # Where the signal went to the JVM as well, what fails now would be logged with its traceback.
-        logging.disable(logging.CRITICAL)
+        silence_logging()
         interrupted.set()
-        status.update("Interrupted: stopping as soon as Spark is up …")
+        step.update("Interrupted: stopping as soon as Spark is up")
 
-    with _handled_by(hold), ThreadPoolExecutor(1) as thread:
+    with handled_by(hold), ThreadPoolExecutor(1) as thread:
         try:
             # In the main thread PySpark would put its own handler in place of `hold`. The session must be made in the
             # main thread, though: in the JVM it belongs to the thread.
             thread.submit(SparkContext.getOrCreate, settings).result()
             spark = SparkSession.builder.config(conf=settings).getOrCreate()
-            stack.push(partial(_stop_spark, spark))
+            stack.push(partial(_stop_spark, console, spark))
         except Exception:
             if not interrupted.is_set():
                 raise
@@ -226,44 +198,37 @@ def _start_uninterrupted(settings: SparkConf, stack: ExitStack, status: Status) 
 
 
 def _stop_spark(
-    spark: SparkSession, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    console: Console,
+    spark: SparkSession,
+    kind: type[BaseException] | None,
+    _error: BaseException | None,
+    _trace: TracebackType | None,
 ) -> None:
-    if kind is not KeyboardInterrupt and not _interrupted.is_set():
-        spark.stop()
-        return
-    # A signal to the whole process group may have ended the JVM already.
-    with suppress(Py4JError, OSError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        spark.stop()
+    with Step(console, "Stopping Spark", announce=False):
+        if kind is not KeyboardInterrupt and not was_interrupted():
+            spark.stop()
+            return
+        # A signal to the whole process group may have ended the JVM already.
+        with suppress(Py4JError, OSError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            spark.stop()
 
 
 def _aggregate(
     console: Console, spark: SparkSession, bootstrap_servers: str, directory: str, codec: str, records: int
 ) -> None:
-    orders = (
-        spark.readStream.format("pyspark_kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", _ORDERS)
-        .option("startingOffsets", "earliest")
-        .load()
-        .select(sf.from_json(sf.col("value").cast("string"), _ORDER_SCHEMA).alias("o"))
-        .select("o.*", sf.timestamp_millis("o.time_ms").alias("time"))
-    )
-    revenue = (
-        orders.withWatermark("time", "10 minutes")
-        .groupBy(sf.window("time", "10 minutes").alias("w"), "country")
-        .agg(sf.sum("cents").alias("cents"), sf.count("*").alias("orders"))
-        .select(
-            sf.concat_ws("@", "country", sf.col("w.start")).alias("key"),
-            sf.to_json(sf.struct("country", sf.col("w.start").alias("start"), "cents", "orders")).alias("value"),
-        )
-    )
     began = time.monotonic()
-    with _working(
-        console, f"Spark reads '{_ORDERS}' as a stream, sums by country and 10 minutes, writes '{_REVENUE}' …"
-    ):
+    with Step(console, f"Spark reads '{_ORDERS}' as a stream, sums by country and 10 minutes, writes '{_REVENUE}'"):
+        orders = (
+            spark.readStream.format("pyspark_kafka")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("subscribe", _ORDERS)
+            .option("startingOffsets", "earliest")
+            .load()
+        )
         query = (
-            revenue.writeStream.format("pyspark_kafka")
+            _sums(orders)
+            .writeStream.format("pyspark_kafka")
             .option("kafka.bootstrap.servers", bootstrap_servers)
             .option("kafka.compression.type", codec)
             .option("topic", _REVENUE)
@@ -277,16 +242,31 @@ def _aggregate(
     _report(console, f"Streamed {read:,} orders through Spark into '{_REVENUE}'", records, began)
 
 
+def _sums(orders: DataFrame) -> DataFrame:
+    """Return a record for each country and 10 minutes of event time, with what its orders come to."""
+    parsed = orders.select(sf.from_json(sf.col("value").cast("string"), _ORDER_SCHEMA).alias("o"))
+    timed = parsed.select("o.*", sf.timestamp_millis("o.time_ms").alias("time"))
+    return (
+        timed.withWatermark("time", "10 minutes")
+        .groupBy(sf.window("time", "10 minutes").alias("w"), "country")
+        .agg(sf.sum("cents").alias("cents"), sf.count("*").alias("orders"))
+        .select(
+            sf.concat_ws("@", "country", sf.col("w.start")).alias("key"),
+            sf.to_json(sf.struct("country", sf.col("w.start").alias("start"), "cents", "orders")).alias("value"),
+        )
+    )
+
+
 def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events: OrderEvents) -> None:
     began = time.monotonic()
-    console.print(f"Reading '{_REVENUE}' back …")
-    revenue = (
-        spark.read.format("pyspark_kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", _REVENUE)
-        .load()
-    )
-    rows = _totals(revenue).collect()
+    with Step(console, f"Reading '{_REVENUE}' back"):
+        revenue = (
+            spark.read.format("pyspark_kafka")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("subscribe", _REVENUE)
+            .load()
+        )
+        rows = _totals(revenue).collect()
     windows = sum(row["windows"] for row in rows)
     # No rate: of a handful of records it would be that of Spark's start of the query.
     console.print(
@@ -339,7 +319,7 @@ def _keep_running(console: Console, bootstrap_servers: str) -> None:
     # and must not raise there: rich would print the text again with the next line. A SimpleQueue takes what a signal
     # handler puts even while the main thread is about to wait; an Event's lock would be held by that thread itself.
     signals: SimpleQueue[int] = SimpleQueue()
-    with _handled_by(lambda number, _frame: signals.put(number)):
+    with handled_by(lambda number, _frame: signals.put(number)):
         console.print(text, markup=False, highlight=False)
         signals.get()
         console.print("Stopping. The broker and its files will be gone.")

@@ -68,12 +68,18 @@ def demo(
     ] = False,
 ) -> None:
     """Start a real Kafka, produce orders, aggregate them with Spark, write the result back and read it."""
-    from pyspark_kafka.cli.demo import run_demo  # noqa: PLC0415 - loads Spark only where it is asked for
+    from pyspark_kafka.cli.heartbeat import Step  # noqa: PLC0415
+    from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415
 
+    # Lines are left whole: the terminal breaks them where they are shown, not where they are copied.
+    console = Console(soft_wrap=True)
+    ensure_java_for_spark()
     try:
-        run_demo(records=records, codec=codec, keep_running=keep_running)
+        with Step(console, "Loading PySpark"):
+            from pyspark_kafka.cli.demo import run_demo  # noqa: PLC0415 - loads Spark only where it is asked for
+        run_demo(console, records=records, codec=codec, keep_running=keep_running)
     except KeyboardInterrupt:
-        Console().print("Interrupted. The broker is stopped, and its files are gone.")
+        console.print("Interrupted. The broker is stopped, and its files are gone.")
         raise typer.Exit(_INTERRUPTED) from None
 
 

@@ -11,20 +11,20 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 
-from pyspark_kafka.cli import demo
+from pyspark_kafka.cli import demo, interrupts
 
 
-def test_the_next_step_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_step_raises_the_interrupt_that_python_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging, "disable", lambda _: None)
-    demo._go_on()
-    try:
+    interrupts.raise_if_interrupted()
+    with interrupts.interruptible():
         # As within a finalizer.
         with suppress(KeyboardInterrupt):
-            demo._interrupt()
+            os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            demo._go_on()
-    finally:
-        demo._interrupted.clear()
+            interrupts.raise_if_interrupted()
+    with interrupts.interruptible():
+        interrupts.raise_if_interrupted()
 
 
 class SignalledAtFlush(io.StringIO):
@@ -41,7 +41,7 @@ class SignalledAtFlush(io.StringIO):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_lines_to_paste_are_printed_once_when_the_signal_comes_while_they_are_printed() -> None:
+def test_lines_to_paste_are_printed_once_if_the_signal_comes_meanwhile() -> None:
     file = SignalledAtFlush()
     demo._keep_running(Console(file=file, soft_wrap=True), "127.0.0.1:9092")
     assert file.getvalue().count("Paste there:") == 1

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM in a program that has started processes: they become `KeyboardInterrupt`, once. Layer: cli."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_interrupted = threading.Event()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Make SIGINT and SIGTERM raise `KeyboardInterrupt` in the block, so that its clean-up runs after both."""
+    _interrupted.clear()
+    with handled_by(_interrupt):
+        yield
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM with `handler` in the block, and as before afterwards. Main thread only."""
+    previous = [(number, signal.signal(number, handler)) for number in _ENDING_SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler_before in previous:
+            signal.signal(number, handler_before)
+
+
+def was_interrupted() -> bool:
+    """Return whether a signal has come since `interruptible` began."""
+    return _interrupted.is_set()
+
+
+def raise_if_interrupted() -> None:
+    """Raise `KeyboardInterrupt` if a signal has come before: Python drops one that is raised within a finalizer."""
+    if was_interrupted():
+        raise KeyboardInterrupt
+
+
+def silence_logging() -> None:
+    """Log nothing more: calls into the JVM that a signal breaks off would be logged as errors, with a traceback."""
+    logging.disable(logging.CRITICAL)
+
+
+def _interrupt(*_: object) -> None:
+    silence_logging()
+    _interrupted.set()
+    raise KeyboardInterrupt

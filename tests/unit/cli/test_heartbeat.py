@@ -1,0 +1,78 @@
+"""Lines of a step that takes a while: in a log one every few seconds, on a terminal one that is redrawn."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from kit.waiting import eventually
+from pyspark_kafka.cli import heartbeat
+from pyspark_kafka.cli.heartbeat import Step
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "_INTERVAL_S", 0.02)
+    monkeypatch.setattr(heartbeat, "_REDRAW_S", 0.02)
+
+
+def log() -> Console:
+    return Console(file=io.StringIO(), soft_wrap=True)
+
+
+def lines_of(console: Console) -> list[str]:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_step_in_a_log_says_when_it_begins_and_that_it_still_waits() -> None:
+    console = log()
+    with Step(console, "Starting [x]"):
+        eventually(lambda: len(lines_of(console)) >= 3)
+    first, *later = lines_of(console)
+    assert first == "Starting [x] …"
+    assert all(re.fullmatch(r"Starting \[x\] … \d+ s", line) for line in later)
+
+
+def test_step_ends_its_lines_with_the_block() -> None:
+    console = log()
+    with Step(console, "Starting"):
+        pass
+    count = len(lines_of(console))
+    time.sleep(0.1)
+    assert len(lines_of(console)) == count
+
+
+def test_step_shows_what_it_waits_for_by_now() -> None:
+    console = log()
+    with Step(console, "Starting") as step:
+        step.update("Downloading")
+        eventually(lambda: any(line.startswith("Downloading … ") for line in lines_of(console)))
+
+
+def test_step_that_is_not_announced_is_shown_only_if_it_takes_a_while() -> None:
+    console = log()
+    with Step(console, "Stopping", announce=False):
+        assert lines_of(console) == [] or lines_of(console)[0] != "Stopping …"
+        eventually(lambda: bool(lines_of(console)))
+    assert re.fullmatch(r"Stopping … \d+ s", lines_of(console)[0])
+
+
+def test_step_on_a_terminal_is_redrawn_with_its_seconds() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with Step(console, "Starting"):
+        eventually(lambda: "Starting … 0 s" in "".join(lines_of(console)))
+    assert "Starting …\n" not in "".join(lines_of(console))
+
+
+def test_error_in_the_block_is_raised_and_ends_the_lines() -> None:
+    console = log()
+    with pytest.raises(ZeroDivisionError), Step(console, "Starting"):
+        1 / 0  # noqa: B018 - raises
+    count = len(lines_of(console))
+    time.sleep(0.1)
+    assert len(lines_of(console)) == count
