@@ -21,8 +21,8 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.authentication import TlsContexts
 from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.tls import TlsContexts
 from pyspark_kafka.client.wire.messages import (
     ApiVersionsRequest,
     FetchRequest,

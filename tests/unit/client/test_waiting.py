@@ -12,7 +12,7 @@ import pytest
 from kit.waiting import eventually
 from pyspark_kafka.client import waiting
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.guesses import closed_by_broker, silent
+from pyspark_kafka.client.net.errors import closed_by_broker, silent
 from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure, what_failed
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.options import ConnectionOptions

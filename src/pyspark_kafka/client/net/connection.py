@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import trace
-from pyspark_kafka.client.net.authentication import authenticate, tls_context
 from pyspark_kafka.client.net.buffers import FrameBuffers
-from pyspark_kafka.client.net.dialing import connect, resolve
-from pyspark_kafka.client.net.guesses import closed_by_broker, handshake_failed, lost, silent
+from pyspark_kafka.client.net.errors import closed_by_broker, handshake_failed, lost, silent
+from pyspark_kafka.client.net.sasl import authenticate
+from pyspark_kafka.client.net.tcp import connect, resolve
+from pyspark_kafka.client.net.tls import tls_context
 from pyspark_kafka.client.net.trace import WireEvent, WireStep
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.framed_request import FramedRequest

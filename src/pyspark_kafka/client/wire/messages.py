@@ -1,6 +1,6 @@
-"""The border to kafka-python: request and response classes, and, from `broker_codes`, the table of broker error codes.
+"""The border to kafka-python: request and response classes, and, from `error_codes`, the table of broker error codes.
 
-Everything else in this package talks to these names; only `broker_codes.py` and `authentication.py` import kafka-python
+Everything else in this package talks to these names; only `error_codes.py` and `net/sasl.py` import kafka-python
 besides this module. Requests to administer a cluster are loaded when they are first used: queries seldom need them.
 No I/O. Layer: client.
 """

@@ -1,15 +1,13 @@
-"""The SASL exchange of a new connection, and the TLS context that goes with the options.
+"""The SASL exchange of a new connection.
 
 The mechanisms are kafka-python's state machines, free of I/O; this module drives them over a connection that can send
-a request and wait for its answer. Secrets are revealed here and nowhere else, and never enter an error. Layer: client.
+a request and wait for its response. Passwords are revealed here and in `tls`, nowhere else, and never enter an error.
+
+Layer: client.
 """
 
 from __future__ import annotations
 
-import logging
-import ssl
-import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark_kafka.client.wire.messages import ErrorCode, SaslAuthenticateRequest, SaslHandshakeRequest, broker_error
@@ -18,8 +16,6 @@ from pyspark_kafka.errors import MissingDependencyError, OptionError, TransportE
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options import ConnectionOptions
-
-_log = logging.getLogger(__name__)
 
 _DRIVEN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
 
@@ -79,21 +75,21 @@ def authenticate(connection: _Caller, host: str, options: ConnectionOptions, dea
     session_lifetime_ms = 0
     while not machine.is_done():
         deadline.check(where)
-        answer = connection.call(SaslAuthenticateRequest(auth_bytes=machine.auth_bytes()), deadline)
-        if answer.error_code != ErrorCode.NONE:
+        response = connection.call(SaslAuthenticateRequest(auth_bytes=machine.auth_bytes()), deadline)
+        if response.error_code != ErrorCode.NONE:
             raise broker_error(
-                answer.error_code,
+                response.error_code,
                 f"{where} failed",
-                detail=answer.error_message,
+                detail=response.error_message,
                 broker=connection.address,
                 mechanism=mechanism,
             )
-        session_lifetime_ms = answer.session_lifetime_ms or 0
+        session_lifetime_ms = response.session_lifetime_ms or 0
         try:
-            machine.receive(bytes(answer.auth_bytes))
+            machine.receive(bytes(response.auth_bytes))
         except Exception as error:
             # The state machines raise whatever their parsing meets: ValueError, KeyError, binascii.Error, GSS errors.
-            raise _exchange_failed(where, f"the server's answer is not valid ({type(error).__name__})") from error
+            raise _exchange_failed(where, f"the server's response is not valid ({type(error).__name__})") from error
     if not machine.is_authenticated():
         raise _exchange_failed(where, "the exchange ended without success")
     return max(0, session_lifetime_ms)
@@ -143,94 +139,3 @@ def _build_machine(mechanism: str, host: str, options: ConnectionOptions) -> Any
         raise _exchange_failed(
             f"SASL authentication ({mechanism}) for {host}", f"{type(error).__name__}: {error}"
         ) from error
-
-
-_KEPT_CONTEXTS = 16
-_Stamp = tuple[int, int, int] | None
-
-
-class TlsContexts:
-    """TLS contexts by options, each made anew when one of its files has changed.
-
-    Certificates are replaced in place by what renews them, and processes live longer than certificates.
-
-    Runs on: driver and executor. Safe to use from threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._contexts: dict[ConnectionOptions, tuple[tuple[_Stamp, ...], ssl.SSLContext]] = {}
-
-    def get(self, options: ConnectionOptions) -> ssl.SSLContext:
-        """Give the context of the options, with the files as they are now.
-
-        Where files that were good before cannot be loaded now, as in the middle of their replacement, the context that
-        was made of them goes on being given, with a warning.
-
-        Raises:
-            OptionError: a certificate or key file cannot be read or does not fit.
-        """
-        files = (options.ssl_ca_location, options.ssl_certificate_location, options.ssl_key_location)
-        with self._lock:
-            stamps = tuple(_stamp(path) for path in files)
-            known = self._contexts.get(options)
-            if known is not None and known[0] == stamps:
-                return known[1]
-            try:
-                context = _build_context(options)
-            except OptionError as error:
-                if known is None:
-                    raise
-                _log.warning("%s Those loaded before are still used.", error)
-                return known[1]
-            if known is None and len(self._contexts) >= _KEPT_CONTEXTS:
-                del self._contexts[next(iter(self._contexts))]
-            self._contexts[options] = (stamps, context)
-            return context
-
-
-_CONTEXTS = TlsContexts()
-
-
-def tls_context(options: ConnectionOptions) -> ssl.SSLContext:
-    """Give the TLS context of the options, from this process's contexts; see `TlsContexts.get`."""
-    return _CONTEXTS.get(options)
-
-
-def _stamp(path: str | None) -> _Stamp:
-    """Give what changes with a file; None where there is none."""
-    if path is None:
-        return None
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _build_context(options: ConnectionOptions) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    context.check_hostname = options.ssl_check_hostname
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    step, option, path = "", "", ""
-    try:
-        if options.ssl_ca_location is not None:
-            step, option, path = "trusted certificates", "kafka.ssl.truststore.location", options.ssl_ca_location
-            # Only these: a user who names an authority does not want every other one of the machine beside it.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            context.check_hostname = options.ssl_check_hostname
-            context.load_verify_locations(cafile=path)
-        if options.ssl_certificate_location is not None:
-            step, option, path = "client certificate", "kafka.ssl.keystore.location", options.ssl_certificate_location
-            password = options.ssl_key_password.reveal() if options.ssl_key_password is not None else ""
-            # An empty password, not None: OpenSSL would ask on the terminal for the password of an encrypted key.
-            context.load_cert_chain(path, options.ssl_key_location, password=password)
-    except (OSError, ValueError) as error:
-        raise OptionError(
-            f"The {step} of option '{option}' cannot be loaded from '{path}': {error}.",
-            condition="TLS_FILES_INVALID",
-            hint="Give PEM files that exist on the driver and on every executor; check kafka.ssl.key.password.",
-            facts={"option": option, "path": path},
-        ) from error
-    return context
