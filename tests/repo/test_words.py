@@ -59,6 +59,14 @@ HELD = [
 # The rooms of the source that are held to the list, as folders or files: their docstrings, comments and texts.
 HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/checkpoint",
+    "src/pyspark_kafka/client/admin",
+    "src/pyspark_kafka/client/cluster",
+    "src/pyspark_kafka/client/idle_pool.py",
+    "src/pyspark_kafka/client/lookups",
+    "src/pyspark_kafka/client/outage.py",
+    "src/pyspark_kafka/client/produce/pool.py",
+    "src/pyspark_kafka/client/retry.py",
+    "src/pyspark_kafka/client/transactions",
     "src/pyspark_kafka/connector",
     "src/pyspark_kafka/offsets",
     "src/pyspark_kafka/planning",

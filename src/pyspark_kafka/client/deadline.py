@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.errors import ConnectorError, DeadlineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,12 +88,16 @@ class Deadline:
 
     def error(self, step: str, cause: BaseException | None = None) -> DeadlineError:
         """Build the error that `check` raises."""
-        reason = f" Last failure: {cause}" if cause is not None else ""
+        reason = "" if cause is None else f" Last failure: {_failure_text(cause)}"
         return DeadlineError(
             f"{step} did not finish within {self.timeout_ms:.0f} ms ({self.elapsed_ms()} ms elapsed).{reason}",
             condition="DEADLINE_EXCEEDED",
-            # Where the last failure has a hint, the text ends with that.
-            hint="" if getattr(cause, "hint", "") else _HINT,
+            hint=getattr(cause, "hint", "") or _HINT,
             retriable=True,
             facts={"step": step, "timeout_ms": f"{self.timeout_ms:.0f}", "elapsed_ms": self.elapsed_ms()},
         )
+
+
+def _failure_text(cause: BaseException) -> str:
+    """Return the text of a failure without its hint, which becomes the hint of the whole."""
+    return f"[{cause.condition}] {cause.message}" if isinstance(cause, ConnectorError) else str(cause)

@@ -1,8 +1,8 @@
-"""How long a streaming query goes on while brokers are away: which failures pass by themselves, and when it is enough.
+"""Outages: for how long a streaming query repeats its steps while brokers are away, and which failures are outages.
 
-An outage is weather, for a query that has run: a query that ends has to be started again by someone, and finds the same
-outage. A cluster that was never reached is no outage but a mistake, which is to be said soon. No decision about single
-requests here (`retry`); no reports (`waiting`). Layer: client.
+A query that ends in an outage has to be started again by someone, and finds the same outage; so it waits. A cluster
+that was never reached is no outage but a mistake in the options, which is reported at once. Single requests are retried
+by `retry.py`; `waiting.py` logs long waits. Layer: client.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# Attempts take their own time to fail; this only keeps those that fail at once from becoming a storm.
+# Attempts take their own time to fail; the pauses are for those that fail at once.
 _PAUSE_MS, _LONGEST_PAUSE_MS = 100, 2_000
 _HINT = (
-    "See that the brokers run, and start the query again: it goes on from its checkpoint. Option 'outageTimeout' says "
-    "how long an outage is waited out."
+    "See that the brokers run, and start the query again: it continues from its checkpoint. Option 'outageTimeout' "
+    "sets how long an outage is waited out."
 )
 
 
 def is_weather(error: ConnectorError) -> bool:
-    """Tell whether a failure is one of the cluster that may pass by itself, once the cluster has been reached."""
+    """Return whether a failure may be one of an outage, if the cluster was reached before."""
     if isinstance(error, AccessError) or error.condition == "UNKNOWN_TOPIC":
         return False
     if error.condition == "BOOTSTRAP_FAILED" and error.facts.get("closed_at_once"):
@@ -44,11 +44,11 @@ class Patience:
     Runs on: driver and executor; one thread.
 
     Args:
-        timeout_ms: how long one outage is waited out (`outageTimeout`); 0: failures are raised as they come.
-        contact: what is heard of the cluster.
+        timeout_ms: how long one outage is waited out (`outageTimeout`); with 0 every failure is raised.
+        contact: which broker responded last, for errors and logs.
         reached: whether the query is known to have reached the cluster before; otherwise its first success counts.
-        clock: monotonic seconds; tests give their own.
-        sleep: waits seconds; tests give their own.
+        clock: monotonic seconds; tests pass their own.
+        sleep: waits for seconds; tests pass their own.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class Patience:
     def ride_out(
         self, step: str, attempt: Callable[[], _T], *, passes: Callable[[ConnectorError], bool] = is_weather
     ) -> _T:
-        """Run a step; while it fails by an outage, run it again until that has lasted for the timeout.
+        """Run a step; while an outage makes it fail, run it again until the outage has lasted for the timeout.
 
         Args:
-            step: what is done, as reports and errors name it: "listing partitions".
-            attempt: does it; bounded in time by itself.
-            passes: tells whether a failure is one of an outage.
+            step: what is done, as logs and errors name it: "listing partitions".
+            attempt: does it; has a deadline of its own.
+            passes: whether a failure may be one of an outage.
 
         Raises:
             DeadlineError: the outage has lasted too long (condition OUTAGE_TOO_LONG).
-            ConnectorError: a failure that does not pass, or the first one where the cluster was never reached.
+            ConnectorError: a failure that is not one of an outage, or the first one if the cluster was never reached.
         """
         backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
         began: float | None = None
@@ -93,7 +93,7 @@ class Patience:
                     if wait.failure is None:
                         wait.failed(error)
                     if began is None:
-                        # Where attempts are long, what they did before they failed is no outage.
+                        # The attempt may have made progress for long before it failed: that is no outage.
                         began = self._clock() - wait.waited_s
                     if not self._timeout_ms or not passes(error) or not (self._done or self._reached()):
                         raise
@@ -115,8 +115,8 @@ def outage_error(
     Args:
         step: what could not be done.
         lasted_s: for how long.
-        contact: what was heard of the cluster.
-        cause: the last failure.
+        contact: which broker responded last.
+        cause: the last failure; None if there was only silence.
         done: how many steps of the same kind this run had done before.
     """
     since = clock_time(lasted_s)

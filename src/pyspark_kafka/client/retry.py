@@ -44,7 +44,7 @@ class Decision:
     reason: str
 
 
-# How often in a row a code that this client does not know, or that should not occur, is tried again.
+# How often in a row a code that this client does not know, or that should not occur, is accepted before it is final.
 _SURPRISES = 5
 _FATAL_OF_FETCH = frozenset(
     {ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.UNSUPPORTED_VERSION}
@@ -55,29 +55,29 @@ _FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not 
 
 
 def decide(error: ConnectorError) -> Decision:
-    """Decide what a failure of one request asks for.
+    """Return which action a failure of one request asks for, and why.
 
-    Retries are bounded by the deadline of the step, never by this function.
+    The deadline of the step bounds retries, never this function.
     """
     if isinstance(error, AccessError):
         return Decision(Action.FAIL, "the same credentials will be refused again")
     if isinstance(error, BrokerError):
         return _decide_code(error)
     if isinstance(error, DeadlineError):
-        return Decision(Action.REFRESH, "one broker did not answer in time; another may lead by now")
+        return Decision(Action.REFRESH, "one broker did not respond in time; another may lead by now")
     if isinstance(error, TransportError):
         if error.retriable:
             return Decision(Action.REFRESH, "the connection was lost; the broker may come back, or another lead")
-        return Decision(Action.FAIL, "certificates or addresses do not change by waiting")
+        return Decision(Action.FAIL, "waiting does not change certificates or addresses")
     return Decision(Action.FAIL, "not a failure of the cluster: options, protocol or a defect")
 
 
 def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) -> Decision:
-    """Decide what a failure to fetch from a partition asks for.
+    """Return which action a failure to fetch from a partition asks for, and why.
 
     Args:
         error: the failure.
-        from_follower: whether a follower gave it.
+        from_follower: whether it comes from a follower.
         surprises: how many unknown codes came in a row before this one.
 
     Source: docs/internals/fetch-rules.md, R36 to R44; Java `FetchCollector`.
@@ -86,7 +86,7 @@ def decide_fetch(error: ConnectorError, *, from_follower: bool, surprises: int) 
         return decide(error)
     if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
         if from_follower:
-            return Decision(Action.ASK_LEADER, "a follower may lag, or hold less; only the leader's word counts")
+            return Decision(Action.ASK_LEADER, "a follower may lag, or hold less; only the leader's response counts")
         return Decision(Action.CHECK_LOG, "records are gone, or the leader has only just changed")
     if error.code in _FATAL_OF_FETCH:
         return Decision(Action.FAIL, "the same bytes or versions would come again")

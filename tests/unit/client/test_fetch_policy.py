@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.retry import Action, decide_fetch
 from pyspark_kafka.client.wire.messages import broker_error
 from pyspark_kafka.errors import ConnectorError, DataLossError, DeadlineError, ProtocolError, TransportError

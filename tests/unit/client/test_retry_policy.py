@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.retry import Action, Backoff, attempts, decide, retrying
 from pyspark_kafka.client.wire.messages import broker_error

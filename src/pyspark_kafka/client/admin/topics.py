@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import (
     CreatePartitionsRequest,

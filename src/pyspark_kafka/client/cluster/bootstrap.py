@@ -1,4 +1,4 @@
-"""A connection to a cluster by whichever of its servers answers first, or one error that names them all.
+"""A connection to the first server of a cluster that responds, or one error that names them all.
 
 Layer: client.
 """
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Server = tuple[str, int]
 
-# A server that has not answered by then is waited for beside the next one.
+# A server that has not responded by then is waited for together with the next one.
 _HEAD_START_S = 1.0
-# A server that closes every connection without a word is a confusion of listeners rather than a broker that starts:
-# about 5 s of attempts tell them apart.
-_WORDLESS_ATTEMPTS = 8
-_WORDLESS = ("BROKER_CLOSED_FIRST_READ", "TLS_HANDSHAKE_FAILED")
-# What ends with the deadline needs a moment to say so.
+# A server that closes every connection silently is a confusion of listeners rather than a broker that starts: about 5 s
+# of attempts tell them apart.
+_CLOSED_AT_ONCE_ATTEMPTS = 8
+_CLOSED_AT_ONCE = ("BROKER_CLOSED_FIRST_READ", "TLS_HANDSHAKE_FAILED")
+# A dial that ends with the deadline takes a moment to report why it failed.
 _GRACE_S = 0.2
 # How many servers an error names.
 _NAMED = 10
@@ -43,9 +43,9 @@ def connect_to_any(
     servers: Sequence[Server] = (),
     unless: Connection | None = None,
 ) -> Connection | None:
-    """Connect to one of the servers; go through them until one answers or time is over.
+    """Connect to one of the servers; try them until one responds or time is over.
 
-    The next one is begun with as soon as the one before it fails, or has not answered for a second: a server that
+    The next server is tried as soon as the one before it fails, or has not responded for a second: a server that
     swallows packets does not take the time of the ones after it.
 
     Runs on: driver and executor; blocks.
@@ -54,15 +54,15 @@ def connect_to_any(
         options: how to reach the cluster.
         deadline: for all attempts.
         buffers: receive buffers that connections share.
-        servers: what to try, in this order; none stands for the bootstrap servers.
-        unless: a connection that is waited for as well.
+        servers: what to try, in this order; empty for the bootstrap servers.
+        unless: a connection whose response is waited for as well.
 
     Returns:
         The connection that was ready first; None if there is something to read from `unless`.
 
     Raises:
-        TransportError: none answered within the deadline; the text names the servers and why they failed.
-        AccessError: all servers that answered refused the credentials.
+        TransportError: none responded within the deadline; the text names the servers and why they failed.
+        AccessError: all servers that responded refused the credentials.
         OptionError: the options themselves cannot work.
     """
     chosen = tuple(dict.fromkeys(servers)) or tuple(dict.fromkeys(options.bootstrap_servers))
@@ -74,7 +74,7 @@ def connect_to_any(
 
 
 class _Search:
-    """Attempts to connect to servers, each tried again by itself until one can be used."""
+    """Attempts to connect to servers, each with retries of its own, until one can be used."""
 
     def __init__(
         self,
@@ -91,9 +91,9 @@ class _Search:
         self._dials = dials
         self._unless = unless
         self._failures: dict[Server, ConnectorError] = {}
-        self._wordless: dict[Server, int] = {}
+        self._closed_at_once: dict[Server, int] = {}
         self._backoffs = {server: Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms) for server in servers}
-        # Those not tried yet, and when the others are to be tried again.
+        # Servers not tried yet, and when to try the others again.
         self._untried = deque(servers)
         self._due_at: dict[Server, float] = {}
 
@@ -121,7 +121,7 @@ class _Search:
             ready = self._take()
             if ready is not None:
                 return ready
-            self._check()
+            self._raise_if_over()
 
     def _start(self, server: Server) -> None:
         host, port = server
@@ -143,38 +143,43 @@ class _Search:
             self._failures.pop(server, None)
             self._failures[server] = outcome
             note_failure(outcome)
-            self._wordless[server] = self._wordless.get(server, 0) + 1 if outcome.condition in _WORDLESS else 0
+            self._closed_at_once[server] = (
+                self._closed_at_once.get(server, 0) + 1 if outcome.condition in _CLOSED_AT_ONCE else 0
+            )
             if not self._is_final(server):
                 self._due_at[server] = time.monotonic() + self._backoffs[server].next_s()
         return ready
 
-    def _check(self) -> None:
+    def _raise_if_over(self) -> None:
         """Raise if no attempt can succeed any more, or time is over."""
         final = sum(self._is_final(server) for server in self._failures)
         if final < len(self._servers):
             now = time.monotonic()
-            # What is under way ends with the deadline as well, and then says why it failed.
+            # Dials that are not finished end with the deadline as well, and then report why they failed.
             if now < self._ends_at or ((len(self._dials) or self._untried) and now < self._ends_at + _GRACE_S):
                 return
         last = next(reversed(self._failures.values()), None)
         refused = all(isinstance(error, AccessError) for error in self._failures.values())
         if last is not None and not last.retriable and final == len(self._servers) and (final == 1 or refused):
-            # One reason that will not change: that reason says it all.
+            # One reason that will not change explains everything.
             raise last
         refusals = [error for error in self._failures.values() if isinstance(error, AccessError)]
         if refusals and all(error.retriable for error in self._failures.values() if error not in refusals):
-            # The others have not answered. Waiting for them would be no help, and would hide the reason.
+            # The others have not responded. To wait for them would not help, and would hide the reason.
             raise refusals[-1]
         raise self._unreachable(retriable=final < len(self._servers)) from last
 
     def _is_final(self, server: Server) -> bool:
-        return self._wordless[server] >= _WORDLESS_ATTEMPTS or decide(self._failures[server]).action is Action.FAIL
+        return (
+            self._closed_at_once[server] >= _CLOSED_AT_ONCE_ATTEMPTS
+            or decide(self._failures[server]).action is Action.FAIL
+        )
 
     def _unreachable(self, *, retriable: bool) -> TransportError:
         named = [server for server in self._servers if server in self._failures][-_NAMED:]
         tried = "; ".join(f"{host}:{port}: {_reason(self._failures[host, port])}" for host, port in named)
         others = f" (and {len(self._failures) - len(named)} other brokers.)" if len(self._failures) > len(named) else ""
-        hints = {str(error).partition(" Hint: ")[2] for error in self._failures.values()} - {""}
+        hints = {error.hint for error in self._failures.values()} - {""}
         hint = hints.pop() if len(hints) == 1 else "Check that the brokers run and that this machine may reach them."
         learned = set(self._servers) - set(self._options.bootstrap_servers)
         which = "No server of option 'kafka.bootstrap.servers'"
@@ -184,22 +189,22 @@ class _Search:
             f"{which} could be used within {self._deadline.timeout_ms:.0f} ms ({self._deadline.elapsed_ms()} ms "
             f"elapsed). Tried: {tried}{others} Nothing was read or written.",
             condition="BOOTSTRAP_FAILED",
-            # A cluster that answered before is not a matter of spelling.
+            # If brokers were learned from the cluster before, spelling is not the reason.
             hint=hint if learned else f"Check 'kafka.bootstrap.servers'. {hint}",
             retriable=retriable,
             facts={
                 "servers": ",".join(f"{host}:{port}" for host, port in self._failures),
                 "timeout_ms": self._deadline.timeout_ms,
-                # Servers that are there and say nothing: see `outage.is_weather`.
+                # Servers that are there and close connections silently: see `outage.is_weather`.
                 "closed_at_once": ",".join(
                     f"{host}:{port}"
                     for (host, port), error in self._failures.items()
-                    if error.retriable and error.condition in _WORDLESS
+                    if error.retriable and error.condition in _CLOSED_AT_ONCE
                 ),
             },
         )
 
 
 def _reason(error: ConnectorError) -> str:
-    """Give the sentence of an error without its hint; the condition stays, it can be searched for."""
-    return str(error).partition(" Hint: ")[0]
+    """Return the text of an error without its hint; the condition stays, so that it can be searched for."""
+    return f"[{error.condition}] {error.message}"

@@ -1,4 +1,4 @@
-"""What the cluster says of itself, as plain values: brokers, topics, partitions and their leaders. No I/O.
+"""Metadata as plain values: brokers, topics, partitions and their leaders. Pure: no sockets, no clock.
 
 Layer: client.
 """
@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
-from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark_kafka.errors import BrokerError
+
 _NO_ID = UUID(int=0)
-# Before Kafka 2.4, what a broker says of an epoch may be older than what the leader has, until somebody tells the
-# broker; every request with such an epoch is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
+# Before Kafka 2.4, a broker that has not heard of a leader's new epoch tells the old one, and every request with that
+# is refused (KAFKA-9212; Java `MetadataResponse.hasReliableLeaderEpochs`).
 _FIRST_WITH_RELIABLE_EPOCHS = 9
 
 
@@ -39,12 +41,15 @@ class BrokerNode:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """A partition and who leads it.
+    """A partition and its leader.
 
     Attributes:
+        topic_partition: the partition.
         leader_id: -1 while there is no leader.
         leader_epoch: -1 if the broker does not tell.
-        error_code: 0, or why the leader is not known (LEADER_NOT_AVAILABLE …).
+        replica_ids: the brokers that have a copy.
+        in_sync_ids: those whose copy is complete.
+        error_code: 0, or why the leader is not known, such as LEADER_NOT_AVAILABLE.
     """
 
     topic_partition: TopicPartition
@@ -56,17 +61,20 @@ class PartitionMetadata:
 
     @property
     def has_leader(self) -> bool:
-        """Whether requests for the partition have an addressee."""
+        """Whether there is a leader to send requests to."""
         return self.leader_id >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """A topic and its partitions, ordered by number.
+    """A topic and its partitions.
 
     Attributes:
+        name: the topic.
         topic_id: None if the broker is too old to have ids, or does not tell.
-        error_code: 0, or why there is no description (UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED …).
+        is_internal: whether it is one of the brokers' own.
+        partitions: ordered by number.
+        error_code: 0, or why there is no description, such as UNKNOWN_TOPIC_OR_PARTITION.
     """
 
     name: str
@@ -85,7 +93,7 @@ class TopicMetadata:
         return broker_error(self.error_code, f"Looking up topic '{self.name}' failed", topic=self.name)
 
     def partition(self, number: int) -> PartitionMetadata | None:
-        """Give a partition by its number; None if there is none."""
+        """Return a partition by its number; None if there is none."""
         if 0 <= number < len(self.partitions) and self.partitions[number].topic_partition.partition == number:
             return self.partitions[number]
         # Brokers leave out partitions in some error states, so the index is not always the number.
@@ -94,11 +102,12 @@ class TopicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """An answer about the cluster, about the topics asked for.
+    """A response about the cluster and the topics that were asked for.
 
     Attributes:
         brokers: by broker id.
-        topics: by name; a topic that does not exist is there, with its error code.
+        topics: by name; a topic that does not exist is among them, with its error code.
+        cluster_id: None if the broker does not tell.
         controller_id: -1 if unknown. With KRaft, any broker that passes requests on to the controller.
     """
 
@@ -108,7 +117,7 @@ class ClusterMetadata:
     controller_id: int = -1
 
     def partition(self, topic_partition: TopicPartition) -> PartitionMetadata | None:
-        """Give a partition, if it is described here."""
+        """Return a partition; None if it is not described here."""
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
 
@@ -118,14 +127,14 @@ def parse_metadata(response: Any, version: int) -> ClusterMetadata:
 
     Args:
         response: as kafka-python decodes it.
-        version: what it was sent in. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
+        version: the version of the response. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
     """
     epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
     topics: dict[str, TopicMetadata] = {}
     for topic in response.topics:
         name = topic.name
         if name is None:
-            # Null only where a topic was asked for by id, which this package does not do.
+            # Null only if a topic was asked for by id, which this package does not do.
             continue
         topics[name] = TopicMetadata(
             name=name,
@@ -157,28 +166,3 @@ def _parse_partition(topic: str, entry: Any, *, epochs: bool) -> PartitionMetada
 
 def _number(partition: PartitionMetadata) -> int:
     return partition.topic_partition.partition
-
-
-def unknown_topic(
-    topic: str, *, partition: int | None = None, cluster: str = "", nearest: str | None = None
-) -> BrokerError:
-    """Build the error for a topic, or one partition of it, that does not exist (or is hidden).
-
-    Args:
-        topic: the topic.
-        partition: its partition, where the topic is there.
-        cluster: which cluster lacks it, in words; empty where that is not known.
-        nearest: a topic that was perhaps meant.
-    """
-    where = f" in {cluster}" if cluster else ""
-    what = f"Topic '{topic}' does not exist" if partition is None else f"Topic '{topic}' has no partition {partition}"
-    meant = f"Did you mean '{nearest}'? Otherwise check" if nearest else "Check"
-    return BrokerError(
-        f"{what}{where}, or this user may not describe it: the brokers answered UNKNOWN_TOPIC_OR_PARTITION (3). "
-        "Nothing was read or written.",
-        code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        condition="UNKNOWN_TOPIC",
-        hint=f"{meant} the spelling in option 'subscribe', 'assign' or 'topic'; create the topic first; "
-        "a topic made a moment ago is known to all brokers after some seconds.",
-        facts={"topic": topic} if partition is None else {"topic": topic, "partition": partition},
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:

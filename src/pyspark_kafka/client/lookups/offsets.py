@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.cluster.exchanges import Exchanges
 from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
-from pyspark_kafka.client.cluster.metadata import unknown_topic
 from pyspark_kafka.client.lookups.offset_messages import build_request, parse_response
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode

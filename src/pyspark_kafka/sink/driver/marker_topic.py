@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics, describe_topic_configs
-from pyspark_kafka.client.cluster.metadata import unknown_topic
+from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
