@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, ProduceResponse
 
+from kit.fakes.clock import Clock
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce.producer import Producer
@@ -65,19 +66,6 @@ class PartitionLog:
             self.last_sequences.append((base_sequence, last))
         self.appended.append(content)
         return 0
-
-
-class Clock:
-    """Seconds that pass only when somebody waits."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += max(seconds, 1e-4)
 
 
 @dataclass(frozen=True)

@@ -9,30 +9,20 @@ from typing import TYPE_CHECKING
 from chaos.faults import FAULTS, OF_BROKERS
 from chaos.report import BEGIN, END, put_into
 from chaos.run import steps
+from kit.fakes.clock import Clock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Clock:
-    """A clock on which each step takes ten seconds."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 10.0
-        return self.now
-
-
 def test_every_fault_comes_alone_before_any_comes_with_others() -> None:
-    first = list(itertools.islice(steps(60, random.Random(1), Clock()), len(FAULTS)))
+    first = list(itertools.islice(steps(60, random.Random(1), Clock(0.0, tick=10.0)), len(FAULTS)))
     assert {step[0] for step in first} == set(FAULTS)
     assert all(len(step) == 1 for step in first)
 
 
 def test_steps_never_have_two_faults_of_brokers_at_once() -> None:
-    found = list(steps(60, random.Random(1), Clock()))
+    found = list(steps(60, random.Random(1), Clock(0.0, tick=10.0)))
     overlapping = [step for step in found if len(step) > 1]
     assert overlapping
     assert all(len(set(step) & set(OF_BROKERS)) <= 1 for step in found)
@@ -40,11 +30,11 @@ def test_steps_never_have_two_faults_of_brokers_at_once() -> None:
 
 
 def test_steps_end_when_the_time_is_over() -> None:
-    assert len(list(steps(2, random.Random(1), Clock()))) == 12
+    assert len(list(steps(2, random.Random(1), Clock(0.0, tick=10.0)))) == 12
 
 
 def test_steps_are_those_of_their_seed() -> None:
-    of = [list(steps(20, random.Random(seed), Clock())) for seed in (1, 1, 2)]
+    of = [list(steps(20, random.Random(seed), Clock(0.0, tick=10.0))) for seed in (1, 1, 2)]
     assert of[0] == of[1] != of[2]
 
 

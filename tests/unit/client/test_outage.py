@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fakes.clock import Clock
 from pyspark_kafka.client.outage import Patience, is_weather
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
@@ -21,19 +22,6 @@ NONE_LEFT = TransportError(
     hint="Check 'kafka.bootstrap.servers'.",
     retriable=True,
 )
-
-
-class Clock:
-    """Time that passes by sleeping."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def _patience(clock: Clock, timeout_ms: float = 60_000, *, reached: bool = True) -> Patience:
@@ -78,13 +66,13 @@ def test_what_may_pass_by_itself_is_weather(error: ConnectorError, passes: bool)
 
 
 def test_an_outage_is_waited_out() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     assert _patience(clock).ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
     assert 40 < clock.now < 45
 
 
 def test_a_step_that_fails_at_once_is_not_a_storm() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     tries = 0
 
     def attempt() -> None:
@@ -99,7 +87,7 @@ def test_a_step_that_fails_at_once_is_not_a_storm() -> None:
 
 
 def test_an_outage_longer_than_the_timeout_ends_it_and_the_text_says_what_was_true() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     patience = _patience(clock)
     for _ in range(3):
         patience.ride_out("listing partitions", lambda: "done")
@@ -118,7 +106,7 @@ def test_an_outage_longer_than_the_timeout_ends_it_and_the_text_says_what_was_tr
 
 
 def test_each_outage_has_its_own_time() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     patience = _patience(clock)
     for _ in range(5):
         assert patience.ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
@@ -126,7 +114,7 @@ def test_each_outage_has_its_own_time() -> None:
 
 
 def test_first_contact_fails_at_once_and_the_first_success_makes_it_patient() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     patience = _patience(clock, reached=False)
     with pytest.raises(TransportError) as caught:
         patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT))
@@ -137,13 +125,13 @@ def test_first_contact_fails_at_once_and_the_first_success_makes_it_patient() ->
 
 
 def test_a_timeout_of_zero_waits_for_nothing() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     with pytest.raises(TransportError):
         _patience(clock, 0).ride_out("listing partitions", _fails(clock, 1, LOST))
 
 
 def test_a_failure_that_does_not_pass_ends_it_in_an_outage_too() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     refused = broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right")
     errors = [LOST, refused]
 

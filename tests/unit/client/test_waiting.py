@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fakes.clock import Clock
 from kit.waiting import eventually
 from pyspark_kafka.client import waiting
 from pyspark_kafka.client.deadline import Deadline
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError
 
 REFUSED = TransportError("Connecting to a:1 failed: refused.", condition="CONNECTION_FAILED", hint="Look.")
-
-
-class Clock:
-    """Time that tests set."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

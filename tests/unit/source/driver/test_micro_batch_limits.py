@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.fakes.clock import Clock
 from pyspark_kafka.connector import (
     CompositeReadLimit,
     Offset,
@@ -30,16 +31,6 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ALL = ReadAllAvailable()
 MIN = ReadMinRows(10, 60_000)
 MIN_MAX = CompositeReadLimit((MIN, ReadMaxRows(15)))
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 5.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
