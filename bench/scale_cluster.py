@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from goals import Figure, seconds
 from kafka.protocol.metadata import MetadataResponse
 
-from kit.fakes.tcp_cluster import BrokerLog, Raw, Silence, TcpCluster, batches_of
+from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
@@ -53,7 +55,7 @@ def look_up_cold() -> list[Figure]:
 
     def late(request: Any) -> Any:
         time.sleep(_SET_UP_S)
-        return cluster._api_versions(request)  # noqa: SLF001 - the fake's own answer
+        return cluster.api_versions(request)
 
     with cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
         cluster.script(ApiVersionsRequest, late)

@@ -1,14 +1,14 @@
 """A cluster in memory for producers: connections without sockets, a clock that a test moves, faults in a script.
 
 Requests arrive as the bytes that a socket would get and are decoded with kafka-python, so their encoding is checked on
-the way. `PartitionLog` follows the brokers' rules for sequences.
+the way. What is produced is kept in the logs of `logs.py`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from kafka.protocol.producer import InitProducerIdResponse, ProduceRequest, ProduceResponse
 
 from kit.fakes.clock import Clock
+from kit.fakes.logs import PartitionLog
 from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata, TopicMetadata
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.produce.producer import Producer
@@ -23,7 +24,7 @@ from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions
-from pyspark_kafka.records import decode, encode
+from pyspark_kafka.records import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
     from pyspark_kafka.client.wire.framed_request import FramedRequest
 
-SEQUENCES = 1 << 31
-OUT_OF_ORDER = 45
 ORDERS_0 = TopicPartition("orders", 0)
 ORDERS_1 = TopicPartition("orders", 1)
 
@@ -42,30 +41,6 @@ def batch_of(*values: bytes, size: int = 0) -> bytearray:
     """Encode one record batch; `size` pads the first value."""
     padded = [values[0].ljust(size, b"."), *values[1:]]
     return bytearray(encode(pa.record_batch({"value": pa.array(padded, pa.binary())}), timestamp_ms=0))
-
-
-@dataclass
-class PartitionLog:
-    """One partition of a leader: what was appended, and the last five batches of the producer.
-
-    Source: Kafka `ProducerStateEntry.findDuplicateBatch`, `ProducerAppendInfo.checkSequence`. As there, a log without
-    a state of the producer takes any sequence.
-    """
-
-    appended: list[Any] = field(default_factory=list)
-    last_sequences: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=5))
-
-    def append(self, base_sequence: int, record_count: int, content: Any) -> int:
-        """Append, or recognize a duplicate, or refuse; gives the error code."""
-        last = (base_sequence + record_count - 1) % SEQUENCES
-        if base_sequence >= 0:
-            if (base_sequence, last) in self.last_sequences:
-                return 0
-            if self.last_sequences and base_sequence != (self.last_sequences[-1][1] + 1) % SEQUENCES:
-                return OUT_OF_ORDER
-            self.last_sequences.append((base_sequence, last))
-        self.appended.append(content)
-        return 0
 
 
 @dataclass(frozen=True)
@@ -245,8 +220,13 @@ class MemoryCluster:
         self.max_message_bytes = 1 << 30
 
     def values(self, number: int) -> list[bytes]:
-        """Give the values in one partition's log, in their order."""
-        return [value for content in self.logs[TopicPartition(self.topic, number)].appended for value in content]
+        """Return the values in one partition's log, in their order and without the padding of `batch_of`."""
+        return [value.rstrip(b".") for value in self.logs[TopicPartition(self.topic, number)].values()]
+
+    def sequences(self, number: int) -> list[tuple[int, int]]:
+        """Return the first and last sequences that a partition's leader remembers of the producer."""
+        known = self.logs[TopicPartition(self.topic, number)].producers.get(self.producer_id)
+        return [] if known is None else [(first, last) for first, last, _ in known.last]
 
     # What KafkaClient offers to a producer.
 
@@ -355,9 +335,8 @@ class MemoryCluster:
         elif len(data) > self.max_message_bytes:
             code = 10
         elif fault.appends:
-            producer_id, epoch, base_sequence, count = struct.unpack_from(">qhii", data, 43)
-            assert (producer_id, epoch) in ((self.producer_id, 0), (-1, -1))
-            code = self.logs[topic_partition].append(base_sequence, count, _values(data))
+            assert struct.unpack_from(">qh", data, 43) in ((self.producer_id, 0), (-1, -1))
+            code, _ = self.logs[topic_partition].append(data)
         return SimpleNamespace(
             index=topic_partition.partition,
             error_code=code if fault.code is None else fault.code,
@@ -368,12 +347,6 @@ class MemoryCluster:
                 for index, text in fault.record_errors
             ],
         )
-
-
-def _values(data: bytes) -> list[bytes]:
-    # Decoding checks the CRC too, which a stamp changes.
-    values = decode(data, start_offset=0, columns=["value"]).batch.column("value").to_pylist()
-    return [bytes(value or b"").rstrip(b".") for value in values]
 
 
 def make_producer(

@@ -96,7 +96,7 @@ def test_a_broker_that_refuses_the_newest_api_versions_is_asked_again_in_its_ver
         error_code=35, api_keys=[entry(api_key=18, min_version=0, max_version=2)], throttle_time_ms=0, version=0
     )
     with TcpCluster() as cluster:
-        cluster.script(ApiVersionsRequest, refusal, cluster._api_versions)
+        cluster.script(ApiVersionsRequest, refusal, cluster.api_versions)
         with opened(cluster) as connection:
             assert [seen.version for seen in cluster.requests(ApiVersionsRequest)] == [4, 2]
             assert connection.supports(MetadataRequest)
@@ -105,7 +105,7 @@ def test_a_broker_that_refuses_the_newest_api_versions_is_asked_again_in_its_ver
 def test_an_old_broker_that_refuses_without_a_list_is_asked_in_version_0() -> None:
     refusal = ApiVersionsResponse(error_code=35, api_keys=[], throttle_time_ms=0, version=0)
     with TcpCluster() as cluster:
-        cluster.script(ApiVersionsRequest, refusal, cluster._api_versions)
+        cluster.script(ApiVersionsRequest, refusal, cluster.api_versions)
         with opened(cluster):
             assert [seen.version for seen in cluster.requests(ApiVersionsRequest)] == [4, 0]
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import BrokerLog, Raw, Silence, TcpCluster, batches_of
+from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
 from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -42,7 +44,7 @@ def test_leaders_are_connected_to_side_by_side() -> None:
 
         def slow(request: Any) -> Any:
             time.sleep(0.3)
-            return cluster._api_versions(request)
+            return cluster.api_versions(request)
 
         cluster.script(ApiVersionsRequest, slow)
         with fetcher_of(client, ranges) as fetcher:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of, epoch_end
+from kit.fakes.handlers.fetch import BrokerLog, epoch_end
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError, PartitionFetcher
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest, OffsetForLeaderEpochRequest

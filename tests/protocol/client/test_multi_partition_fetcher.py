@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, Close, FetchScript, Silence, TcpCluster, batches_of, record_batch
+from kit.fakes.handlers.fetch import BrokerLog, FetchScript
+from kit.fakes.logs import batches_of, record_batch
+from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module

@@ -37,7 +37,7 @@ def test_brokers_that_are_slow_to_connect_to_are_connected_to_side_by_side() -> 
 
         def slow(request: Any) -> Any:
             time.sleep(0.3)
-            return cluster._api_versions(request)
+            return cluster.api_versions(request)
 
         cluster.script(ApiVersionsRequest, slow)
         began_at = time.monotonic()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import Close, FetchScript, LogScript, Raw, Silence, TcpCluster, batches_of, record_batch
+from kit.fakes.handlers.fetch import FetchScript, LogScript
+from kit.fakes.logs import batches_of, record_batch
+from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
 from kit.reading import FAST_FETCH, read_range
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, OffsetOutOfRangeError, PartitionFetcher

@@ -106,7 +106,7 @@ def test_refused_credentials_are_said_although_another_server_does_not_answer() 
 
 def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
-        cluster.script(ApiVersionsRequest, Close, Close, cluster._api_versions)
+        cluster.script(ApiVersionsRequest, Close, Close, cluster.api_versions)
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
             began_at = time.monotonic()

@@ -62,7 +62,7 @@ def test_brokers_are_connected_to_side_by_side() -> None:
 
         def slow(request: Any) -> Any:
             time.sleep(0.3)
-            return cluster._api_versions(request)
+            return cluster.api_versions(request)
 
         cluster.script(ApiVersionsRequest, slow)
         cluster.script(ListTransactionsRequest, listing())

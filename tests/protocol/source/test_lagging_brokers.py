@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
+from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.connector import ReadAllAvailable

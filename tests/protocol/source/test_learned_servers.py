@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
+from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import column_of, drain
 from pyspark_kafka.client.cluster import pool
 from pyspark_kafka.client.cluster.pool import ClientPool

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from kit import reading
-from kit.fakes.tcp_cluster import BrokerLog, TcpCluster, batches_of
+from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fakes.tcp_cluster import BrokerLog, FetchScript, TcpCluster, batches_of, epoch_end
+from kit.fakes.handlers.fetch import BrokerLog, FetchScript, epoch_end
+from kit.fakes.logs import batches_of
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH, drain, reader_of
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit.fakes.logs import PartitionLog
 from kit.fakes.memory_cluster import (
     LOST_REPLY,
     LOST_REQUEST,
@@ -17,7 +18,6 @@ from kit.fakes.memory_cluster import (
     SILENCE,
     Fault,
     MemoryCluster,
-    PartitionLog,
     batch_of,
     make_producer,
     numbers,
@@ -136,7 +136,7 @@ def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
         producer.flush()
     assert cluster.values(0) == numbers(1, 2)
     assert {request.acks for _, request in cluster.requests} == {1}
-    assert not cluster.logs[ORDERS_0].last_sequences
+    assert not cluster.sequences(0)
 
 
 def test_acks_0_waits_for_no_answer() -> None:

@@ -84,7 +84,7 @@ def test_sequences_of_parts_go_on_where_those_of_the_whole_would() -> None:
         producer.flush()
         assert producer.next_stamp(ORDERS_0).base_sequence == len(values) + len(more)
     assert cluster.values(0) == [*values, *more]
-    assert cluster.logs[ORDERS_0].last_sequences[-1][1] == len(values) + len(more) - 1
+    assert cluster.sequences(0)[-1][1] == len(values) + len(more) - 1
 
 
 @pytest.mark.parametrize("fault", [LOST_REPLY, LOST_REQUEST, NOT_LEADER])

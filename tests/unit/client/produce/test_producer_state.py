@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.fakes.memory_cluster import PartitionLog
+from kit.fakes.logs import Sequences
 from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch, RecordCounts
 from pyspark_kafka.client.produce.batches.sequences import SEQUENCE_LIMIT, SequenceStamp
 from pyspark_kafka.client.produce.batches.state import ProducerState
@@ -288,7 +288,8 @@ class World:
 
     def __init__(self, counts: list[int], first_sequence: int) -> None:
         self.state = make_state()
-        self.log = PartitionLog()
+        self.appended: list[int] = []
+        self.sequences = Sequences()
         self.now = 0.0
         self.wire = Wire()
         self.lost: list[Wire] = []
@@ -339,7 +340,14 @@ class World:
             self.wire.answers.append((batch, self.append(batch)))
 
     def append(self, batch: ProducerBatch) -> int:
-        return self.log.append(batch.base_sequence, batch.record_count, batch.base_sequence)
+        first, count = batch.base_sequence, batch.record_count
+        if self.sequences.duplicate(first, count) is not None:
+            return 0
+        if code := self.sequences.check(first):
+            return code
+        self.sequences.note(first, count, len(self.appended))
+        self.appended.append(first)
+        return 0
 
     def take(self, batch: ProducerBatch, code: int) -> None:
         verdict = self.state.judge(batch, code, retriable=code in (NOT_ENOUGH_REPLICAS, TIMED_OUT))
@@ -381,7 +389,7 @@ def test_log_equals_what_was_sent_once_and_in_order_whatever_is_lost_late_or_ref
         for action in ("send", "append", "take"):
             world.step(action)
     assert world.state.unacknowledged == 0
-    assert world.log.appended == world.expected
+    assert world.appended == world.expected
     assert world.state.counts() == RecordCounts(delivered=first_sequence + sum(counts))
 
 
