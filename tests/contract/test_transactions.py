@@ -9,11 +9,13 @@ import pytest
 
 from kit.record_batches import TRANSACTIONAL, offsets, plain_batch, whole
 from kit.waiting import eventually
-from pyspark_kafka.client.transactions.owner import OpenTransaction, TransactionalId, TransactionInDoubtError
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
     from kit.brokers.requests import AskedBroker
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 LATEST = -1
 INVALID_PRODUCER_EPOCH = 47
