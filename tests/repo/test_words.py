@@ -64,6 +64,7 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/client/idle_pool.py",
     "src/pyspark_kafka/client/lookups",
     "src/pyspark_kafka/client/outage.py",
+    "src/pyspark_kafka/client/produce",
     "src/pyspark_kafka/client/produce/pool.py",
     "src/pyspark_kafka/client/retry.py",
     "src/pyspark_kafka/client/transactions",

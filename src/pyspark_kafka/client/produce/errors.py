@@ -1,4 +1,4 @@
-"""The errors of delivery: what was refused or late, and what that means for the records. No I/O.
+"""The errors of delivery: refused or late batches, and what happened to their records. Pure.
 
 Layer: client.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 
-# Names of refused records in one text; the broker lists every bad record of a batch.
+# How many refused records one text names; the broker lists every bad record of a batch.
 _RECORDS_NAMED = 5
 
 _SIZE_HINT = (
@@ -30,7 +30,7 @@ _STATE_HINT = (
     "producer (producer.id.expiration.ms). A retry of the task starts with a new producer; it may write again what is "
     "counted as delivered or unknown."
 )
-# Answers to a write of a transaction that is not, or no longer, open for this producer.
+# Codes in response to a write of a transaction that is not, or no longer, open for this producer.
 _ENDED = frozenset({"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "PRODUCER_FENCED"})
 _ENDED_HINT = (
     "Where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
@@ -48,12 +48,12 @@ _HINTS: dict[int, str] = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: _STATE_HINT,
     ErrorCode.UNKNOWN_PRODUCER_ID: _STATE_HINT,
     ErrorCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
-    ErrorCode.INVALID_RECORD: "A compacted topic refuses records without a key; else see the broker's words.",
+    ErrorCode.INVALID_RECORD: "A compacted topic refuses records without a key; otherwise, see the broker's message.",
 }
 
 
 def consequence(state: ProducerState, topic_partition: TopicPartition) -> str:
-    """Say what happened to the records: of the partition, and of all that this producer was given."""
+    """Return what happened to the records, as sentences: of the partition, and of this task."""
     here, everywhere = state.counts(topic_partition), state.counts()
     return f"Records of {topic_partition}: {here}. Records of this task, all topic-partitions: {everywhere}."
 
@@ -79,32 +79,32 @@ def _producer(state: ProducerState) -> str:
 def refused(
     state: ProducerState,
     batch: ProducerBatch,
-    answer: ProducePartitionResponse,
+    response: ProducePartitionResponse,
     broker: str,
     *,
     max_request_size: int,
     transactional_id: str | None = None,
 ) -> ConnectorError:
-    """Build the error for a batch that a broker will never take; call `state.refuse` first."""
+    """Build the error for a batch that a broker has refused for good; call `state.refuse` first."""
     topic_partition = batch.topic_partition
-    kind = error_kind(answer.code)
+    kind = error_kind(response.code)
     facts = _facts(state, topic_partition, broker, kind.name)
     what = (
         f"Writing to {topic_partition} at {broker} failed: the broker refused a record batch of {batch.record_count} "
         f"records and {batch.size} bytes"
     )
     access = broker_error(
-        answer.code,
+        response.code,
         what,
-        detail=answer.message,
+        detail=response.message,
         consequence=consequence(state, topic_partition),
         hint=f"Grant the principal WRITE on topic '{topic_partition.topic}'.",
         **facts,
     )
     if isinstance(access, AccessError):
         return access
-    expected, hint = "", _HINTS.get(answer.code, "see the broker's log for the reason.")
-    if answer.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+    expected, hint = "", _HINTS.get(response.code, "See the broker's log for the reason.")
+    if response.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
         expected = f" Option 'kafka.max.request.size' allows {max_request_size} bytes; the topic allows less."
     elif transactional_id is not None and kind.name in _ENDED:
         hint = _ENDED_HINT
@@ -112,25 +112,25 @@ def refused(
             f" The transaction of '{transactional_id}' has been ended: after its timeout, by an operator, or by "
             "another driver that has taken over the transactional id. Nothing of it becomes visible."
         )
-    elif answer.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+    elif response.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
         expected = (
             f" Sequence {batch.base_sequence} does not follow what the broker holds of {_producer(state)}, although "
             "every earlier batch was acknowledged."
         )
-    elif answer.code in (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH):
+    elif response.code in (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH):
         expected = (
             f" It does not know {_producer(state)} any more, so it cannot tell whether this batch (sequence "
             f"{batch.base_sequence}, attempt {batch.attempts}) is already in the log."
         )
-    said = f' The broker said: "{answer.message}".' if answer.message else ""
+    said = f' The broker said: "{response.message}".' if response.message else ""
     named = "; ".join(
         f"record {index} of the batch: {text or 'no reason given'}"
-        for index, text in answer.record_errors[:_RECORDS_NAMED]
+        for index, text in response.record_errors[:_RECORDS_NAMED]
     )
-    if len(answer.record_errors) > _RECORDS_NAMED:
-        named += f"; and {len(answer.record_errors) - _RECORDS_NAMED} more"
+    if len(response.record_errors) > _RECORDS_NAMED:
+        named += f"; and {len(response.record_errors) - _RECORDS_NAMED} more"
     return DeliveryError(
-        f"{what} with {kind.name} ({answer.code}).{expected}{said}{f' Refused: {named}.' if named else ''} "
+        f"{what} with {kind.name} ({response.code}).{expected}{said}{f' Refused: {named}.' if named else ''} "
         f"{consequence(state, topic_partition)}",
         condition=kind.name,
         hint=hint,
@@ -190,7 +190,7 @@ def no_such_partition(
 def no_such_topic(
     records: RecordCounts, topic: str, waited_ms: int, *, cluster: str, nearest: str | None
 ) -> DeliveryError:
-    """Build the error for a topic that was asked for before anything was given to be sent to it.
+    """Build the error for a topic that is missing before anything was sent to it.
 
     Args:
         records: of the task.
@@ -218,7 +218,7 @@ def refused_access(
 def unreachable(
     state: ProducerState, topic_partition: TopicPartition, step: str, cause: ConnectorError
 ) -> DeliveryError:
-    """Build the error for a failure that waiting does not cure (a certificate, a version)."""
+    """Build the error for a failure that does not pass (a certificate, a version)."""
     return DeliveryError(
         f"Writing to {topic_partition} failed: {step}: {cause.message} {consequence(state, topic_partition)}",
         condition=cause.condition,
@@ -228,9 +228,9 @@ def unreachable(
 
 
 def left_silent(broker: str, topic_partition: TopicPartition, silent_s: float) -> TransportError:
-    """Build the reason why record batches are sent again that a broker was sent and has not answered."""
+    """Build the reason why record batches are sent again for which a broker has sent no response."""
     return TransportError(
-        f"{broker} has not answered a write for {silent_s:.1f} s, and leads {topic_partition} no longer.",
+        f"{broker} has sent no response to a write for {silent_s:.1f} s, and leads {topic_partition} no longer.",
         condition="LEADER_SILENT",
         retriable=True,
         facts={"broker": broker, "topic": topic_partition.topic, "partition": topic_partition.partition},

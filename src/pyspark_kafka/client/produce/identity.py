@@ -88,7 +88,7 @@ def request_identity(client: KafkaClient) -> ProducerIdentity:
         connection = client.any_connection(step)
         if not connection.supports(InitProducerIdRequest):
             raise ProtocolError(
-                f"{connection.address} does not give out producer ids, so a write cannot be idempotent. "
+                f"{connection.address} does not assign producer ids, so a write cannot be idempotent. "
                 "Nothing was written.",
                 condition="UNSUPPORTED_VERSION",
                 hint="Set option 'kafka.enable.idempotence' to false; retries may then write records twice.",

@@ -1,7 +1,4 @@
-"""Who leads the partitions that are written to, as a producer has to know it: until a broker says otherwise.
-
-What must not live here: what is sent, when delivery is given up. Layer: client.
-"""
+"""Who leads the partitions that are written to: remembered until a broker says otherwise. Layer: client."""
 
 from __future__ import annotations
 
@@ -20,15 +17,15 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
 
 
-# For so long a task relies on which partitions an earlier one has seen led.
+# How long a task relies on which partitions had a leader when an earlier task asked.
 _KEPT_BETWEEN_TASKS_S = 10.0
 
 
 class PartitionLeaders:
     """Leaders, kept until they are forgotten, and partition counts, kept for the age of metadata.
 
-    Leaders need no age: a write to a former leader is refused, and tells by that what has to be asked again. Of new
-    partitions nothing tells but the cluster.
+    Leaders need no age: a write to a former leader is refused, and then the cluster is asked again. New partitions
+    are seen only by asking the cluster.
 
     Runs on: executor; `look_up` and `count` block within the client's deadline.
 
@@ -53,27 +50,27 @@ class PartitionLeaders:
         self._task_began_at = self._clock()
 
     def get(self, topic_partition: TopicPartition) -> int | None:
-        """Give the id of the leading broker from memory."""
+        """Return the id of the leading broker, from memory."""
         return self._leaders.get(topic_partition)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Have the leader asked for again."""
+        """Forget the leader, so that the cluster is asked again."""
         self._leaders.pop(topic_partition, None)
 
     def known_count(self, topic: str) -> int:
-        """Give how many partitions a topic had when it was last seen; 0 if it never was."""
+        """Return how many partitions a topic had when it was last seen; 0 if it never was."""
         return self._counts.get(topic, 0)
 
     def available(self, topic: str) -> tuple[int, ...]:
-        """Give the partitions that had a leader when the topic was last seen, in order; from memory."""
+        """Return the partitions that had a leader when the topic was last seen, in order; from memory."""
         return self._available.get(topic, ())
 
     def count(self, topic: str, *, beyond: int = -1) -> int | BrokerError:
-        """Give how many partitions a topic has, from memory or from the cluster, or why that is not known.
+        """Return how many partitions a topic has, from memory or from the cluster, or why that is not known.
 
         Args:
             topic: its name.
-            beyond: a partition that somebody wants to write to; where memory does not know it, the cluster is asked.
+            beyond: a partition that rows are for; if memory does not know it, the cluster is asked.
 
         Raises:
             ConnectorError: the cluster cannot be asked.
@@ -92,14 +89,14 @@ class PartitionLeaders:
         counted_at = self._counted_at.get(topic, float("-inf"))
         longest_s = self._client.options.metadata_max_age_ms / 1000
         if counted_at < self._task_began_at:
-            # Between tasks nobody notices that a broker is gone; while a topic is written to, refusals tell.
+            # Between tasks nobody notices that a broker is gone; while a topic is written to, refusals show it.
             longest_s = min(longest_s, _KEPT_BETWEEN_TASKS_S)
         return self._clock() - counted_at >= longest_s
 
     def look_up(
         self, topic_partitions: Collection[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, BrokerError]:
-        """Ask the cluster once for leaders; give those partitions that still have none, and why.
+        """Ask the cluster once for leaders; return those partitions that still have none, and why.
 
         Raises:
             ConnectorError: the cluster cannot be asked.
@@ -115,7 +112,7 @@ class PartitionLeaders:
         return missing
 
     def unknown_for_ms(self, topic_partition: TopicPartition, why: BrokerError, now: float) -> int:
-        """Give for how long a partition that never was there has been looked up in vain; 0 for all others.
+        """Return for how long a partition that never was there has been looked up in vain; 0 for all others.
 
         Args:
             topic_partition: which one.

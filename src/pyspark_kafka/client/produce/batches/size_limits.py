@@ -1,4 +1,4 @@
-"""What topics turned out to take: the size of batch that a broker refused, and batches cut to less than that. No I/O.
+"""How large a batch each topic accepts, learned from refusals, and batches cut to that size. Pure.
 
 Layer: client.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Bytes = bytes | bytearray | memoryview
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
@@ -24,12 +24,13 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 class TopicLimits:
     """How large batches of each topic may be, learned from refusals.
 
-    The limit of a topic takes rights to ask for, so it is found by halving: at most half of what could be.
+    To ask for the limit of a topic takes rights, so it is found by halving: a batch is cut to at most half of what was
+    refused.
 
     Runs on: executor and driver, one thread.
 
     Args:
-        compression_level: with which parts are compressed, as the wholes were.
+        compression_level: of the parts; the same as of the whole batches.
 
     Source: Kafka `Sender.completeBatch`, `RecordAccumulator.splitAndReenqueue`.
     """
@@ -40,10 +41,10 @@ class TopicLimits:
 
     @staticmethod
     def splittable(batch: ProducerBatch, code: int) -> bool:
-        """Whether a refusal is cured by smaller batches.
+        """Whether smaller batches help after a refusal.
 
-        Should the log hold the batch nevertheless, from an attempt before the topic's limit was lowered, its parts
-        have sequences that the broker refuses.
+        If the log holds the batch nevertheless, from an attempt before the topic's limit was lowered, the broker
+        refuses the sequences of its parts.
         """
         return code in _TOO_LARGE and batch.record_count > 1
 
@@ -51,7 +52,7 @@ class TopicLimits:
         """Note that a batch was too large for its topic."""
         topic, size = batch.topic_partition.topic, batch.size
         if topic not in self._limits:
-            logger.warning(
+            _LOG.warning(
                 "Topic '%s' does not take a record batch of %d bytes; batches are cut into smaller ones. Set option "
                 "'kafka.batch.size' below the topic's max.message.bytes to spare the work.",
                 topic,
@@ -65,7 +66,7 @@ class TopicLimits:
         return limit is None or batch.size <= limit or batch.record_count == 1
 
     def cut(self, batch: ProducerBatch) -> list[tuple[Bytes, int]]:
-        """Give the records of a batch in parts that its topic may take."""
+        """Return the records of a batch in parts that its topic may accept."""
         limit = self._limits[batch.topic_partition.topic]
         done: list[tuple[Bytes, int]] = []
         todo: list[tuple[Bytes, int]] = [(batch.data, batch.record_count)]
