@@ -70,6 +70,7 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/client/transactions",
     "src/pyspark_kafka/connector",
     "src/pyspark_kafka/offsets",
+    "src/pyspark_kafka/options",
     "src/pyspark_kafka/planning",
     "src/pyspark_kafka/source/driver",
     "src/pyspark_kafka/source/handoff.py",

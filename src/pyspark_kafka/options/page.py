@@ -18,11 +18,13 @@ _INTRODUCTION = """# Options
 
 <!-- Generated from the option table by `python -m pyspark_kafka.options.page`. Do not edit. -->
 
-Options have the names and the meaning of those of Spark's own Kafka connector. The last column names the differences
-from it, or from the Java clients that it hands properties on to. For differences beyond single options, see
-[parity](parity.md). Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter. An
-option that is not on this page is refused with the nearest name that is on it, and so is an invalid value: all problems
-are reported together when the DataFrame is loaded or the query starts.
+Options have the same names and meanings as in Spark's own Kafka connector. The last column names the differences from
+it, or from the Java clients to which it passes properties; "there" means Spark's connector. For differences beyond
+single options, see [parity](parity.md).
+
+Properties of Kafka clients have the prefix `kafka.` and Java's names. Case does not matter. An option that is not on
+this page is refused, with the nearest name that is on it; an invalid value is refused as well. All problems are
+reported together, when the DataFrame is loaded or the query starts.
 """
 
 
@@ -33,30 +35,30 @@ def render_options() -> str:
     return "\n".join(
         (
             _INTRODUCTION,
-            "## What to read and to write\n",
+            "## Options of reads and writes\n",
             *_used_table(spark_options),
             "\n## Kafka client properties\n",
             *_used_table(properties),
             "\n## Not supported yet\n",
-            "These are refused: without them a query would read or write something else.\n",
-            *_answer_table(OPTIONS, Status.LATER, "Instead"),
+            "These options are refused: a query without them would do something else than intended.\n",
+            *_answer_table(OPTIONS, Status.LATER, "what to use instead"),
             "\n## Refused\n",
-            *_answer_table(OPTIONS, Status.REFUSED, "Why, and what instead"),
+            *_answer_table(OPTIONS, Status.REFUSED, "reason, and what to use instead"),
             "\n## Accepted without effect\n",
-            "Each is reported once in the log.\n",
-            *_answer_table(OPTIONS, Status.NO_EFFECT, "Why"),
+            "Each of them is reported once in the log.\n",
+            *_answer_table(OPTIONS, Status.NO_EFFECT, "reason"),
             "",
         )
     )
 
 
 def _used_table(options: Iterable[Option]) -> Iterable[str]:
-    yield "| option | where | values | default | meaning | compared with Spark's connector |"
+    yield "| option | query | values | default | meaning | compared with Spark's connector |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for option in options:
         if option.status is Status.USED:
             doc = f"{option.doc} Never shown in logs or errors." if option.secret else option.doc
-            cells = (f"`{option.name}`", _where(option), option.kind, _default(option), doc, option.parity)
+            cells = (f"`{option.name}`", _queries(option), option.kind, _default(option), doc, option.parity)
             yield f"| {' | '.join(map(_escape, cells))} |"
 
 
@@ -68,7 +70,7 @@ def _answer_table(options: Iterable[Option], status: Status, heading: str) -> It
             yield f"| `{option.name}` | {_escape(option.doc)} | {_escape(option.parity)} |"
 
 
-def _where(option: Option) -> str:
+def _queries(option: Option) -> str:
     names = {
         EVERYWHERE: "read, write",
         READS: "read",
@@ -81,7 +83,7 @@ def _where(option: Option) -> str:
 def _default(option: Option) -> str:
     if option.default_doc:
         return option.default_doc
-    if option.default is None:
+    if option.default is None or option.default == ():
         return "none"
     value = str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
     return f"`{value}` {option.unit}".rstrip()

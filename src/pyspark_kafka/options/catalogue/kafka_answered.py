@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark_kafka.options.catalogue.kafka_used import SASL_MECHANISMS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Option, Status
-from pyspark_kafka.options.catalogue.parity import HANDED_ON, IGNORED, REFUSED_THERE
+from pyspark_kafka.options.catalogue.parity import IGNORED, PASSED_ON, REFUSED_THERE
 from pyspark_kafka.options.parse import scalars
 
 PREFIX = "kafka."
@@ -16,12 +16,12 @@ PREFIX = "kafka."
 
 def _no_effect(reason: str, *names: str) -> tuple[Option, ...]:
     return tuple(
-        Option(PREFIX + name, reason, HANDED_ON, no_effect_in=EVERYWHERE, status=Status.NO_EFFECT) for name in names
+        Option(PREFIX + name, reason, PASSED_ON, no_effect_in=EVERYWHERE, status=Status.NO_EFFECT) for name in names
     )
 
 
 def _refused(
-    reason: str, *names: str, parity: str = HANDED_ON, secret: bool = False, status: Status = Status.REFUSED
+    reason: str, *names: str, parity: str = PASSED_ON, secret: bool = False, status: Status = Status.REFUSED
 ) -> tuple[Option, ...]:
     return tuple(Option(PREFIX + name, reason, parity, secret=secret, status=status) for name in names)
 
@@ -92,7 +92,7 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
     Option(
         "kafka.retries",
         "a failed request is retried until kafka.delivery.timeout.ms has passed",
-        HANDED_ON,
+        PASSED_ON,
         parse=scalars.whole_number(1, scalars.INT32_MAX, "retries"),
         no_effect_in=EVERYWHERE,
         status=Status.NO_EFFECT,

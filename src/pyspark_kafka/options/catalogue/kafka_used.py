@@ -62,12 +62,12 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         field="connection.bootstrap_servers",
         parse=scalars.bootstrap_servers,
         kind="host:port list",
-        default_doc="must be given",
+        default_doc="required",
     ),
     _shared(
         "kafka.client.id",
         "The name that brokers see in requests, logs and quotas.",
-        parity="Java makes a name for each client if none is given",
+        parity="there, each client has a name of its own if none is set",
         field="connection.client_id",
         parse=scalars.text,
     ),
@@ -93,7 +93,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         field="connection.sasl_mechanism",
         parse=_mechanism,
         kind=", ".join(SASL_MECHANISMS),
-        default_doc="must be given with SASL",
+        default_doc="required with SASL",
     ),
     _shared(
         "kafka.sasl.jaas.config",
@@ -104,7 +104,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         resolved_by="security",
         parse=scalars.secret,
         kind="JAAS configuration",
-        default_doc="must be given with SASL",
+        default_doc="required with SASL",
         secret=True,
     ),
     _shared(
@@ -123,7 +123,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         resolved_by="security",
         parse=_store_type,
         kind="PEM",
-        default_doc="must be given with the location",
+        default_doc="required with the location",
     ),
     _shared(
         "kafka.ssl.keystore.location",
@@ -142,7 +142,7 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         resolved_by="security",
         parse=_store_type,
         kind="PEM",
-        default_doc="must be given with the location",
+        default_doc="required with the location",
     ),
     _shared(
         "kafka.ssl.key.password",
@@ -377,8 +377,9 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.delivery.timeout.ms",
-        "The deadline for a record batch, retries included; then the task fails. A stream uses `outageTimeout`.",
-        parity="same; in a stream that has run, `outageTimeout` if it is not given",
+        "The deadline for a record batch, retries included; then the task fails. If it is not set, a streaming query "
+        "that has run uses `outageTimeout`.",
+        parity="same; in a stream that has run, `outageTimeout` if it is not set",
         field="producer.delivery_timeout_ms",
         parse=_POSITIVE_MS,
         kind=_NUMBER,
@@ -413,7 +414,7 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.transactional.id",
-        "The name of an exactly-once sink, by which brokers fence a former driver. Each query needs its own.",
+        "The name of an exactly-once sink: with it brokers fence a former driver. Each query needs its own.",
         parity=NO_TRANSACTION,
         field="exactly_once.transactional_id",
         parse=scalars.text,

@@ -1,8 +1,7 @@
-"""The phrases that recur when an option is compared with Spark's own connector.
+"""Phrases that compare an option with Spark's own connector.
 
-Each entry of the catalogue says its comparison in `parity`, which the documentation page shows; a test demands one of
-every option. Properties that Spark's connector hands on to Java's clients are compared with Kafka 4.3. Layer:
-options.catalogue.
+The documentation page shows them from `Option.parity`; a test demands a comparison for every option. Properties that
+Spark's connector passes to Java's clients are compared with Kafka 4.3. Layer: options.catalogue.
 """
 
 SAME = "same"
@@ -10,9 +9,9 @@ OURS = "not an option of Spark's connector"
 # Refused by Spark's connector.
 REFUSED_THERE = "refused, too"
 # Passed by Spark's connector to Java's clients, which know the property.
-HANDED_ON = "handed on to Java's clients"
+PASSED_ON = "passed to Java's clients"
 # Passed by Spark's connector to Java's clients, which do not know the property.
 IGNORED = "ignored by Java's clients"
 TIMES = "same; ISO 8601 and times relative to now are added"
 PEM_ONLY = "PEM only; Java reads JKS and PKCS12 as well, with JKS as its default"
-NO_TRANSACTION = "handed on to Java's clients, without effect: nothing starts a transaction"
+NO_TRANSACTION = "passed to Java's clients, without effect: nothing starts a transaction"

@@ -35,7 +35,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
         field="subscription.topics",
         parse=scalars.topic_names,
         kind="topic names",
-        default_doc="one of `subscribe`, `subscribePattern`, `assign` must be given",
+        default_doc="one of `subscribe`, `subscribePattern`, `assign` is required",
         scopes=READS,
         conflicts=_STRATEGIES,
     ),
@@ -96,7 +96,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "startingOffsetsByTimestamp",
-        "As `startingTimestamp`, with a time for each partition: "
+        "As `startingTimestamp`, but with a time for each partition: "
         '`{"topicA":{"0":1767225600000,"1":"2026-01-01T00:00:00Z"}}`. It must name all partitions that are read.',
         parity=TIMES,
         resolved_by=_EDGES,
@@ -128,7 +128,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "endingOffsetsByTimestamp",
-        "As `endingTimestamp`, with a time for each partition, as in `startingOffsetsByTimestamp`.",
+        "As `endingTimestamp`, but with a time for each partition, in the form of `startingOffsetsByTimestamp`.",
         parity=TIMES,
         resolved_by=_EDGES,
         parse=offsets_json.timestamps,
@@ -138,7 +138,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "failOnDataLoss",
         "Whether a read fails if records of a planned range are gone (deleted topic, retention, offsets out of "
-        "range). If false, it continues with the records that are left.",
+        "range). If false, it continues with the remaining records.",
         parity="same; in addition, a recreated topic is detected by its id",
         field="read.fail_on_data_loss",
         parse=scalars.boolean,
@@ -147,7 +147,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "includeHeaders",
-        "Whether there is a column `headers`.",
+        "Whether rows have a column `headers`.",
         parity=SAME,
         field="read.include_headers",
         parse=scalars.boolean,
@@ -159,7 +159,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
         "maxOffsetsPerTrigger",
         "About how many offsets a micro-batch has at most, shared among partitions in proportion to what each has "
         "available.",
-        parity="same shares; 0 is refused, with which Spark's connector makes no progress",
+        parity="same shares; 0 is refused here, and makes no progress there",
         field="stream_read.max_offsets_per_trigger",
         parse=scalars.whole_number(1, scalars.INT64_MAX, "offsets"),
         kind="whole number",
@@ -224,8 +224,8 @@ _READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxRecordsPerPartition",
         "The maximum number of offsets in one task; a larger range is split. Applied before `minPartitions`. Unlike "
-        "with Spark's connector, a batch read from earliest to latest is split, too: the ends are looked up first.",
-        parity="same in a stream; there, a batch from earliest to latest is not split",
+        "with Spark's connector, a batch read from earliest to latest is split as well: its ends are looked up first.",
+        parity="same in a stream; a batch from earliest to latest is not split there",
         field="read.max_records_per_partition",
         parse=scalars.whole_number(1, scalars.INT64_MAX, "offsets"),
         kind="whole number",
@@ -236,7 +236,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxPartitionsPerTask",
         "The maximum number of topic-partitions that share a task, as long as they have at most 100,000 offsets "
-        "together (or `maxRecordsPerPartition`, if given). For topics with many partitions and few records in each: a "
+        "together (or `maxRecordsPerPartition`, if set). For topics with many partitions and few records in each: a "
         "task costs Spark milliseconds, and partitions that share one share fetch requests. In a batch read, "
         "`earliest` and `latest` are then looked up when it is planned.",
         parity=OURS,
@@ -290,9 +290,9 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "outageTimeout",
-        "How long a streaming query that has run waits for brokers in one outage before it fails; `0` does not wait. "
-        "Has the forms of `maxTriggerDelay`; a source and a sink have one each. Batch reads and writes, and a query "
-        "that has not reached the cluster yet, fail after the timeouts of `kafka.*`. See [outages](outages.md).",
+        "How long a streaming query that has run waits for brokers in one outage before it fails; with `0` it does not "
+        "wait. Has the forms of `maxTriggerDelay`; a source and a sink have one each. Batch reads and writes, and a "
+        "query that has not reached the cluster yet, fail after the timeouts of `kafka.*`. See [outages](outages.md).",
         parity=OURS,
         field="stream_read.outage_timeout_ms",
         also=("fetch.outage_timeout_ms", "write.outage_timeout_ms"),
@@ -313,7 +313,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "checkpointLocation",
-        "The query's own `checkpointLocation`, given to the source as well, because Spark does not pass it on: a "
+        "The query's own `checkpointLocation`, set for the source as well, because Spark does not pass it on: a "
         "local path, or a URI that pyarrow opens (`s3://`, `gs://`, `abfs://`, `hdfs://`). With it the source keeps "
         "where the query started, and its topics' ids, in `sources/<sourceIndex>` of the checkpoint, where Spark's "
         "own connector keeps the first of them. See [checkpoints](checkpoints.md). An exactly-once write identifies "
@@ -329,7 +329,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sourceIndex",
-        "Which of the query's sources this is, counted from 0, if a query has several; for `checkpointLocation`.",
+        "The number of this source, counted from 0, if a query has several sources; for `checkpointLocation`.",
         parity=OURS,
         field="stream_read.source_index",
         parse=scalars.whole_number(0, scalars.INT32_MAX, "sources"),
@@ -351,7 +351,7 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "identityHeaders",
-        "Whether each record has headers that say where it comes from, so that readers can drop duplicates: "
+        "Whether each record has headers that identify its source, so that readers can drop duplicates: "
         "`pyspark-kafka-query`, `-batch`, `-partition`, `-index`; see "
         "[identity headers](writes.md#identity-headers).",
         parity=OURS,
@@ -383,8 +383,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "spoolLocation",
-        "Where the tasks of an exactly-once write put the encoded records that they do not return to the driver: a "
-        "path or URI that driver and executors share.",
+        "The location where tasks of an exactly-once write put the encoded records that they do not return to the "
+        "driver: a path or URI that driver and executors share.",
         parity=OURS,
         field="exactly_once.spool_location",
         parse=scalars.text,
@@ -394,8 +394,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "spoolThresholdBytes",
-        "How many encoded bytes a task of an exactly-once write returns to the driver; the others go to "
-        "`spoolLocation`. What all tasks return must stay below `spark.driver.maxResultSize`; see "
+        "The maximum of encoded bytes that a task of an exactly-once write returns to the driver; the others go to "
+        "`spoolLocation`. All tasks together must return less than `spark.driver.maxResultSize`; see "
         "[exactly once](exactly-once.md#what-tasks-return).",
         parity=OURS,
         field="exactly_once.spool_threshold_bytes",
@@ -409,7 +409,7 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
 _MEMORY_OPTIONS: tuple[Option, ...] = (
     Option(
         "maxBufferedBytesPerTask",
-        "The maximum of fetched bytes that a reading task holds at a time.",
+        "The maximum of fetched bytes that a reading task holds at one time.",
         parity=OURS,
         field="fetch.max_buffered_bytes",
         parse=scalars.whole_number(1 << 20, scalars.INT32_MAX, "bytes"),

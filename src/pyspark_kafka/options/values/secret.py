@@ -8,8 +8,8 @@ import hmac
 class Secret:
     """A text that no repr, log line or error message shows.
 
-    Not a `str`: formatting it by accident gives stars; joining or serializing it fails. Pickling keeps the value, which
-    executors need.
+    Not a `str`: formatting it by accident prints stars; joining or serializing it fails. Pickling keeps the value,
+    which executors need.
 
     Example:
         >>> print(Secret("hunter2"), repr(Secret("hunter2")))

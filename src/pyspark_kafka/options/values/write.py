@@ -43,7 +43,7 @@ class WriteOptions:
         topic: the topic of every row, which takes precedence over a `topic` column; None: each row names its own.
         max_block_ms: how long a task waits for a topic that does not exist (`kafka.max.block.ms`).
         max_unacknowledged_bytes: the maximum of encoded and unacknowledged bytes in a task (`kafka.buffer.memory`).
-        identity_headers: whether each record has headers that say where it comes from.
+        identity_headers: whether each record has headers that identify its source.
         exactly_once: how the write becomes visible once and whole; None: at-least-once delivery.
         outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.
         patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
