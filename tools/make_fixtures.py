@@ -26,7 +26,7 @@ import kafka
 
 from fixture_cases import BATCHES, CASES, Case, Record
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, PartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.testing import EmbeddedKafka
@@ -35,6 +35,8 @@ from pyspark_kafka.testing.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pyspark_kafka.client.fetch.cursor import FetchedRecords
 
     # Plays a script; gives the version of the program and the acknowledged offset and time of each record.
     Writer = Callable[[dict[str, Any]], tuple[str, list[dict[str, int]]]]
@@ -269,9 +271,10 @@ def fetch(broker: EmbeddedKafka, topic: str, end: int) -> Iterator[FetchedRecord
     options = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED)
     with (
         KafkaClient(ConnectionOptions(((host, int(port)),))) as client,
-        PartitionFetcher(client, OffsetRange(TopicPartition(topic, 0), 0, end), options) as fetcher,
+        Fetcher(client, [OffsetRange(TopicPartition(topic, 0), 0, end)], options) as fetcher,
     ):
-        yield from fetcher
+        for _, fetched in fetcher:
+            yield fetched
 
 
 def main() -> None:

@@ -116,7 +116,18 @@ class ProtocolError(ConnectorError):
 
 
 class CorruptRecordsError(ProtocolError):
-    """Record-batch bytes fail their checksum or are malformed; nothing of the batch was emitted."""
+    """Record-batch bytes fail their checksum or are malformed; nothing of the batch was emitted.
+
+    Attributes:
+        whole_bytes: the size of the whole record batches before the damaged one; None if that is not known.
+    """
+
+    whole_bytes: int | None = None
+
+    def __init__(self, message: str, *, whole_bytes: int | None = None, **details: Any) -> None:
+        """Keep where the damaged batch begins beside the text."""
+        super().__init__(message, **details)
+        self.whole_bytes = whole_bytes
 
 
 class RecordError(ConnectorError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
@@ -70,8 +70,8 @@ def read_range(
 ) -> Iterator[list[dict[str, Any]]]:
     """Fetch and decode a range as a source does; yield the rows of each response."""
     fetch = fetch or FetchOptions()
-    with PartitionFetcher(client, offset_range, fetch) as fetcher:
-        for fetched in fetcher:
+    with Fetcher(client, [offset_range], fetch) as fetcher:
+        for topic_partition, fetched in fetcher:
             position, rows = fetched.start_offset, list[dict[str, Any]]()
             for decoded in iter_decode(
                 fetched.records,
@@ -83,7 +83,7 @@ def read_range(
             ):
                 rows += decoded.batch.to_pylist()
                 position = decoded.next_offset
-            fetcher.advance(position)
+            fetcher.confirm(topic_partition, position)
             yield rows
 
 

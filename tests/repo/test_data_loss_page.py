@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_kafka.client.fetch.ask_size import RecordSizes
-from pyspark_kafka.client.fetch.cursor import PartitionRead
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch.cursor import Cursor
+from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, log_truncated, topic_recreated
+from pyspark_kafka.client.fetch.request_size import RecordSizes
 from pyspark_kafka.errors import ConnectorError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
@@ -32,8 +32,8 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:3] == "| `"]
 
 
-def reading(start: int, end: int) -> PartitionRead:
-    return PartitionRead(OffsetRange(P, start, end), FetchOptions(), ConnectionOptions(()), RecordSizes(), lambda: 0.0)
+def reading(start: int, end: int, topic_id: uuid.UUID | None = None) -> Cursor:
+    return Cursor(OffsetRange(P, start, end), FetchOptions(), ConnectionOptions(()), RecordSizes(), topic_id)
 
 
 def raised(call: Callable[[], object]) -> ConnectorError:
@@ -50,16 +50,13 @@ def out_of_range() -> ConnectorError:
 
 
 def recreated_in_a_task() -> ConnectorError:
-    read = reading(40, 120)
-    read.check_topic(uuid.uuid4(), 0)
-    return raised(lambda: read.check_topic(uuid.uuid4(), 0))
+    return topic_recreated(reading(40, 120, uuid.uuid4()), uuid.uuid4(), leader_id=0)
 
 
 def truncated() -> ConnectorError:
-    read = reading(0, 40)
-    read.position = 10
-    read.ask(3, None)
-    return raised(lambda: read.confirm(4, 6))
+    cursor = reading(0, 40)
+    cursor.resume(10)
+    return log_truncated(cursor, position_epoch=3, leader_epoch=4, end_offset=6)
 
 
 def recreated_in_planning() -> ConnectorError:

@@ -76,6 +76,7 @@ def corrupt(reason: str, base_offset: int, position: int) -> CorruptRecordsError
         condition="CORRUPT_RECORDS",
         hint="Read the partition again; if it fails at the same offset, the log or the network path is damaged.",
         facts={"base_offset": base_offset, "position": position},
+        whole_bytes=position,
     )
 
 
@@ -149,6 +150,7 @@ def _wrong_magic(magic: int, base_offset: int, position: int) -> CorruptRecordsE
             condition="UNSUPPORTED_MESSAGE_FORMAT",
             hint=_UPDATE_HINT,
             facts={"magic": magic, "base_offset": base_offset, "position": position},
+            whole_bytes=position,
         )
     return corrupt(f"its magic byte is {magic}, expected 2", base_offset, position)
 

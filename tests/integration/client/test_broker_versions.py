@@ -17,7 +17,7 @@ from kafka import KafkaProducer
 from kit.reading import client_of, read_range
 from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.admin.topics import create_topic, delete_topics
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer

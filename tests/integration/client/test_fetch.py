@@ -13,7 +13,7 @@ from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.admin.topics import create_topic, delete_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition

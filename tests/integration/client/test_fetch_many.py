@@ -11,8 +11,7 @@ from kafka import KafkaProducer
 from kit.independent_client import Record, produce
 from kit.reading import options_for, read
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
-from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -138,8 +137,8 @@ def test_splits_of_a_partition_fetch_it_once_and_a_batch_each(
 def fetched_bytes(client: KafkaClient, offset_range: OffsetRange) -> tuple[int, int]:
     """Read a range; give the bytes of records received, thrown away ones included, and the largest batch."""
     received = largest = position = 0
-    with PartitionFetcher(client, offset_range, FetchOptions()) as fetcher:
-        for fetched in fetcher:
+    with Fetcher(client, [offset_range], FetchOptions()) as fetcher:
+        for topic_partition, fetched in fetcher:
             received += len(fetched.records)
             at = 0
             while at + 12 <= len(fetched.records):
@@ -149,7 +148,7 @@ def fetched_bytes(client: KafkaClient, offset_range: OffsetRange) -> tuple[int, 
                 fetched.records, start_offset=fetched.start_offset, end_offset=offset_range.end_offset, columns=[]
             ):
                 position = decoded.next_offset
-            fetcher.advance(position)
+            fetcher.confirm(topic_partition, position)
     assert position == offset_range.end_offset
     return received, largest
 
@@ -160,7 +159,7 @@ def test_partitions_of_one_answer_interleave_and_keep_their_order(bootstrap_serv
     with (
         KafkaClient(options_for(bootstrap_servers)) as client,
         # Room for one batch: every partition is first once.
-        MultiPartitionFetcher(client, ranges[:100], FetchOptions(max_bytes_per_fetch=1)) as fetcher,
+        Fetcher(client, ranges[:100], FetchOptions(max_bytes_per_fetch=1)) as fetcher,
     ):
         for topic_partition, fetched in fetcher:
             assert fetched.start_offset == seen.get(topic_partition, 0)

@@ -16,7 +16,8 @@ from kit.independent_client import Record, consume, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.client.fetch.session import FetchSession
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.client.produce.producer import Producer
@@ -37,6 +38,9 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.fetch.lanes import FetchLane
+    from pyspark_kafka.client.fetch.response import FetchResponse
     from pyspark_kafka.connector import PartitionReader
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
@@ -69,13 +73,19 @@ def topic() -> str:
 def received(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     """How many bytes of records each broker has answered, by what its address says it is."""
     found: Counter[int] = Counter()
-    take = MultiPartitionFetcher._take
+    take, receive, ports = FetchSession.on_response, Fetcher._receive, list[int]()
 
-    def counting(self: MultiPartitionFetcher, lane: Any, asked: Any, answer: Any) -> None:
-        found[cluster.number_of(lane.connection.port)] += sum(len(entry.records) for entry in answer.partitions)
-        take(self, lane, asked, answer)
+    def receiving(self: Fetcher, lane: FetchLane, progress: Deadline) -> None:
+        assert lane.connection is not None
+        ports.append(lane.connection.port)
+        receive(self, lane, progress)
 
-    monkeypatch.setattr(MultiPartitionFetcher, "_take", counting)
+    def counting(self: FetchSession, broker_id: int, response: FetchResponse, now: float) -> None:
+        found[cluster.number_of(ports[-1])] += sum(len(entry.records) for entry in response.partitions)
+        take(self, broker_id, response, now)
+
+    monkeypatch.setattr(Fetcher, "_receive", receiving)
+    monkeypatch.setattr(FetchSession, "on_response", counting)
     return found
 
 

@@ -12,7 +12,7 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
-from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
@@ -34,8 +34,8 @@ def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
     return [OffsetRange(TopicPartition("t", number), 0, 10) for number in range(cluster.count)]
 
 
-def fetcher_of(client: KafkaClient, ranges: list[OffsetRange], **changes: Any) -> MultiPartitionFetcher:
-    return MultiPartitionFetcher(client, ranges, FetchOptions(**({"max_wait_ms": 100} | changes)))
+def fetcher_of(client: KafkaClient, ranges: list[OffsetRange], **changes: Any) -> Fetcher:
+    return Fetcher(client, ranges, FetchOptions(**({"max_wait_ms": 100} | changes)))
 
 
 def test_leaders_are_connected_to_side_by_side() -> None:

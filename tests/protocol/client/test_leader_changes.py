@@ -11,7 +11,8 @@ from kit.fakes.handlers.fetch import BrokerLog, epoch_end
 from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError, PartitionFetcher
+from pyspark_kafka.client.fetch.errors import LogTruncatedError
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest, OffsetForLeaderEpochRequest
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -53,8 +54,8 @@ class Change:
             self.cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, request_timeout_ms=2_000
         )
         fetch = FetchOptions(max_wait_ms=1, poll_timeout_ms=5_000, max_bytes_per_fetch=10)
-        with KafkaClient(options) as client, PartitionFetcher(client, OffsetRange(T0, 0, 40), fetch) as fetcher:
-            return [fetched.start_offset for fetched in fetcher]
+        with KafkaClient(options) as client, Fetcher(client, [OffsetRange(T0, 0, 40)], fetch) as fetcher:
+            return [fetched.start_offset for _, fetched in fetcher]
 
     def asked_epochs(self) -> list[tuple[int, int]]:
         return [

@@ -14,7 +14,7 @@ from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
+from pyspark_kafka.client.fetch.errors import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import BrokerError, DataLossError, OptionError
 from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -16,7 +16,7 @@ from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.fetch.partition_fetcher import TopicRecreatedError
+from pyspark_kafka.client.fetch.errors import TopicRecreatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import DataLossError

@@ -14,7 +14,7 @@ from kit.fakes.logs import batches_of
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH, drain, reader_of
 from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.client.fetch.partition_fetcher import LogTruncatedError
+from pyspark_kafka.client.fetch.errors import LogTruncatedError
 from pyspark_kafka.client.wire.messages import FetchRequest, OffsetForLeaderEpochRequest
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from kit.record_batches import plain_batch
-from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords, OffsetOutOfRangeError
+from pyspark_kafka.client.fetch.cursor import FetchedRecords
+from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.connector import InputPartition
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -34,22 +35,23 @@ class Log:
     Attributes:
         start, end: what the log holds.
         before_answer: called with the number of each answer before it is given.
-        advanced: the positions that the reader confirmed.
+        confirmed: the positions that the reader confirmed.
     """
 
     def __init__(self, start: int = 0, end: int = 50) -> None:
         self.start, self.end = start, end
         self.before_answer: Callable[[int], None] = lambda _: None
         self.answers = 0
-        self.advanced: list[int] = []
+        self.confirmed: list[int] = []
         self.open_fetchers = self.open_clients = 0
         self.damaged: int | None = None
 
-    def fetch(self, position: int) -> FetchedRecords:
+    def fetch(self, position: int, offset_range: OffsetRange) -> FetchedRecords:
         self.before_answer(self.answers)
         self.answers += 1
         if not self.start <= position <= self.end:
             error = OffsetOutOfRangeError("gone", code=1, condition="OFFSET_OUT_OF_RANGE")
+            error.offset_range = offset_range
             error.requested_offset, error.log_start_offset, error.log_end_offset = position, self.start, self.end
             raise error
         base = position - position % PER_BATCH
@@ -64,30 +66,32 @@ class Log:
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     found = Log()
 
-    class Fetcher:
-        def __init__(self, _client: object, offset_range: OffsetRange, _fetch: FetchOptions, **_: object) -> None:
-            assert offset_range.size > 0
-            self.position, self.end = offset_range.start_offset, offset_range.end_offset
+    class FakeFetcher:
+        def __init__(self, _client: object, ranges: tuple[OffsetRange, ...], _fetch: FetchOptions, **_: object) -> None:
+            (self.offset_range,) = ranges
+            self.position, self.end = self.offset_range.start_offset, self.offset_range.end_offset
 
-        def __enter__(self) -> Fetcher:  # noqa: PYI034 - typing.Self needs Python 3.11
+        def __enter__(self) -> FakeFetcher:  # noqa: PYI034 - typing.Self needs Python 3.11
             found.open_fetchers += 1
             return self
 
         def __exit__(self, *_: object) -> None:
             found.open_fetchers -= 1
 
-        def __iter__(self) -> Fetcher:
-            return self
-
-        def __next__(self) -> FetchedRecords:
+        def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
             if self.position >= self.end:
                 raise StopIteration
-            fetched = found.fetch(self.position)
+            fetched = found.fetch(self.position, self.offset_range)
             self.position = fetched.scanned_offset
-            return fetched
+            return TP, fetched
 
-        def advance(self, position: int) -> None:
-            found.advanced.append(position)
+        def confirm(self, topic_partition: TopicPartition, position: int) -> None:
+            assert topic_partition == TP
+            found.confirmed.append(position)
+
+        def resume(self, topic_partition: TopicPartition, offset: int) -> None:
+            assert topic_partition == TP
+            self.position = offset
 
     @contextmanager
     def borrow(_: ConnectionOptions) -> Iterator[None]:
@@ -97,7 +101,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
         finally:
             found.open_clients -= 1
 
-    monkeypatch.setattr(partition_reader, "PartitionFetcher", Fetcher)
+    monkeypatch.setattr(partition_reader, "Fetcher", FakeFetcher)
     monkeypatch.setattr(partition_reader, "borrow_client", borrow)
     return found
 
@@ -123,7 +127,7 @@ def drain(reader: PartitionReader, found: list[int]) -> list[int]:
 
 def test_a_range_is_read_exactly_and_every_answers_position_is_confirmed(log: Log) -> None:
     assert drain(reader_of(3, 28), []) == [*range(3, 28)]
-    assert log.advanced == [10, 20, 28]
+    assert log.confirmed == [10, 20, 28]
     assert (log.open_fetchers, log.open_clients) == (0, 0)
 
 
@@ -208,7 +212,7 @@ def test_there_is_no_batch_before_the_first_and_after_the_last(log: Log) -> None
     assert not reader.next()
     with pytest.raises(RuntimeError, match=r"after next\(\) gave False"):
         reader.get()
-    assert log.advanced == [1]
+    assert log.confirmed == [1]
 
 
 def test_another_sources_partition_is_refused() -> None:

@@ -1,32 +1,35 @@
-"""What can be wrong with a range that is read, for the source to decide on: lost records, no progress. No I/O.
+"""Errors about a range that is read: lost records, no progress, positions that differ. Pure.
 
-Layer: client.
+The builders return errors and raise nothing. The source decides what is done about lost records (`failOnDataLoss`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
-    from pyspark_kafka.client.fetch.cursor import PartitionRead
+    from pyspark_kafka.client.fetch.cursor import Cursor
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import OffsetRange
 
 
-class OffsetOutOfRangeError(BrokerError):
-    """The leader does not have the position that was asked for: records are gone, or the log was cut.
+_Loss = TypeVar("_Loss", bound="LogTruncatedError")
 
-    What is done about it is the source's to decide (`failOnDataLoss`).
+
+class OffsetOutOfRangeError(BrokerError):
+    """The leader does not have the requested position: records are gone, or the log was truncated.
 
     Attributes:
         offset_range: the range that was read.
         requested_offset: the position; everything of the range before it was handed out.
         log_start_offset: the first offset that the partition still has.
-        log_end_offset: the end of the log under the isolation level of the read.
+        log_end_offset: the high watermark.
     """
 
     offset_range: OffsetRange
@@ -36,7 +39,7 @@ class OffsetOutOfRangeError(BrokerError):
 
 
 class LogTruncatedError(DataLossError):
-    """The log was cut below the position: records that were handed out are not the ones that the log has now.
+    """The log was truncated below the position: records that were handed out are not the ones that the log has now.
 
     Attributes:
         offset_range: the range that was read.
@@ -50,31 +53,170 @@ class LogTruncatedError(DataLossError):
 
 
 class TopicRecreatedError(LogTruncatedError):
-    """The topic was deleted and made again: the position is one of another log, of which nothing was read yet."""
+    """The topic was recreated: the position belongs to another log, from which nothing was read yet."""
 
 
 class TopicDeletedError(LogTruncatedError):
     """The topic that the range was planned on does not exist any more."""
 
 
-def no_progress(active: Sequence[PartitionRead], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
-    """Build the error for ranges none of which moved for the time; it is not raised here."""
-    read = active[0]
+# After these, a fetcher continues with the other ranges, and with this one if it is resumed.
+LOSSES = (OffsetOutOfRangeError, LogTruncatedError)
+
+
+def handed_out(cursor: Cursor) -> str:
+    """Return a sentence, without its full stop, about the records of a range that were handed out."""
+    if cursor.unread:
+        return "No record of the range was handed out"
+    return f"Records before {cursor.position} were handed out"
+
+
+def fetch_refused(cursor: Cursor, code: int) -> BrokerError:
+    """Build the error for a broker's code in a fetch response."""
+    return broker_error(
+        code,
+        f"Fetching {cursor.offset_range} at offset {cursor.position} from {cursor.last_address} failed",
+        consequence=f"Records of the range before {cursor.position} were handed out, none from there on.",
+        topic=cursor.topic_partition.topic,
+        partition=cursor.topic_partition.partition,
+        offset=cursor.position,
+        broker=cursor.last_address,
+    )
+
+
+def out_of_range(cursor: Cursor, log_start: int, log_end: int) -> OffsetOutOfRangeError:
+    """Build the error for a position that the log does not have."""
+    error = OffsetOutOfRangeError(
+        f"Fetching {cursor.offset_range}: {cursor.last_address} does not have offset {cursor.position}; the log is "
+        f"[{log_start}, {log_end}) now. {handed_out(cursor)}.",
+        code=ErrorCode.OFFSET_OUT_OF_RANGE,
+        condition="OFFSET_OUT_OF_RANGE",
+        hint="Retention may have removed the records, or the topic was made again.",
+        facts={
+            "topic": cursor.topic_partition.topic,
+            "partition": cursor.topic_partition.partition,
+            "offset": cursor.position,
+            "log_start_offset": log_start,
+            "log_end_offset": log_end,
+            "broker": cursor.last_address,
+        },
+    )
+    error.offset_range = cursor.offset_range
+    error.requested_offset = cursor.position
+    error.log_start_offset = log_start
+    error.log_end_offset = log_end
+    return error
+
+
+def log_truncated(cursor: Cursor, position_epoch: int, leader_epoch: int, end_offset: int) -> LogTruncatedError:
+    """Build the error for an epoch that ends before the position on its new leader."""
+    position, truncated_to = cursor.position, max(end_offset, cursor.offset_range.start_offset)
+    error = LogTruncatedError(
+        f"The log of {cursor.topic_partition} was truncated while {cursor.offset_range} was read: records in "
+        f"[{truncated_to}, {position}), {position - truncated_to} offsets, appended under leader epoch "
+        f"{position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch up to {end_offset} "
+        "only.",
+        condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
+        hint="A replica that lacked records became the leader (unclean.leader.election.enable, or records written with "
+        "acks below all); run the batch again to read what the log has now.",
+        facts={
+            "range": cursor.offset_range,
+            "truncated_to": truncated_to,
+            "position": position,
+            "leader_epoch": leader_epoch,
+        },
+    )
+    return _located(error, cursor, truncated_to)
+
+
+def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> TopicRecreatedError:
+    """Build the error for a topic that has another id than the one that is read."""
+    offset_range, position, known = cursor.offset_range, cursor.position, cursor.topic.known
+    lost = offset_range.end_offset - position
+    when = (
+        f"after {offset_range} was planned"
+        if cursor.unread and cursor.topic.planned
+        else f"while {offset_range} was read"
+    )
+    error = TopicRecreatedError(
+        f"Topic '{cursor.topic_partition.topic}' was deleted and made again {when}: its id was {known}, and is {found} "
+        f"(leader {leader_id}). {handed_out(cursor)}; the {lost} offsets [{position}, {offset_range.end_offset}) of "
+        "the former topic are gone, and those of now belong to another log.",
+        condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
+        hint="Start a streaming query with a new checkpoint; plan a batch read anew, by another load().",
+        facts={"range": offset_range, "expected": known, "found": found, "lost": lost},
+    )
+    return _located(error, cursor, offset_range.start_offset)
+
+
+def topic_deleted(cursor: Cursor) -> TopicDeletedError:
+    """Build the error for a planned topic that brokers do not know any more."""
+    offset_range, position, end = cursor.offset_range, cursor.position, cursor.offset_range.end_offset
+    error = TopicDeletedError(
+        f"Topic '{cursor.topic_partition.topic}' (id {cursor.topic.planned}) was deleted after {offset_range} was "
+        "planned, or this user may not describe it now: the brokers answer UNKNOWN_TOPIC_OR_PARTITION (3). "
+        f"{handed_out(cursor)}; the {end - position} offsets [{position}, {end}) are gone.",
+        condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
+        hint="Read a topic that is created again with a new checkpoint; set failOnDataLoss=false to go on with the "
+        "other topics.",
+        facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": end - position},
+    )
+    return _located(error, cursor, offset_range.start_offset)
+
+
+def position_mismatch(
+    cursor: Cursor, start_offset: int, scanned_offset: int, decoded_offset: int
+) -> CorruptRecordsError:
+    """Build the error for headers that end elsewhere than the verified content."""
+    return CorruptRecordsError(
+        f"Reading {cursor.offset_range}: the batches fetched at offset {start_offset} from {cursor.last_address} end "
+        f"at {scanned_offset} by their headers, but at {decoded_offset} by their verified content. Records up to the "
+        "smaller of the two were handed out.",
+        condition="POSITION_MISMATCH",
+        hint="If it repeats, inspect the partition's log with kafka-dump-log.",
+        facts={"range": cursor.offset_range, "expected": scanned_offset, "found": decoded_offset},
+    )
+
+
+def no_progress(active: Sequence[Cursor], timeout_ms: float, last_error: ConnectorError | None) -> DeadlineError:
+    """Build the error for ranges none of which moved for the time."""
+    cursor = active[0]
     others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
-    log, hint = read.describe_log()
+    log, hint = _describe_log(cursor)
     last = f" Last failure: {last_error}" if last_error is not None else ""
     return DeadlineError(
-        f"Reading {read.offset_range}{others}: no progress at offset {read.position} for {timeout_ms:.0f} ms "
-        f"(kafkaConsumer.pollTimeoutMs), last asked {read.last_address or 'no broker'}; {log}. Records of the range "
-        f"before {read.position} were handed out, none from there on.{last}",
+        f"Reading {cursor.offset_range}{others}: no progress at offset {cursor.position} for {timeout_ms:.0f} ms "
+        f"(kafkaConsumer.pollTimeoutMs), last asked {cursor.last_address or 'no broker'}; {log}. Records of the range "
+        f"before {cursor.position} were handed out, none from there on.{last}",
         condition="FETCH_NO_PROGRESS",
         hint=hint,
         retriable=True,
         facts={
-            "topic": read.topic_partition.topic,
-            "partition": read.topic_partition.partition,
-            "offset": read.position,
-            "broker": read.last_address,
+            "topic": cursor.topic_partition.topic,
+            "partition": cursor.topic_partition.partition,
+            "offset": cursor.position,
+            "broker": cursor.last_address,
             "timeout_ms": f"{timeout_ms:.0f}",
         },
     )
+
+
+def _describe_log(cursor: Cursor) -> tuple[str, str]:
+    """Return what was last heard of the log, and a hint."""
+    if cursor.log is None:
+        return (
+            "no answer about the log was received",
+            "Check that the brokers run and that this machine may reach them.",
+        )
+    start, high_watermark, stable = cursor.log
+    return (
+        f"the log began at {start}, its high watermark was {high_watermark} and its last stable offset {stable}",
+        "The end of the range may not be visible: an open transaction, or replicas that are behind.",
+    )
+
+
+def _located(error: _Loss, cursor: Cursor, truncated_to: int) -> _Loss:
+    error.offset_range = cursor.offset_range
+    error.requested_offset = cursor.position
+    error.truncated_to = truncated_to
+    return error

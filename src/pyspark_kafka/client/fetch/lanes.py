@@ -1,4 +1,4 @@
-"""Connections of a fetcher: one a broker, each with at most one request on its way. Layer: client."""
+"""Connections of a fetcher: one for each broker, with at most one request in flight."""
 
 from __future__ import annotations
 
@@ -10,185 +10,167 @@ from pyspark_kafka.client.net.connection import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from uuid import UUID
+    from collections.abc import Iterator
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.fetch.cursor import PartitionRead
-    from pyspark_kafka.client.fetch.request import FetchPosition
     from pyspark_kafka.client.net.connection import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request on its way: what it asks for, in its order, and by both names that an answer may use."""
-
-    reads: tuple[PartitionRead, ...]
-    by_name: dict[tuple[str | UUID, int], PartitionRead]
-    at: float
-
-    @classmethod
-    def of(cls, reads: Sequence[PartitionRead], positions: Sequence[FetchPosition], at: float) -> Asked:
-        """Build it of what was sent."""
-        by_name: dict[tuple[str | UUID, int], PartitionRead] = {}
-        for read, position in zip(reads, positions, strict=True):
-            partition = read.topic_partition.partition
-            by_name[read.topic_partition.topic, partition] = read
-            if position.topic_id is not None:
-                by_name[position.topic_id, partition] = read
-        return cls(tuple(reads), by_name, at)
-
-
-@dataclass(slots=True)
-class Lane:
-    """What goes to one broker.
+@dataclass(slots=True, eq=False)
+class FetchLane:
+    """The way to one broker.
 
     Attributes:
-        not_before: the broker wants to hear nothing of us until then.
-        deadline: of the answer, since the caller came for it.
+        in_flight: whether a request is in flight.
+        deadline: of its response, since the caller waits for it; None while it does not.
     """
 
     broker_id: int
     connection: Connection | None = None
-    asked: Asked | None = None
-    not_before: float = 0.0
+    in_flight: bool = False
     deadline: Deadline | None = None
 
     def give_back(self, client: KafkaClient) -> None:
-        """Let others use the connection; if it still owes an answer, it is closed."""
+        """Let others use the connection; if it still owes a response, it is closed."""
         connection, self.connection = self.connection, None
         if connection is not None:
             client.give_back(self.broker_id, connection)
 
     def drop(self) -> None:
-        """Close the connection; what was on its way is unknown."""
-        self.asked = None
+        """Close the connection; what was in flight is unknown."""
+        self.in_flight = False
         connection, self.connection = self.connection, None
         if connection is not None:
             connection.close()
 
 
-class Lanes:
+class FetchLanes:
     """The lanes of a fetcher by broker; connections that they lack are made side by side.
 
-    Runs on: executor. Not thread-safe; does not pickle. `close` gives all connections back.
+    Runs on: executor. Not thread-safe; does not pickle. `close` returns all connections.
 
     Args:
         client: of the cluster.
-        clock: monotonic seconds; tests give their own.
     """
 
-    def __init__(self, client: KafkaClient, clock: Callable[[], float]) -> None:
+    def __init__(self, client: KafkaClient) -> None:
         self._client = client
-        self._clock = clock
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, FetchLane] = {}
+        # Those with a request in flight, the oldest request first.
+        self._in_flight: list[FetchLane] = []
         self._dials = client.dials()
-        self._dialled_at: dict[int, float] = {}
 
-    def __iter__(self) -> Iterator[Lane]:
+    def __iter__(self) -> Iterator[FetchLane]:
         return iter(self._lanes.values())
 
     def close(self) -> None:
-        """Give the connections back; answers on their way are given up."""
+        """Return the connections; responses in flight are given up."""
+        self._in_flight.clear()
         for lane in self._lanes.values():
-            lane.asked = None
+            lane.in_flight = False
             lane.give_back(self._client)
         self._dials.close()
-        self._dialled_at.clear()
 
-    def of(self, broker_id: int) -> Lane:
-        """Give the lane to a broker."""
-        return self._lanes.setdefault(broker_id, Lane(broker_id))
+    def begin(self) -> None:
+        """Note that the caller comes: the time of responses in flight starts again when they are waited for."""
+        for lane in self._in_flight:
+            lane.deadline = None
 
-    def ready_at(self, broker_id: int) -> float:
-        """Give when something can be sent to a broker: now or before, later, or after what it is waited for."""
+    def of(self, broker_id: int) -> FetchLane:
+        """Return the lane to a broker."""
         lane = self._lanes.get(broker_id)
-        if broker_id in self._dials or (lane is not None and lane.asked is not None):
-            return math.inf
-        return -math.inf if lane is None else lane.not_before
+        if lane is None:
+            lane = self._lanes[broker_id] = FetchLane(broker_id)
+        return lane
 
-    def connection(self, lane: Lane, deadline: Deadline) -> Connection | None:
-        """Give a connection on which a request can be sent; None while one is being made, which this begins.
+    def open_connection(self, lane: FetchLane, deadline: Deadline) -> Connection | None:
+        """Return a connection on which a request can be sent; None if one has to be made, which begins here.
 
         Raises:
             ConnectorError: the broker is not a member, and the cluster cannot tell where it is.
         """
-        if lane.connection is not None and lane.connection.idle_and_alive:
-            return lane.connection
-        if lane.broker_id in self._dials:
-            return None
         lane.give_back(self._client)
         lane.connection = self._client.borrow_idle(lane.broker_id)
         if lane.connection is None:
             node = self._client.find_broker(lane.broker_id, deadline)
             self._dials.start(lane.broker_id, node.host, node.port, deadline)
-            self._dialled_at[lane.broker_id] = self._clock()
         return lane.connection
 
-    def take_connected(self) -> list[tuple[int, ConnectorError]]:
-        """Take over connections that have been made; give the brokers to which none could be."""
-        failed: list[tuple[int, ConnectorError]] = []
+    def take_connected(self) -> list[tuple[int, ConnectorError | None]]:
+        """Take over connections that were made; return the brokers, each with why it could not be connected to."""
+        finished: list[tuple[int, ConnectorError | None]] = []
         if not len(self._dials):
-            return failed
+            return finished
         for broker_id, outcome in self._dials.take():
-            del self._dialled_at[broker_id]
             if isinstance(outcome, ConnectorError):
                 node = self._client.cached_broker(broker_id)
-                error = outcome if node is None else self._client.explain_unreachable(node, outcome)
-                failed.append((broker_id, error))
+                finished.append(
+                    (broker_id, outcome if node is None else self._client.explain_unreachable(node, outcome))
+                )
             else:
                 lane = self.of(broker_id)
                 lane.give_back(self._client)
                 lane.connection = outcome
-        return failed
+                finished.append((broker_id, None))
+        return finished
 
-    def silent(self, connecting_s: float, answering_s: float) -> list[Lane]:
-        """Give the lanes whose broker has been connected to, or waited for, longer than that."""
-        before, answering_ms = self._clock() - connecting_s, answering_s * 1000
-        found: list[Lane] = []
-        for lane in self._lanes.values():
-            connecting = self._dialled_at.get(lane.broker_id, math.inf) <= before
-            waited_for = lane.deadline if lane.asked is not None else None
-            if connecting or (waited_for is not None and waited_for.elapsed_ms() >= answering_ms):
-                found.append(lane)
-        return found
+    def sent(self, lane: FetchLane) -> None:
+        """Note that a request is in flight."""
+        lane.in_flight, lane.deadline = True, None
+        self._in_flight.append(lane)
 
-    def leave(self, lane: Lane) -> None:
-        """Give up what is under way to a broker, and close its connections."""
-        self._dials.give_up(lane.broker_id)
-        self._dialled_at.pop(lane.broker_id, None)
+    def received(self, lane: FetchLane) -> None:
+        """Note that the response was taken."""
+        lane.in_flight = False
+        self._in_flight.remove(lane)
+
+    def drop(self, lane: FetchLane) -> None:
+        """Close the connections to a broker that failed; who leads instead must not be asked of it."""
+        if lane.in_flight:
+            self._in_flight.remove(lane)
         lane.drop()
-        # Who leads instead must not be asked of a broker that has just been silent.
         self._client.drop_idle_connections(lane.broker_id)
 
-    def wait(self, progress: Deadline, answer_ms: float, wake_in_s: float) -> Lane | None:
-        """Wait until a lane has an answer to receive, or has waited for too long, which receiving tells.
+    def leave(self, broker_id: int) -> None:
+        """Give up what is in flight to a broker, and a connection that is being made."""
+        self._dials.give_up(broker_id)
+        self.drop(self.of(broker_id))
+
+    def give_back_idle(self) -> None:
+        """Let look-ups use the connections that have nothing in flight."""
+        for lane in self._lanes.values():
+            if not lane.in_flight:
+                lane.give_back(self._client)
+
+    def wait(self, progress: Deadline, response_ms: float, wake_in_s: float) -> FetchLane | None:
+        """Wait until a lane has a response to receive, or has waited for too long, which receiving reports.
 
         Args:
             progress: of the whole wait.
-            answer_ms: the longest wait for one answer.
+            response_ms: the longest wait for one response.
             wake_in_s: when there is something else to do; infinite if there is not.
 
         Returns:
-            The lane that was asked first of those that can be received from; None when it is time for something else.
+            The lane with the oldest request that can be received from; None when it is time for something else.
         """
-        flying = sorted(
-            (lane for lane in self._lanes.values() if lane.asked is not None),
-            key=lambda lane: 0.0 if lane.asked is None else lane.asked.at,
-        )
-        for lane in flying:
-            lane.deadline = lane.deadline or progress.within(answer_ms)
-        if not flying and not len(self._dials):
+        in_flight = self._in_flight
+        dialing = len(self._dials)
+        if not in_flight and not dialing:
             if wake_in_s < math.inf:
                 progress.pause(max(0.0, wake_in_s))
             return None
-        ends = [lane.deadline.remaining_s() for lane in flying if lane.deadline is not None]
-        timeout_s = min([wake_in_s, progress.remaining_s(), *ends])
-        connections = [lane.connection for lane in flying if lane.connection is not None]
-        others = [self._dials.fileno()] if len(self._dials) else []
-        readable = set(wait_readable(connections, max(0.0, timeout_s), others=others))
-        for lane in flying:
+        timeout_s = min(wake_in_s, progress.remaining_s())
+        connections: list[Connection] = []
+        for lane in in_flight:
+            if lane.deadline is None:
+                lane.deadline = progress.within(response_ms)
+            timeout_s = min(timeout_s, lane.deadline.remaining_s())
+            if lane.connection is not None:
+                connections.append(lane.connection)
+        others = [self._dials.fileno()] if dialing else []
+        readable = wait_readable(connections, max(0.0, timeout_s), others=others)
+        for lane in in_flight:
             if lane.connection in readable or (lane.deadline is not None and lane.deadline.expired):
                 return lane
         return None

@@ -1,7 +1,4 @@
-"""How long a read goes on without progress: what bounds it, and when an outage of brokers makes it longer.
-
-What must not live here: requests and answers (`fetch_many`), what an answer means (`fetch_state`). Layer: client.
-"""
+"""How long a read continues without progress, and when an outage of brokers makes that longer."""
 
 from __future__ import annotations
 
@@ -13,28 +10,27 @@ from pyspark_kafka.client.outage import is_weather, outage_error
 from pyspark_kafka.client.waiting import Wait, contact_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable
 
-    from pyspark_kafka.client.fetch.cursor import PartitionRead
-    from pyspark_kafka.client.fetch.lanes import Lane
+    from pyspark_kafka.client.fetch.session import FetchSession
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
-# A broker that owes an answer for so much longer than it may sit on a request is silent.
-_SILENT_MS = 1_000
+# A broker is silent when its response comes this much later than the time for which it may wait for records.
+_SILENT_S = 1.0
 
 
 class FetchPatience:
     """The time of one read without progress: `poll_timeout_ms`; in an outage `outage_timeout_ms`, if it is longer.
 
-    An end that is not visible, while brokers answer, is no outage.
+    An end of a range that is not visible, while brokers respond, is no outage. Ranges without an end may wait forever.
 
     Runs on: executor; one thread.
 
     Args:
         options: the cluster.
         fetch: the two times.
-        active: gives the reads that are not done; the first one is named in reports.
+        session: what is read, what failed, what is in flight.
         clock: monotonic seconds.
         sleep: waits seconds.
     """
@@ -43,16 +39,17 @@ class FetchPatience:
         self,
         options: ConnectionOptions,
         fetch: FetchOptions,
-        active: Callable[[], Sequence[PartitionRead]],
+        session: FetchSession,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
         self._fetch = fetch
-        self._active = active
+        self._session = session
         self._clock = clock
         self._sleep = sleep
         self._contact = contact_of(options.bootstrap_servers)
         self._in_outage = False
+        self._reported: ConnectorError | None = None
         self.wait = Wait(self._describe, self._contact)
 
     def begin(self) -> Deadline:
@@ -60,45 +57,44 @@ class FetchPatience:
         self._in_outage = False
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
 
-    def outlasts(self, error: ConnectorError) -> bool:
-        """Tell whether a failure that is final elsewhere is one of an outage here."""
-        return bool(self._fetch.outage_timeout_ms) and is_weather(error)
-
-    def check(self, progress: Deadline, lanes: Collection[Lane], last_error: ConnectorError | None) -> Deadline:
-        """Give the deadline to go on with.
+    def check(self, progress: Deadline) -> Deadline:
+        """Return the deadline to continue with.
 
         Raises:
             DeadlineError: no progress for the time that it may take.
         """
-        if self._in_outage and not self._is_outage(progress, lanes):
-            # Brokers answer again; whether what is asked for can be seen now is another wait.
+        last_error = self._session.last_error
+        if last_error is not self._reported:
+            self._reported = last_error
+            if last_error is not None:
+                self.wait.failed(last_error)
+        if self._in_outage and not self._is_outage(progress):
+            # Brokers respond again; whether the requested records can be seen now is another wait.
             return self.begin()
         if not progress.expired:
             return progress
         outage_ms = self._fetch.outage_timeout_ms
-        failing = outage_ms > 0 and self._is_outage(progress, lanes)
+        failing = outage_ms > 0 and self._is_outage(progress)
         if failing and progress.elapsed_ms() < outage_ms:
             self._in_outage = True
             return progress.extended(outage_ms)
         if failing:
-            raise outage_error(
-                self._describe(), progress.elapsed_ms() / 1000, self._contact, last_error
-            ) from last_error
-        raise no_progress(self._active(), progress.timeout_ms, last_error) from last_error
+            lasted_s = progress.elapsed_ms() / 1000
+            raise outage_error(self._describe(), lasted_s, self._contact, last_error) from last_error
+        if last_error is None and not self._session.waits_for_records:
+            return self.begin()
+        raise no_progress(self._session.active, progress.timeout_ms, last_error) from last_error
 
-    def _is_outage(self, progress: Deadline, lanes: Collection[Lane]) -> bool:
-        if any(read.failure is not None and is_weather(read.failure) for read in self._active()):
+    def _is_outage(self, progress: Deadline) -> bool:
+        if any(cursor.last_failure is not None and is_weather(cursor.last_failure) for cursor in self._session.active):
             return True
-        now, silent_ms = self._clock(), self._fetch.max_wait_ms + _SILENT_MS
-        waited_ms = progress.elapsed_ms()
-        return any(
-            lane.asked is not None and min((now - lane.asked.at) * 1000, waited_ms) > silent_ms for lane in lanes
-        )
+        silent_s = self._fetch.max_wait_ms / 1000 + _SILENT_S
+        return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > silent_s
 
     def _describe(self) -> str:
-        active = self._active()
+        active = self._session.active
         if not active:
             return "reading"
-        read = next((read for read in active if read.failure is not None), active[0])
+        cursor = next((cursor for cursor in active if cursor.last_failure is not None), active[0])
         others = f" (and {len(active) - 1} other ranges)" if len(active) > 1 else ""
-        return f"reading {read.offset_range} at offset {read.position}{others}"
+        return f"reading {cursor.offset_range} at offset {cursor.position}{others}"

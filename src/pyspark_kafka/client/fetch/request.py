@@ -1,4 +1,4 @@
-"""Builds sessionless Fetch requests. Pure; how many bytes to ask for: `ask_size`.
+"""Builds sessionless Fetch requests. Pure; how many bytes to ask for: `request_size`.
 
 Layer: client.
 """

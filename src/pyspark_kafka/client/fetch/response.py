@@ -38,7 +38,7 @@ _ABORTED = struct.Struct(">qq")
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionAnswer:
+class FetchPartitionResponse:
     """What a broker said of one partition.
 
     Attributes:
@@ -66,7 +66,7 @@ class PartitionAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchResponse:
     """A whole Fetch response.
 
     Attributes:
@@ -77,11 +77,11 @@ class FetchAnswer:
 
     throttle_time_ms: int
     error_code: int
-    partitions: tuple[PartitionAnswer, ...]
+    partitions: tuple[FetchPartitionResponse, ...]
     nodes: tuple[BrokerNode, ...] = ()
 
 
-def parse_fetch_response(body: memoryview, version: int) -> FetchAnswer:
+def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
     """Parse the body of a Fetch response.
 
     Args:
@@ -196,13 +196,13 @@ class _Reader:
         return value
 
 
-def _parse(reader: _Reader, version: int) -> FetchAnswer:
+def _parse(reader: _Reader, version: int) -> FetchResponse:
     throttle_time_ms = reader.int32()
     error_code = 0
     if version >= _FIRST_WITH_SESSION:
         error_code = reader.int16()
         reader.int32()  # session id: fetches are sessionless
-    partitions: list[PartitionAnswer] = []
+    partitions: list[FetchPartitionResponse] = []
     for _ in range(reader.count(2)):
         topic, topic_id = None, None
         if version >= _FIRST_WITH_TOPIC_ID:
@@ -216,7 +216,7 @@ def _parse(reader: _Reader, version: int) -> FetchAnswer:
     for tag, content in reader.tags():
         if tag == _NODE_ENDPOINTS_TAG:
             nodes = _parse_nodes(_Reader(content, flexible=True))
-    return FetchAnswer(throttle_time_ms, error_code, tuple(partitions), nodes)
+    return FetchResponse(throttle_time_ms, error_code, tuple(partitions), nodes)
 
 
 def _parse_nodes(reader: _Reader) -> tuple[BrokerNode, ...]:
@@ -229,7 +229,7 @@ def _parse_nodes(reader: _Reader) -> tuple[BrokerNode, ...]:
     return tuple(nodes)
 
 
-def _parse_partition(reader: _Reader, version: int, topic: str | None, topic_id: UUID | None) -> PartitionAnswer:
+def _parse_partition(reader: _Reader, version: int, topic: str | None, topic_id: UUID | None) -> FetchPartitionResponse:
     partition, error_code, high_watermark, last_stable_offset = reader.partition_start()
     log_start_offset = reader.int64() if version >= _FIRST_WITH_LOG_START else -1
     aborted = []
@@ -242,7 +242,7 @@ def _parse_partition(reader: _Reader, version: int, topic: str | None, topic_id:
     for tag, content in reader.tags():
         if tag == _CURRENT_LEADER_TAG:
             leader_id, leader_epoch = _LEADER.unpack_from(content)
-    return PartitionAnswer(
+    return FetchPartitionResponse(
         topic=topic,
         topic_id=topic_id,
         partition=partition,

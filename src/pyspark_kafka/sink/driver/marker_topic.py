@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics, describe_topic_configs
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.fetch.partition_fetcher import PartitionFetcher
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
@@ -282,8 +282,8 @@ class MarkerTopic:
     def _newest(self, offset_range: OffsetRange, keys: Iterable[str], query_id: str | None) -> dict[str, CommitMarker]:
         names = {key.encode(): key for key in keys}
         newest: dict[str, CommitMarker] = {}
-        with PartitionFetcher(self._client, offset_range, _FETCH) as fetcher:
-            for fetched in fetcher:
+        with Fetcher(self._client, [offset_range], _FETCH) as fetcher:
+            for topic_partition, fetched in fetcher:
                 position = fetched.start_offset
                 for decoded in iter_decode(
                     fetched.records,
@@ -301,7 +301,7 @@ class MarkerTopic:
                         if query_id in (None, marker.query_id):
                             newest[names[row["key"]]] = marker
                     position = decoded.next_offset
-                fetcher.advance(position)
+                fetcher.confirm(topic_partition, position)
         return newest
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.fetch.fetcher import MultiPartitionFetcher
-from pyspark_kafka.client.fetch.partition_fetcher import (
-    LogTruncatedError,
-    OffsetOutOfRangeError,
-    PartitionFetcher,
-    TopicRecreatedError,
-)
+from pyspark_kafka.client.fetch.errors import LOSSES, LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError
+from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.errors import BrokerError
-from pyspark_kafka.model import OffsetRange
 from pyspark_kafka.source.executor.columns import BatchAssembler
 from pyspark_kafka.source.executor.open_ends import close_range
 from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, resume_or_raise
@@ -24,7 +18,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.planning.open_ends import OpenEnds
     from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
 
@@ -58,17 +53,14 @@ class KafkaPartitionReader(PartitionReader):
         topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         self._factory = factory
+        self._open_ends = open_ends
         self._topic_ids = topic_ids
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
         self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
-        if open_ends is not None:
-            self._batches = self._read_open_ends(offset_ranges[0], open_ends)
-        elif len(offset_ranges) == 1:
-            self._batches = self._read_one(offset_ranges[0])
-        else:
-            self._batches = self._read_many(offset_ranges)
+        self._assembled = offset_ranges[0].topic_partition
+        self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
-        # Whether no answer of the first range has come yet.
+        # Whether no response with records has come yet.
         self._unread = True
 
     def next(self) -> bool:
@@ -86,91 +78,67 @@ class KafkaPartitionReader(PartitionReader):
         """Give the connection back."""
         self._batches.close()
 
-    def _read_open_ends(self, planned: OffsetRange, open_ends: OpenEnds) -> Generator[pa.RecordBatch, None, None]:
+    def _read(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
+        with borrow_client(self._factory.connection) as client:
+            while True:
+                ranges = self._close_ranges(client, offset_ranges)
+                with Fetcher(client, ranges, self._factory.fetch, topic_ids=self._topic_ids) as fetcher:
+                    try:
+                        yield from self._read_ranges(fetcher, ranges)
+                    except TopicRecreatedError:
+                        # This worker knew the topic's former id, or it was recreated after the look-up. Open ends are
+                        # as good there, if nothing was read.
+                        if looked_again or self._open_ends is None or not self._open_ends.both_open or not self._unread:
+                            raise
+                        looked_again = True
+                    else:
+                        return
+
+    def _close_ranges(self, client: KafkaClient, offset_ranges: tuple[OffsetRange, ...]) -> tuple[OffsetRange, ...]:
+        """Look up open ends, which only a single range has; no range is left if its topic is gone and may be."""
+        if self._open_ends is None:
+            return offset_ranges
+        (planned,) = offset_ranges
+        try:
+            return (close_range(client, planned, self._open_ends, self._factory.fetch.isolation_level),)
+        except BrokerError as error:
+            if error.condition != "UNKNOWN_TOPIC":
+                raise
+            leave_deleted(error, planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
+            return ()
+
+    def _read_ranges(
+        self, fetcher: Fetcher, offset_ranges: tuple[OffsetRange, ...]
+    ) -> Generator[pa.RecordBatch, None, None]:
+        ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
         while True:
             try:
-                with borrow_client(self._factory.connection) as client:
-                    offset_range = close_range(client, planned, open_ends, self._factory.fetch.isolation_level)
-            except BrokerError as error:
-                if error.condition != "UNKNOWN_TOPIC":
-                    raise
-                leave_deleted(error, planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
+                topic_partition, fetched = next(fetcher)
+            except StopIteration:
                 return
-            try:
-                yield from self._read_one(offset_range, open_start=open_ends.start_from is not None)
-            except TopicRecreatedError:
-                # This worker knew the topic's former id, or it was made anew after the look-up. Open ends are as good
-                # there, as long as nothing was read.
-                if looked_again or not open_ends.both_open or not self._unread:
-                    raise
-                looked_again = True
-            else:
-                return
+            except LOSSES as error:
+                lost = error.offset_range
+                fetcher.resume(lost.topic_partition, self._resume_or_raise(error, lost))
+                continue
+            self._unread = False
+            if topic_partition != self._assembled:
+                self._assembled = topic_partition
+                self._assembler = BatchAssembler(topic_partition, self._factory.schema)
+            assembler, position = self._assembler, fetched.start_offset
+            columns = assembler.decoded_columns
+            for decoded in decode_range(fetched, ranges[topic_partition], columns, self._factory.fetch):
+                position = decoded.next_offset
+                if decoded.batch.num_rows:
+                    yield assembler.assemble(decoded)
+            fetcher.confirm(topic_partition, position)
 
-    def _read_one(
-        self, offset_range: OffsetRange, *, open_start: bool = False
-    ) -> Generator[pa.RecordBatch, None, None]:
-        position = offset_range.start_offset
-        ids = self._topic_ids
-        with borrow_client(self._factory.connection) as client:
-            while position < offset_range.end_offset:
-                remaining = OffsetRange(offset_range.topic_partition, position, offset_range.end_offset)
-                with PartitionFetcher(client, remaining, self._factory.fetch, topic_ids=ids) as fetcher:
-                    try:
-                        for fetched in fetcher:
-                            position = yield from self._emit(fetched, offset_range, position)
-                            fetcher.advance(position)
-                    except (OffsetOutOfRangeError, LogTruncatedError) as error:
-                        # Open until something was read, however often the log's first offset moves.
-                        position = self._after_loss(error, offset_range, open_start=open_start and self._unread)
-                        if isinstance(error, TopicRecreatedError):
-                            # Gone on from in the topic that there is now.
-                            ids = None
-
-    def _read_many(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
-        ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
-        positions = {offset_range.topic_partition: offset_range.start_offset for offset_range in offset_ranges}
-        current = offset_ranges[0].topic_partition
-        with (
-            borrow_client(self._factory.connection) as client,
-            MultiPartitionFetcher(client, offset_ranges, self._factory.fetch, topic_ids=self._topic_ids) as fetcher,
-        ):
-            while True:
-                try:
-                    topic_partition, fetched = next(fetcher)
-                except StopIteration:
-                    return
-                except (OffsetOutOfRangeError, LogTruncatedError) as error:
-                    lost = error.offset_range
-                    positions[lost.topic_partition] = self._after_loss(error, lost)
-                    fetcher.resume(lost.topic_partition, positions[lost.topic_partition])
-                    continue
-                if topic_partition != current:
-                    current = topic_partition
-                    self._assembler = BatchAssembler(topic_partition, self._factory.schema)
-                positions[current] = yield from self._emit(fetched, ranges[current], positions[current])
-                fetcher.advance(positions[current])
-
-    def _emit(
-        self, fetched: FetchedRecords, offset_range: OffsetRange, position: int
-    ) -> Generator[pa.RecordBatch, None, int]:
-        """Give the rows of an answer; returns the position behind them."""
-        columns = self._assembler.decoded_columns
-        self._unread = False
-        for decoded in decode_range(fetched, offset_range, position, columns, self._factory.fetch):
-            position = decoded.next_offset
-            if decoded.batch.num_rows:
-                yield self._assembler.assemble(decoded)
-        return position
-
-    def _after_loss(
-        self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange, *, open_start: bool = False
-    ) -> int:
+    def _resume_or_raise(self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange) -> int:
         return resume_or_raise(
             error,
             offset_range,
             fail_on_data_loss=self._factory.fail_on_data_loss,
-            open_start=open_start,
+            # Open until something was read, however often the log's first offset moves.
+            open_start=self._open_ends is not None and self._open_ends.start_from is not None and self._unread,
             leaves_recreated=self._factory.leaves_recreated,
         )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.fetch.partition_fetcher import (
+from pyspark_kafka.client.fetch.errors import (
     LogTruncatedError,
     OffsetOutOfRangeError,
     TopicDeletedError,
     TopicRecreatedError,
 )
-from pyspark_kafka.errors import ConnectorError, DataLossError
+from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, DataLossError
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyspark_kafka.client.fetch.partition_fetcher import FetchedRecords
+    from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.errors import BrokerError
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import FetchOptions
@@ -27,25 +27,25 @@ logger = logging.getLogger(__name__)
 
 
 def decode_range(
-    fetched: FetchedRecords, offset_range: OffsetRange, position: int, columns: Sequence[str], fetch: FetchOptions
+    fetched: FetchedRecords, offset_range: OffsetRange, columns: Sequence[str], fetch: FetchOptions
 ) -> Iterator[Decoded]:
-    """Decode what was fetched of a range, from `position` to its end.
+    """Decode the fetched records of a range, up to its end.
 
     Raises:
-        CorruptRecordsError: a batch is damaged; whole batches before it were given. It names the range.
+        CorruptRecordsError: a batch is damaged; whole batches before it were returned. It names the range.
         RecordError: a record cannot be represented. It names the range.
     """
-    records = fetched.records
+    position = fetched.start_offset
     try:
-        for decoded in _pieces(fetched, records, offset_range, position, columns, fetch):
+        for decoded in _pieces(fetched, fetched.records, offset_range, position, columns, fetch):
             position = decoded.next_offset
             yield decoded
     except ConnectorError as error:
-        if "position" in error.facts:
-            # The codec had batches before the bad one in a piece that was not full yet: they are whole.
-            whole = records[: int(error.facts["position"])]
+        if isinstance(error, CorruptRecordsError) and error.whole_bytes is not None:
+            # The codec had batches before the damaged one in a piece that was not full yet.
+            whole = fetched.records[: error.whole_bytes]
             yield from _pieces(fetched, whole, offset_range, position, columns, fetch)
-        # The codec knows offsets only; which log they are of is known here.
+        # The codec knows offsets only; which log they belong to is known here.
         topic_partition = offset_range.topic_partition
         raise error.located(
             f"Reading {offset_range}, topic '{topic_partition.topic}', partition {topic_partition.partition}"

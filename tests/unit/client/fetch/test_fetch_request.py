@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from pyspark_kafka.client.fetch.ask_size import AskSize, RecordSize, RecordSizes
 from pyspark_kafka.client.fetch.request import FetchPosition, build_fetch_request
+from pyspark_kafka.client.fetch.request_size import RecordSize, RecordSizes, RequestSize
 from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.options import FetchOptions
 
@@ -47,57 +47,57 @@ def test_partitions_of_a_topic_stand_together() -> None:
     ]
 
 
-def seen(size: AskSize, size_bytes: int, offsets: int, batches: int) -> AskSize:
+def seen(size: RequestSize, size_bytes: int, offsets: int, batches: int) -> RequestSize:
     size.observe(size_bytes, offsets, batches)
     return size
 
 
 def test_the_first_answer_of_a_topic_is_small_whatever_the_range() -> None:
-    assert AskSize(FetchOptions()).next_bytes(10_000_000) == 256 << 10
-    assert AskSize(FetchOptions()).next_bytes(100) == 100 * 512
+    assert RequestSize(FetchOptions()).next_bytes(10_000_000) == 256 << 10
+    assert RequestSize(FetchOptions()).next_bytes(100) == 100 * 512
 
 
 def test_a_long_range_asks_for_as_much_as_allowed_once_its_records_are_known() -> None:
-    assert seen(AskSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000) == 8 * MIB
+    assert seen(RequestSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000) == 8 * MIB
 
 
 def test_half_of_the_buffer_is_the_most_that_is_asked_for() -> None:
-    assert seen(AskSize(FetchOptions(max_buffered_bytes=2 * MIB)), 100_000, 1_000, 10).next_bytes(10_000_000) == MIB
+    assert seen(RequestSize(FetchOptions(max_buffered_bytes=2 * MIB)), 100_000, 1_000, 10).next_bytes(10_000_000) == MIB
 
 
 def test_the_share_of_a_range_among_many_is_the_most_that_is_asked_for() -> None:
-    assert seen(AskSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000, 70_000) == 70_000
+    assert seen(RequestSize(FetchOptions()), 100_000, 1_000, 10).next_bytes(10_000_000, 70_000) == 70_000
 
 
 @pytest.mark.parametrize(("offsets_left", "batches"), [(101, 3), (150, 3), (151, 4), (200, 4)])
 def test_the_end_of_a_range_is_overshot_by_the_rest_of_a_batch_and_a_twentieth(offsets_left: int, batches: int) -> None:
     # 1,000 bytes an offset, 50,000 a batch.
-    size = seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20)
+    size = seen(RequestSize(FetchOptions()), 1_000_000, 1_000, 20)
     assert size.next_bytes(offsets_left) == batches * 52_500
 
 
 def test_the_last_batch_is_asked_for_with_the_least_for_it_comes_whole() -> None:
-    assert seen(AskSize(FetchOptions()), 1_000_000, 1_000, 20).next_bytes(50) == 16 << 10
+    assert seen(RequestSize(FetchOptions()), 1_000_000, 1_000, 20).next_bytes(50) == 16 << 10
 
 
 def test_a_short_range_asks_for_one_default_batch_at_least() -> None:
-    assert AskSize(FetchOptions()).next_bytes(1) == 16 << 10
-    assert seen(AskSize(FetchOptions()), 500, 10, 5).next_bytes(1) == 16 << 10
+    assert RequestSize(FetchOptions()).next_bytes(1) == 16 << 10
+    assert seen(RequestSize(FetchOptions()), 500, 10, 5).next_bytes(1) == 16 << 10
 
 
 def test_what_one_range_saw_is_known_to_the_next_of_the_topic_and_to_no_other() -> None:
     known = RecordSizes()
-    seen(AskSize(FetchOptions(), "t", known), 100_000, 100, 10)
-    assert AskSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_050_000 + 10_000
-    assert AskSize(FetchOptions(), "u", known).next_bytes(1_000) == 256 << 10
+    seen(RequestSize(FetchOptions(), "t", known), 100_000, 100, 10)
+    assert RequestSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_050_000 + 10_000
+    assert RequestSize(FetchOptions(), "u", known).next_bytes(1_000) == 256 << 10
 
 
 def test_an_answer_without_a_whole_batch_teaches_nothing() -> None:
-    assert seen(AskSize(FetchOptions()), 0, 0, 0).next_bytes(10_000_000) == 256 << 10
+    assert seen(RequestSize(FetchOptions()), 0, 0, 0).next_bytes(10_000_000) == 256 << 10
 
 
 def test_where_records_are_and_none_came_more_is_asked_for_up_to_the_bound() -> None:
-    size = AskSize(FetchOptions(max_partition_fetch_bytes=100_000))
+    size = RequestSize(FetchOptions(max_partition_fetch_bytes=100_000))
     asked = []
     for _ in range(5):
         asked.append(size.next_bytes(1, 1))
@@ -106,7 +106,7 @@ def test_where_records_are_and_none_came_more_is_asked_for_up_to_the_bound() -> 
 
 
 def test_a_tiny_limit_of_the_user_is_kept() -> None:
-    assert AskSize(FetchOptions(max_partition_fetch_bytes=100)).next_bytes(10) == 100
+    assert RequestSize(FetchOptions(max_partition_fetch_bytes=100)).next_bytes(10) == 100
 
 
 def test_the_sizes_of_the_topics_read_longest_ago_are_forgotten() -> None:

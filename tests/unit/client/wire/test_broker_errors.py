@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pyspark_kafka.client.fetch.partition_fetcher import OffsetOutOfRangeError
+from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error, error_kind
 from pyspark_kafka.errors import AccessError, BrokerError
 

@@ -56,7 +56,7 @@ class RecordSizes:
         self._sizes[topic] = size
 
 
-class AskSize:
+class RequestSize:
     """Chooses the bytes to ask for of one range, so that its end is overshot by little more than a batch.
 
     Asking too little costs a round trip, never progress: the first batch of an answer comes whole. So it begins with

@@ -1,0 +1,179 @@
+"""Which broker is asked for which ranges now, and what is in flight to each broker. Pure: times are arguments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.fetch.cursor import CursorState
+from pyspark_kafka.client.fetch.steps import Send
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
+    from pyspark_kafka.client.fetch.cursor import Cursor
+    from pyspark_kafka.client.fetch.request import FetchPosition
+    from pyspark_kafka.client.fetch.steps import ClusterMemory
+
+# The least that each of many partitions may take of a response; with less, most of the work would be per batch.
+_SMALLEST_SHARE = 64 << 10
+
+
+@dataclass(slots=True, eq=False)
+class RequestInFlight:
+    """A request in flight.
+
+    Attributes:
+        cursors: what it asks for, in its order.
+        by_name: the same, by both names that a response may use: topic or topic id, and partition.
+        sent_at: when it was sent.
+        waited_since: since when the caller waits for the response; None while it does not.
+    """
+
+    cursors: tuple[Cursor, ...]
+    by_name: dict[tuple[str | UUID, int], Cursor]
+    sent_at: float
+    waited_since: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class BrokerSlot:
+    """The one request that may be in flight to a broker.
+
+    Attributes:
+        in_flight: the request; None if there is none.
+        connecting_since: since when a connection is being made; None if it is not.
+        throttled_until: the broker wants no request before this time (KIP-219).
+    """
+
+    in_flight: RequestInFlight | None = None
+    connecting_since: float | None = None
+    throttled_until: float = -math.inf
+
+    @property
+    def free_at(self) -> float:
+        """When a request can be sent; infinite before an event."""
+        busy = self.in_flight is not None or self.connecting_since is not None
+        return math.inf if busy else self.throttled_until
+
+    def clear(self) -> None:
+        """Expect nothing more of the broker."""
+        self.in_flight = self.connecting_since = None
+
+    def is_silent(self, now: float, connecting_s: float, waited_s: float) -> bool:
+        """Return whether the broker has been connected to, or waited for, for too long."""
+        if self.connecting_since is not None and now - self.connecting_since >= connecting_s:
+            return True
+        since = None if self.in_flight is None else self.in_flight.waited_since
+        return since is not None and now - since >= waited_s
+
+
+@dataclass(slots=True, eq=False)
+class Survey:
+    """What ranges need now, each in one place at most.
+
+    Attributes:
+        routed: those that can be asked for, by broker, each with the epoch of its leader.
+        ended: those whose log seems to end at the position.
+        leaderless: those whose leader is not known.
+        other_topic: those whose topic has another id now, with the leader and the id.
+        other_leader: those whose new leader is asked about the epoch of the position, with the leader and the epoch.
+        until: the next time at which a pause or a throttle time ends; infinite if none does.
+    """
+
+    routed: dict[int, list[tuple[Cursor, int]]] = field(default_factory=dict)
+    ended: list[Cursor] = field(default_factory=list)
+    leaderless: list[Cursor] = field(default_factory=list)
+    other_topic: list[tuple[Cursor, PartitionMetadata, UUID | None]] = field(default_factory=list)
+    other_leader: list[tuple[Cursor, PartitionMetadata, int]] = field(default_factory=list)
+    until: float = math.inf
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether some range needs an answer from the cluster before it is asked for."""
+        return bool(self.ended or self.leaderless or self.other_topic or self.other_leader)
+
+
+def survey(active: Sequence[Cursor], memory: ClusterMemory, slots: dict[int, BrokerSlot], now: float) -> Survey:
+    """Find out what each range needs; one walk over the ranges that are not done."""
+    found = Survey()
+    for cursor in active:
+        if not cursor.wake(now):
+            found.until = min(found.until, cursor.wake_at)
+            continue
+        if cursor.log_check_at <= now:
+            found.ended.append(cursor)
+            continue
+        leader = memory.cached_leader(cursor.topic_partition)
+        if leader is None:
+            found.leaderless.append(cursor)
+            continue
+        topic_id = memory.cached_topic_id(cursor.topic_partition.topic)
+        if not cursor.topic.accepts(topic_id):
+            found.other_topic.append((cursor, leader, topic_id))
+            continue
+        epoch = cursor.unconfirmed_epoch(leader.leader_epoch)
+        if epoch is not None:
+            found.other_leader.append((cursor, leader, epoch))
+            continue
+        replica = cursor.replica
+        if replica.broker_id >= 0:
+            replica.expire(now, is_member=memory.cached_broker(replica.broker_id) is not None)
+        broker_id = cursor.choose_broker(leader.leader_id)
+        slot = slots.get(broker_id)
+        if slot is not None and (free_at := slot.free_at) > now:
+            found.until = min(found.until, free_at)
+        else:
+            found.routed.setdefault(broker_id, []).append((cursor, leader.leader_epoch))
+    return found
+
+
+def build_send(
+    broker_id: int, ready: list[tuple[Cursor, int]], budget: int, max_bytes: int
+) -> tuple[Send, tuple[Cursor, ...]]:
+    """Build the request for ranges of one broker, as far as they fit into it.
+
+    Args:
+        broker_id: the broker.
+        ready: the ranges in their order, each with the epoch of its leader.
+        budget: the most bytes that all partitions together may ask for.
+        max_bytes: the most bytes of the response.
+
+    Returns:
+        The request, and the ranges that are in it.
+    """
+    share = None if len(ready) == 1 else max(_SMALLEST_SHARE, budget // len(ready))
+    # A request has one rack: ranges that must be read from their leaders cannot be mixed with others.
+    avoids_replicas = ready[0][0].replica.avoided
+    cursors: list[Cursor] = []
+    positions: list[FetchPosition] = []
+    total = 0
+    for cursor, leader_epoch in ready:
+        if cursor.replica.avoided is not avoids_replicas:
+            continue
+        position = cursor.next_request(leader_epoch, share)
+        # By the sum over the partitions: not every server keeps to the limit of a whole response.
+        if cursors and total + position.max_bytes > budget:
+            break
+        total += position.max_bytes
+        cursors.append(cursor)
+        positions.append(position)
+    return Send(broker_id, tuple(positions), min(total, max_bytes), not avoids_replicas), tuple(cursors)
+
+
+def order_next(
+    active: Sequence[Cursor], *, fed: Sequence[Cursor], starved: Sequence[Cursor], empty: Sequence[Cursor]
+) -> list[Cursor]:
+    """Return the order of the next request: brokers fill a response in the order of the request, until it is full.
+
+    Ranges that have records and got none come first. Ranges that got some come behind those that were not asked for,
+    and ranges that have nothing to read yet come last. So the first place, which gets a whole batch for certain, goes
+    round.
+    """
+    if len(active) > 1:
+        placed = {*fed, *starved, *empty}
+        active = [*starved, *(cursor for cursor in active if cursor not in placed), *fed, *empty]
+    return [cursor for cursor in active if cursor.state is not CursorState.DONE]

@@ -1,0 +1,255 @@
+"""What a session does to read one range: positions, waits, replicas, entries that were not requested."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.fakes.handlers.fetch import FetchScript, LogScript
+from kit.fakes.logs import batches_of, record_batch
+from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
+from kit.fakes.tcp_cluster import Close
+from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+T0 = TopicPartition("t", 0)
+
+
+class Reading:
+    """Reads of topic t, which has one partition; the options are those of fetches."""
+
+    def __init__(self, cluster: SimulatedCluster, **fetch: Any) -> None:
+        self.cluster = cluster
+        self.fetch = fetch
+        self.connection: dict[str, Any] = {}
+
+    def of(self, start: int, end: int) -> SimulatedRead:
+        return SimulatedRead(self.cluster, [OffsetRange(T0, start, end)], connection=self.connection, **self.fetch)
+
+    def values(self, start: int, end: int) -> list[int]:
+        """Read and decode a range as a source does; values are the offsets."""
+        return self.of(start, end).values()[T0]
+
+
+@pytest.fixture
+def cluster() -> SimulatedCluster:
+    cluster = SimulatedCluster()
+    cluster.add_topic("t")
+    return cluster
+
+
+def racked(cluster: SimulatedCluster, **fetch: Any) -> Reading:
+    reading = Reading(cluster, **fetch)
+    reading.connection["client_rack"] = "r1"
+    return reading
+
+
+def leader_that_names(replica_id: int) -> Callable[[Any], Any]:
+    """Return a leader that sends readers of a rack to a replica, and reads to others itself."""
+    log = LogScript(batches_of(3))
+    return lambda request: FetchScript(preferred_read_replica=replica_id)(request) if request.rack_id else log(request)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 1), (5, 6), (9, 11), (10, 20), (13, 57), (99, 100)])
+def test_a_range_that_begins_and_ends_inside_batches_is_cut_exactly(
+    cluster: SimulatedCluster, start: int, end: int
+) -> None:
+    cluster.script(LogScript(batches_of(10)))
+    assert Reading(cluster).values(start, end) == list(range(start, end))
+
+
+def test_nothing_is_asked_for_beyond_the_end(cluster: SimulatedCluster) -> None:
+    cluster.script(LogScript(batches_of(10)))
+    assert Reading(cluster).values(0, 20) == list(range(20))
+    assert cluster.asked_offsets() == [0, 10]
+
+
+def test_the_answer_carries_watermarks_and_aborted_transactions(cluster: SimulatedCluster) -> None:
+    script = FetchScript(
+        record_batch(0, [b"0"]), high_watermark=9, last_stable_offset=8, log_start_offset=0, aborted=((5, 6), (1, 2))
+    )
+    cluster.script(script)
+    ((_, fetched),) = Reading(cluster, isolation_level=IsolationLevel.READ_COMMITTED).of(0, 1)
+    assert (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) == (9, 8, 0)
+    assert fetched.aborted_transactions == ((5, 6), (1, 2))
+    assert (fetched.start_offset, fetched.scanned_offset) == (0, 1)
+    assert cluster.seen[0].request.isolation_level == 1
+
+
+def test_requests_carry_topic_id_and_leader_epoch_and_no_session(cluster: SimulatedCluster) -> None:
+    cluster.leaders["t", 0] = (0, 42)
+    cluster.script(LogScript(batches_of(1)))
+    Reading(cluster).values(0, 10)
+    seen = cluster.seen[0]
+    assert seen.version >= 13
+    assert seen.request.topics[0].topic_id == cluster.topic_ids["t"]
+    assert seen.request.topics[0].partitions[0].current_leader_epoch == 42
+    assert (seen.request.session_id, seen.request.session_epoch) == (0, -1)
+
+
+def test_empty_answers_do_not_spin(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript())
+    reading = Reading(cluster, poll_timeout_ms=200, max_wait_ms=500)
+    reading.connection |= {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
+    with pytest.raises(DeadlineError):
+        reading.values(0, 30)
+    assert len(cluster.seen) <= 14
+
+
+def test_answers_that_lie_below_the_position_do_not_spin_and_are_not_given(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript(record_batch(0, [b"0"] * 5)))
+    reading = Reading(cluster, poll_timeout_ms=200)
+    reading.connection |= {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
+    with pytest.raises(DeadlineError, match="no progress at offset 7"):
+        reading.values(7, 30)
+    assert len(cluster.seen) <= 14
+
+
+def test_a_throttled_client_waits_before_it_asks_again(cluster: SimulatedCluster) -> None:
+    batches = batches_of(2)
+    cluster.script(FetchScript(batches[0][2], throttle_time_ms=700), FetchScript(batches[1][2]))
+    read = Reading(cluster).of(0, 20)
+    assert [fetched.start_offset for _, fetched in read] == [0, 10]
+    # The response is the first wait.
+    assert read.waits[1] == pytest.approx(0.7)
+
+
+def test_a_cut_off_last_batch_is_fetched_again(cluster: SimulatedCluster) -> None:
+    batches = batches_of(2)
+    cluster.script(FetchScript(batches[0][2] + batches[1][2][:-1]), LogScript(batches))
+    assert Reading(cluster).values(0, 20) == list(range(20))
+    assert cluster.asked_offsets() == [0, 10]
+
+
+def test_r14_a_partition_or_topic_listed_twice_is_processed_once(cluster: SimulatedCluster) -> None:
+    batches = batches_of(2)
+
+    def doubled(request: Any) -> Any:
+        answer = LogScript(batches)(request)
+        answer.responses[0].partitions *= 2
+        answer.responses *= 2
+        return answer
+
+    cluster.script(doubled)
+    assert Reading(cluster).values(0, 20) == list(range(20))
+
+
+@pytest.mark.parametrize("version", [12, 17])
+def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
+    version: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    batches = batches_of(2)
+
+    def with_foreign(request: Any) -> Any:
+        answer = LogScript(batches)(request)
+        topic, partition = (FetchScript(record_batch(0, [b"999"]))(request).responses[0] for _ in range(2))
+        topic.topic, topic.topic_id = "foreign", uuid.uuid4()
+        partition.partitions[0].partition_index = 7
+        answer.responses = [topic, partition, *answer.responses]
+        return answer
+
+    cluster = SimulatedCluster(version=version)
+    cluster.add_topic("t")
+    cluster.script(with_foreign)
+    assert Reading(cluster).values(0, 20) == list(range(20))
+    text = caplog.text
+    assert "with partition 0 of topic " in text
+    assert "with partition 7 of topic " in text
+    assert "which was not asked for: ignored" in text
+
+
+def test_an_answer_of_nothing_that_was_asked_for_is_asked_again(cluster: SimulatedCluster) -> None:
+    def left_out(request: Any) -> Any:
+        answer = FetchScript(throttle_time_ms=1)(request)
+        answer.responses = []
+        return answer
+
+    cluster.script(left_out, LogScript(batches_of(1)))
+    assert Reading(cluster).values(0, 10) == list(range(10))
+
+
+def test_a_preferred_replica_is_read_from(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript(preferred_read_replica=1), broker_id=0)
+    cluster.script(LogScript(batches_of(3)), broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+    assert cluster.asked_brokers() == [0, 1, 1, 1]
+    assert cluster.seen[0].request.rack_id == "r1"
+
+
+def test_a_preferred_replica_is_kept_for_the_metadata_age_then_the_leader_is_asked(cluster: SimulatedCluster) -> None:
+    batches = batches_of(3)
+    cluster.script(FetchScript(preferred_read_replica=1), LogScript(batches), broker_id=0)
+    cluster.script(LogScript(batches), broker_id=1)
+    read = racked(cluster).of(0, 30)
+    # The response for 0, and the request for 10 sent ahead, are the follower's.
+    assert next(read)[1].start_offset == 0
+    cluster.now += read.options.metadata_max_age_ms / 1000 + 1
+    assert [fetched.start_offset for _, fetched in read] == [10, 20]
+    assert cluster.asked_brokers() == [0, 1, 1, 0]
+
+
+def test_without_a_rack_no_replica_is_preferred(cluster: SimulatedCluster) -> None:
+    cluster.script(LogScript(batches_of(1)))
+    Reading(cluster).values(0, 10)
+    assert cluster.seen[0].request.rack_id == ""
+
+
+def test_out_of_range_at_a_follower_is_asked_of_the_leader(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript(preferred_read_replica=1), LogScript(batches_of(3)), broker_id=0)
+    cluster.script(FetchScript(error_code=1), broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+    assert cluster.asked_brokers() == [0, 1, 0, 0, 0]
+
+
+def test_a_follower_that_lags_is_left_for_the_leader(cluster: SimulatedCluster) -> None:
+    cluster.script(FetchScript(preferred_read_replica=1), LogScript(batches_of(1)), broker_id=0)
+    cluster.script(FetchScript(high_watermark=0), broker_id=1)
+    assert racked(cluster).values(0, 10) == list(range(10))
+    assert cluster.asked_brokers() == [0, 1, 1, 1, 0]
+
+
+def test_a_follower_that_dies_is_left_for_the_leader(cluster: SimulatedCluster) -> None:
+    leader = LogScript(batches_of(3))
+    cluster.script(FetchScript(preferred_read_replica=1), leader, broker_id=0)
+    cluster.script(leader, Close, broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+
+
+def test_a_leader_that_keeps_naming_a_replica_that_nobody_knows_is_read_from_itself(cluster: SimulatedCluster) -> None:
+    cluster.script(leader_that_names(7), broker_id=0)
+    assert racked(cluster, max_wait_ms=500).values(0, 30) == list(range(30))
+    # Three times sent away, then three answers with records.
+    assert len(cluster.seen) < 10
+    assert len(cluster.lookups) > 1
+
+
+def test_a_replica_that_is_new_in_the_cluster_is_looked_up_and_read_from(cluster: SimulatedCluster) -> None:
+    cluster.members = {0}
+    cluster.before_metadata = deque([lambda: None, lambda: cluster.members.add(1)])
+    cluster.script(leader_that_names(1), broker_id=0)
+    cluster.script(LogScript(batches_of(3)), broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+    assert cluster.asked_brokers()[-3:] == [1, 1, 1]
+
+
+def test_a_replica_that_cannot_be_read_from_does_not_end_the_read(cluster: SimulatedCluster) -> None:
+    cluster.script(leader_that_names(1), broker_id=0)
+    cluster.script(Close, broker_id=1)
+    assert racked(cluster).values(0, 30) == list(range(30))
+
+
+def test_brokers_that_may_not_wait_are_not_asked_in_a_busy_loop(cluster: SimulatedCluster) -> None:
+    cluster.ends["t", 0] = (0, 10)
+    cluster.script(FetchScript(high_watermark=0, last_stable_offset=0))
+    reading = Reading(cluster, max_wait_ms=0, poll_timeout_ms=500)
+    reading.connection["retry_backoff_ms"] = reading.connection["retry_backoff_max_ms"] = 50
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
+        reading.values(0, 10)
+    assert len(cluster.seen) < 20
