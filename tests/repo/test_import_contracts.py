@@ -1,0 +1,45 @@
+"""The import contracts of `.importlinter`: they hold, and those of layers name every module of their package."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[2]
+CONFIG = configparser.ConfigParser()
+CONFIG.read(REPO / ".importlinter")
+LAYERS = [
+    name.rpartition(":")[2]
+    for name in CONFIG.sections()
+    if name.startswith("importlinter:contract:") and CONFIG[name]["type"] == "layers"
+]
+
+
+def modules_of(package: str) -> set[str]:
+    """Return the modules and packages that lie directly in a package."""
+    folder = REPO / "src" / Path(*package.split("."))
+    inner = {path.parent.name for path in folder.glob("*/__init__.py")}
+    return inner | {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
+
+
+def test_contracts_hold() -> None:
+    lint = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    done = subprocess.run([sys.executable, "-c", lint], cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("contract", LAYERS)
+def test_layers_name_every_module_of_their_package(contract: str) -> None:
+    named = re.findall(r"[\w.]+", CONFIG[f"importlinter:contract:{contract}"]["layers"])
+    (package,) = {name.rpartition(".")[0] for name in named}
+    assert {name.rpartition(".")[2] for name in named} == modules_of(package)
+
+
+def test_every_contract_has_a_name_that_is_not_taken() -> None:
+    names = [CONFIG[section]["name"] for section in CONFIG.sections() if "name" in CONFIG[section]]
+    assert len(names) == len(set(names)) == len(CONFIG.sections()) - 1
