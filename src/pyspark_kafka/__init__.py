@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.kafka_source import KafkaSource
-    from pyspark_kafka.spark.prepare import prepare
+    from pyspark_kafka.spark.processes.prepare import prepare
 
 __all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "prepare"]
 
@@ -23,7 +23,7 @@ _PLACES = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
-    "prepare": ("pyspark_kafka.spark.prepare", "prepare"),
+    "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
 }
 
 

@@ -4,17 +4,11 @@
 
     metrics.listen(spark)
 
-From then on every micro-batch of a query that reads with this package gives a line in the log `pyspark_kafka.metrics`,
-and `latest` and `snapshot` give the newest figures. See docs/monitoring.md. Layer: beside cli.
+From then on every micro-batch of a query that reads with this package writes a line to the log `pyspark_kafka.metrics`,
+and `latest` and `snapshot` return the newest figures. See docs/monitoring.md. Layer: below cli.
 """
 
-from pyspark_kafka.spark.metrics_listener import (
-    MetricsListener,
-    QueryMetrics,
-    SourceMetrics,
-    latest,
-    listen,
-    snapshot,
-)
+from pyspark_kafka.spark.metrics.listener import MetricsListener, latest, listen, snapshot
+from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 
 __all__ = ["MetricsListener", "QueryMetrics", "SourceMetrics", "latest", "listen", "snapshot"]

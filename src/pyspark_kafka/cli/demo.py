@@ -116,7 +116,7 @@ def _start_kafka(console: Console, stack: ExitStack) -> EmbeddedKafka:
 
 
 def _stop_kafka(console: Console, kafka: EmbeddedKafka) -> None:
-    with Step(console, "Stopping Apache Kafka", announce=False):
+    with Step(console, "Stopping Apache Kafka"):
         kafka.close()
 
 
@@ -204,7 +204,7 @@ def _stop_spark(
     _error: BaseException | None,
     _trace: TracebackType | None,
 ) -> None:
-    with Step(console, "Stopping Spark", announce=False):
+    with Step(console, "Stopping Spark"):
         if kind is not KeyboardInterrupt and not was_interrupted():
             spark.stop()
             return

@@ -27,20 +27,18 @@ class Step:
     Args:
         console: where to show it.
         text: what is waited for, without a full stop.
-        announce: whether a log shows it when it begins; False for steps that are mostly over at once.
     """
 
-    def __init__(self, console: Console, text: str, *, announce: bool = True) -> None:
+    def __init__(self, console: Console, text: str) -> None:
         self._console = console
         self._text = text
-        self._announce = announce
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._began = 0.0
 
     def __enter__(self) -> Step:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._began = time.monotonic()
-        if self._announce and not self._console.is_terminal:
+        if not self._console.is_terminal:
             self._console.print(f"{self._text} …", markup=False, highlight=False)
         self._thread.start()
         return self

@@ -42,7 +42,7 @@ def program(
 def version() -> None:
     """Print the version, the active record codec, and a warning if Spark's Python lacks this package."""
     from pyspark_kafka.records import codec_info  # noqa: PLC0415 - loads the codec only where it is asked for
-    from pyspark_kafka.spark.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
+    from pyspark_kafka.spark.processes.python_choice import describe_pythons, hint, lacks_package  # noqa: PLC0415
 
     codec = codec_info()
     console = Console(soft_wrap=True, highlight=False)

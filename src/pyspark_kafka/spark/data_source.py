@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _LOGGED_NOTES: set[str] = set()
 
@@ -53,7 +53,7 @@ class KafkaDataSource(DataSource):
     def schema(self) -> StructType:
         """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
         from pyspark_kafka.options import parse_read_options
-        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.source_schema import spark_source_schema
 
         log_as_spark("load()")
@@ -66,7 +66,7 @@ class KafkaDataSource(DataSource):
         """Build the reader of a batch query."""
         from pyspark_kafka.options import parse_batch_read_options
         from pyspark_kafka.source.driver.batch import KafkaBatch
-        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
 
         log_as_spark("planning a batch read")
@@ -81,7 +81,7 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.errors import ConnectorError
         from pyspark_kafka.options import parse_stream_read_options
         from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
 
         log_as_spark("starting a streaming read")
@@ -98,7 +98,7 @@ class KafkaDataSource(DataSource):
         """Build the writer of a batch query."""
         from pyspark_kafka.errors import OptionError
         from pyspark_kafka.options import parse_write_options
-        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.writers import BatchWriterAdapter
 
         log_as_spark("planning a batch write")
@@ -122,7 +122,7 @@ class KafkaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002 - Spark's contract
         """Build the writer of one micro-batch. Complete mode sends the whole result again at each trigger."""
         from pyspark_kafka.options import parse_write_options
-        from pyspark_kafka.spark.process_log import log_as_spark
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.writers import StreamWriterAdapter
 
         log_as_spark("planning a streaming write")
@@ -150,7 +150,7 @@ def _log_notes(notes: tuple[str, ...]) -> None:
     for note in (*notes, *slow):
         if note not in _LOGGED_NOTES:
             _LOGGED_NOTES.add(note)
-            logger.warning(note)
+            _LOG.warning(note)
 
 
 def _checked(schema: StructType, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:

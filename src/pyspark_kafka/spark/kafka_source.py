@@ -23,7 +23,7 @@ from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.handoff import KafkaInputPartition
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
-from pyspark_kafka.spark.python_choice import warn_without_package, without_package
+from pyspark_kafka.spark.processes.python_choice import warn_without_package, without_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange
     from pyspark_kafka.options import StreamReadOptions
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 OffsetLike: TypeAlias = KafkaSourceOffset | Mapping[str, Any] | str
 """An offset as a program may have it: ours, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
@@ -74,7 +74,7 @@ class KafkaSource:
     def __init__(self, spark: SparkSession, options: Mapping[str, Any], metadata_path: str | None = None) -> None:
         parsed = parse_stream_read_options(options)
         for note in parsed.notes:
-            logger.warning(note)
+            _LOG.warning(note)
         warn_without_package(spark)
         self._spark = spark
         self._raw = dict(options)

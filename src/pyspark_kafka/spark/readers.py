@@ -13,8 +13,8 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as Spar
 from pyspark_kafka.connector import SupportsTriggerAvailableNow
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.filters import translate_filters
-from pyspark_kafka.spark.gc_freeze import spare_long_lived_objects
-from pyspark_kafka.spark.process_log import log_as_spark
+from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
+from pyspark_kafka.spark.processes.process_log import log_as_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,8 +9,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
-from pyspark_kafka.spark.gc_freeze import spare_long_lived_objects
-from pyspark_kafka.spark.process_log import log_as_spark
+from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
+from pyspark_kafka.spark.processes.process_log import log_as_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         WriterCommitMessage,
     )
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 # Local properties in which Spark tells the tasks of a micro-batch its number and its query; internal, hence probed.
 _BATCH_ID_PROPERTY = "streaming.sql.batchId"
@@ -55,9 +55,9 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
         except BaseException:
             try:
                 writer.abort()
-            except Exception:
+            except Exception:  # noqa: BLE001 - logged
                 # Why the task failed says more than why giving it up did.
-                logger.exception("Giving up the rows of a failed task failed.")
+                _LOG.exception("Giving up the rows of a failed task failed.")
             raise
     finally:
         writer.close()

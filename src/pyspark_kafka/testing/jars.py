@@ -40,7 +40,7 @@ _LOG_BINDINGS = {
     "3": ("org.slf4j", "slf4j-reload4j", "1.7.36"),
     "4": ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 }
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str], None] | None = None) -> str:
@@ -70,7 +70,7 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
                 facts={"directory": directory},
             )
     else:
-        directory = _cached_jars(version, progress or _log.info)
+        directory = _cached_jars(version, progress or _LOG.info)
     return str(directory / "*")
 
 

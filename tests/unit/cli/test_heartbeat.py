@@ -54,14 +54,6 @@ def test_step_shows_what_it_waits_for_by_now() -> None:
         eventually(lambda: any(line.startswith("Downloading … ") for line in lines_of(console)))
 
 
-def test_step_that_is_not_announced_is_shown_only_if_it_takes_a_while() -> None:
-    console = log()
-    with Step(console, "Stopping", announce=False):
-        assert lines_of(console) == [] or lines_of(console)[0] != "Stopping …"
-        eventually(lambda: bool(lines_of(console)))
-    assert re.fullmatch(r"Stopping … \d+ s", lines_of(console)[0])
-
-
 def test_step_on_a_terminal_is_redrawn_with_its_seconds() -> None:
     console = Console(file=io.StringIO(), force_terminal=True)
     with Step(console, "Starting"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.programs.run import python_without_packages
-from pyspark_kafka.spark.python_choice import describe_pythons, hint, lacks_package, warn_without_package
+from pyspark_kafka.spark.processes.python_choice import describe_pythons, hint, lacks_package, warn_without_package
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def test_python3_of_path_is_asked_if_no_variable_is_set(environment: pytest.Monk
     environment.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
     # Named by its folder, since results are kept by name.
     other.rename(other.with_name("python3.x"))
-    environment.setattr("pyspark_kafka.spark.python_choice._DEFAULT", "python3.x")
+    environment.setattr("pyspark_kafka.spark.processes.python_choice._DEFAULT", "python3.x")
     assert lacks_package()
     assert describe_pythons() == (
         f"PYSPARK_PYTHON is not set, so it runs the python3 of PATH; this program runs {sys.executable}, which has it"

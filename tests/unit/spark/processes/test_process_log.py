@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark import TaskContext
 
-from pyspark_kafka.spark import process_log
-from pyspark_kafka.spark.process_log import StandInHandler, log_as_spark, stand_in
+from pyspark_kafka.spark.processes import process_log
+from pyspark_kafka.spark.processes.process_log import StandInHandler, log_as_spark, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

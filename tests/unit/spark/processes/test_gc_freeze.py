@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from pyspark_kafka.spark import gc_freeze as garbage
+from pyspark_kafka.spark.processes import gc_freeze as garbage
 
 
 @pytest.fixture

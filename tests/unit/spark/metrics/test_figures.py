@@ -12,15 +12,11 @@ import pytest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
 
 from pyspark_kafka import metrics
-from pyspark_kafka.spark import metrics_listener
-from pyspark_kafka.spark.metrics_listener import (
-    MetricsListener,
-    MetricsStore,
-    QueryMetrics,
-    SourceMetrics,
-    _make_visible,
-)
-from pyspark_kafka.spark.process_log import StandInHandler
+from pyspark_kafka.spark.metrics import values
+from pyspark_kafka.spark.metrics.listener import MetricsListener, _make_visible
+from pyspark_kafka.spark.metrics.store import MetricsStore
+from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
+from pyspark_kafka.spark.processes.process_log import StandInHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -190,7 +186,7 @@ def test_a_stalled_query_is_seen_by_the_time_since_its_last_sign(
     listener: MetricsListener, store: MetricsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(metrics_listener, "_now", lambda: now[0])
+    monkeypatch.setattr(values, "now", lambda: now[0])
 
     def stalled_s() -> float | None:
         found = store.get(QUERY)

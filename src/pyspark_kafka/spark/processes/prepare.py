@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 
 from pyspark_kafka.errors import SetupError
-from pyspark_kafka.spark.python_choice import warn_without_package
+from pyspark_kafka.spark.processes.python_choice import warn_without_package
 
 _PROGRAM = "pyspark-kafka-python"
 _VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")

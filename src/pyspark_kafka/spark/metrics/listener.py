@@ -1,0 +1,155 @@
+"""Listens to the progress of streaming queries: logs and keeps how far they are behind the ends of their topics.
+
+Nothing that reads records imports this. Layer: spark.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from pyspark_kafka.spark.metrics.store import MetricsStore
+from pyspark_kafka.spark.metrics.values import query_metrics
+from pyspark_kafka.spark.processes.process_log import stand_in
+from pyspark_kafka.spark.processes.python_choice import warn_without_package
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_kafka.spark.metrics.values import QueryMetrics
+
+_LOG = logging.getLogger("pyspark_kafka.metrics")
+
+
+class MetricsListener(StreamingQueryListener):
+    """Logs the figures of every micro-batch, and keeps the newest of every query.
+
+    Never raises into Spark's listener bus: an event that cannot be read is logged as a warning.
+
+    Runs on: driver, or the client with Spark Connect; Spark calls it in a thread of its own, after the micro-batch.
+
+    Args:
+        store: where the newest figures are kept.
+    """
+
+    def __init__(self, store: MetricsStore) -> None:
+        self._store = store
+        self._session: SparkSession | None = None
+
+    def attach(self, session: SparkSession) -> None:
+        """Begin to listen to the queries of a session."""
+        self._session = session
+        session.streams.addListener(self)
+
+    def stop(self) -> None:
+        """Stop listening; what is known stays. On Spark Connect it waits for events on their way. Safe to repeat.
+
+        On Spark Connect call it before the session is stopped: Spark warns of listeners that are left.
+        """
+        with _LOCK:
+            session, self._session = self._session, None
+            for key, listener in list(_LISTENERS.items()):
+                if listener is self:
+                    del _LISTENERS[key]
+        if session is not None:
+            session.streams.removeListener(self)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Do nothing: there are no figures yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Compute, log and keep the figures of a micro-batch."""
+        try:
+            metrics = query_metrics(event.progress)
+            if metrics is not None:
+                self._store.put(metrics)
+                _LOG.info("%s", metrics)
+        except Exception:  # noqa: BLE001 - logged
+            _LOG.warning("A progress event of a streaming query cannot be read; it is left out.", exc_info=True)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Note that the query has looked and found nothing to do; Spark says so every 10 s."""
+        try:
+            self._store.touch(str(event.id), str(event.runId))
+        except Exception:  # noqa: BLE001 - logged
+            _LOG.warning("An idle event of a streaming query cannot be read; it is left out.", exc_info=True)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Mark the figures of the run as its last."""
+        try:
+            self._store.terminate(str(event.id), str(event.runId))
+        except Exception:  # noqa: BLE001 - logged
+            _LOG.warning("The end of a streaming query cannot be read; it is left out.", exc_info=True)
+
+
+_STORE = MetricsStore()
+_LOCK = threading.Lock()
+# By session. Spark holds a listener for as long as it is registered; with the session it goes, and so does its entry.
+_LISTENERS: WeakValueDictionary[Any, MetricsListener] = WeakValueDictionary()
+
+
+def listen(session: SparkSession) -> MetricsListener:
+    """Log and keep how far each streaming query of a session is behind: the queries that run, and those to come.
+
+    Again for the same session gives the same listener, and does nothing.
+
+    The lines are at level INFO, which Python leaves out unless it is told otherwise. Whoever calls this wants them, so
+    the log `pyspark_kafka.metrics` gets that level, and standard error where the program has no handler for it. A level
+    that is set for it, or for `pyspark_kafka`, before or afterwards, holds.
+
+    Runs on: driver, or the client with Spark Connect.
+
+    Args:
+        session: classic or Spark Connect.
+
+    Returns:
+        The listener; `stop()` ends it.
+    """
+    key = _session_key(session)
+    _make_visible()
+    with _LOCK:
+        listener = _LISTENERS.get(key)
+        if listener is None:
+            listener = MetricsListener(_STORE)
+            listener.attach(session)
+            _LISTENERS[key] = listener
+            warn_without_package(session)
+        return listener
+
+
+def _make_visible() -> None:
+    if logging.NOTSET == _LOG.level == logging.getLogger("pyspark_kafka").level:
+        _LOG.setLevel(logging.INFO)
+    stand_in(_LOG.name)
+
+
+def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
+    """Give the newest figures of a query, by the query or its id; None before its first micro-batch.
+
+    They stay when the query ends, marked as `terminated`. Figures of the latest 1,000 queries are kept.
+    """
+    return _STORE.get(str(getattr(query, "id", query)))
+
+
+def snapshot() -> tuple[QueryMetrics, ...]:
+    """Give the newest figures of all queries, of all sessions that are listened to; the latest comes last."""
+    return _STORE.all()
+
+
+def _session_key(session: Any) -> object:
+    """Give what tells sessions apart: one of classic Spark may have several Python objects."""
+    java_session = getattr(session, "_jsparkSession", None)
+    return session.session_id if java_session is None else java_session.sessionUUID()

@@ -1,0 +1,63 @@
+"""The newest figures of the streaming queries of this process. Layer: spark."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.spark.metrics import values
+
+if TYPE_CHECKING:
+    from pyspark_kafka.spark.metrics.values import QueryMetrics
+
+# A driver may start queries for weeks. The figures of one are small, but each query has its own.
+_KEPT_QUERIES = 1_000
+
+
+class MetricsStore:
+    """The newest figures by query, for a bounded number of queries. Safe to use from several threads.
+
+    Args:
+        capacity: how many queries are kept; what ended goes first, then what was heard of longest ago.
+    """
+
+    def __init__(self, capacity: int = _KEPT_QUERIES) -> None:
+        self._capacity = capacity
+        self._lock = threading.Lock()
+        # The one that was heard of last comes last.
+        self._by_id: OrderedDict[str, QueryMetrics] = OrderedDict()
+
+    def put(self, metrics: QueryMetrics) -> None:
+        """Take newer figures of a query."""
+        with self._lock:
+            self._by_id[metrics.query_id] = metrics
+            self._by_id.move_to_end(metrics.query_id)
+            if len(self._by_id) > self._capacity:
+                ended = (query_id for query_id, kept in self._by_id.items() if kept.terminated)
+                del self._by_id[next(ended, next(iter(self._by_id)))]
+
+    def terminate(self, query_id: str, run_id: str) -> None:
+        """Mark a run as ended, unless the query runs again already."""
+        with self._lock:
+            known = self._by_id.get(query_id)
+            if known is not None and known.run_id == run_id:
+                self._by_id[query_id] = replace(known, terminated=True)
+
+    def touch(self, query_id: str, run_id: str) -> None:
+        """Note that a run is alive without a micro-batch."""
+        with self._lock:
+            known = self._by_id.get(query_id)
+            if known is not None and known.run_id == run_id:
+                self._by_id[query_id] = replace(known, heard_at=values.now())
+
+    def get(self, query_id: str) -> QueryMetrics | None:
+        """Give the figures of a query; None where none are known."""
+        with self._lock:
+            return self._by_id.get(query_id)
+
+    def all(self) -> tuple[QueryMetrics, ...]:
+        """Give the figures of all queries; the one that was heard of last comes last."""
+        with self._lock:
+            return tuple(self._by_id.values())

@@ -1,0 +1,157 @@
+"""The figures of a streaming query after a micro-batch, and how they follow from a progress event of Spark.
+
+PySpark does not ask a Python source for metrics, so they are computed from the offsets that every progress event holds.
+Layer: spark.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.planning import offsets_behind_latest
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+
+# How Spark describes the stream of any Python source: with this class of its JVM side, or a name that begins with it.
+_PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream"
+_SHOWN_ID = 8
+# A pattern may match thousands of topics; a log line names at most this number.
+_LISTED_TOPICS = 5
+
+
+def now() -> float:
+    """Return the seconds of the clock that `QueryMetrics.heard_at` is of."""
+    return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMetrics:
+    """How far one Kafka source of a query is behind, after a micro-batch.
+
+    Attributes:
+        index: the place of the source among all sources of the query, from 0, as in Spark's progress.
+        topics: the topics that it reads, by name.
+        num_input_rows: records that the micro-batch read from it.
+        min_offsets_behind_latest: offsets between the end of the micro-batch and the end of the log that the trigger
+            saw at its start, of the partition where it is least.
+        max_offsets_behind_latest: the same where it is most.
+        avg_offsets_behind_latest: the mean over all partitions.
+    """
+
+    index: int
+    topics: tuple[str, ...]
+    num_input_rows: int
+    min_offsets_behind_latest: int
+    max_offsets_behind_latest: int
+    avg_offsets_behind_latest: float
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """The three figures with the names and in the text form of Spark's own connector."""
+        return {
+            "minOffsetsBehindLatest": str(self.min_offsets_behind_latest),
+            "maxOffsetsBehindLatest": str(self.max_offsets_behind_latest),
+            "avgOffsetsBehindLatest": str(self.avg_offsets_behind_latest),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryMetrics:
+    """The newest figures of one streaming query.
+
+    Attributes:
+        query_id: the same over restarts from one checkpoint.
+        run_id: of this run.
+        name: as given with `queryName`; None without.
+        batch_id: of the micro-batch that the figures are of.
+        timestamp: when its trigger began, ISO 8601 in UTC.
+        num_input_rows: records that it read from all sources, also from those that are not of this package.
+        sources: the Kafka sources of this package, in the order of the query.
+        terminated: whether the run has ended.
+        heard_at: when Spark last said that the query had run a micro-batch or had nothing to do, in seconds of
+            `time.monotonic`; see `seconds_since_progress`.
+    """
+
+    query_id: str
+    run_id: str
+    name: str | None
+    batch_id: int
+    timestamp: str
+    num_input_rows: int
+    sources: tuple[SourceMetrics, ...]
+    terminated: bool = False
+    heard_at: float = field(default=0.0, compare=False, repr=False)
+
+    @property
+    def seconds_since_progress(self) -> float | None:
+        """For how long the query has neither ended a micro-batch nor been idle, now; None when it has ended.
+
+        It grows while the query waits for brokers, whichever process of it waits, and in a long micro-batch as well.
+        """
+        return None if self.terminated else now() - self.heard_at
+
+    def __str__(self) -> str:
+        # The first digits of the id tell queries of one name apart; the whole ids are attributes.
+        known_as = f"{self.name!r} {self.query_id[:_SHOWN_ID]}" if self.name else self.query_id[:_SHOWN_ID]
+        return f"query {known_as} batch {self.batch_id}: {'; '.join(map(_source_text, self.sources))}"
+
+
+def _source_text(source: SourceMetrics) -> str:
+    more = f" and {len(source.topics) - _LISTED_TOPICS} more" if len(source.topics) > _LISTED_TOPICS else ""
+    return (
+        f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) rows={source.num_input_rows} "
+        f"behind min={source.min_offsets_behind_latest} max={source.max_offsets_behind_latest} "
+        f"avg={source.avg_offsets_behind_latest:.1f}"
+    )
+
+
+def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
+    """Compute the figures of a progress event; None where the query has no source of this package.
+
+    A source of this package is known by being a Python source whose offsets are those of a Kafka source: the event
+    tells neither the format nor the options.
+
+    Source: Spark `KafkaMicroBatchStream.metrics`.
+    """
+    sources = tuple(
+        found for index, source in enumerate(progress.sources) if (found := _source_metrics(index, source)) is not None
+    )
+    if not sources:
+        return None
+    return QueryMetrics(
+        query_id=str(progress.id),
+        run_id=str(progress.runId),
+        name=progress.name,
+        batch_id=progress.batchId,
+        timestamp=progress.timestamp,
+        num_input_rows=progress.numInputRows,
+        sources=sources,
+        heard_at=now(),
+    )
+
+
+def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
+    if not source.description.startswith(_PYTHON_STREAM):
+        return None
+    try:
+        end = KafkaSourceOffset.from_json(source.endOffset)
+        latest = KafkaSourceOffset.from_json(source.latestOffset)
+    except CheckpointError:
+        # Of another Python source, or nothing is known yet: "null", or "None" from classic Spark.
+        return None
+    figures = offsets_behind_latest(end.partitions, latest.partitions)
+    if not figures:
+        return None
+    return SourceMetrics(
+        index=index,
+        topics=tuple(latest.to_dict()),
+        num_input_rows=source.numInputRows,
+        min_offsets_behind_latest=int(figures["minOffsetsBehindLatest"]),
+        max_offsets_behind_latest=int(figures["maxOffsetsBehindLatest"]),
+        avg_offsets_behind_latest=float(figures["avgOffsetsBehindLatest"]),
+    )
