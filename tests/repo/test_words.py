@@ -40,6 +40,7 @@ HELD = [
     "docs/internals/fault-tests.md",
     "docs/internals/fetch-rules.md",
     "docs/internals/life-of-a-micro-batch.md",
+    "docs/internals/life-of-a-record.md",
     "docs/internals/life-of-a-row.md",
     "docs/internals/life-of-an-error.md",
     "docs/internals/life-of-an-exactly-once-commit.md",
