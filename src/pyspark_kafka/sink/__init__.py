@@ -1,8 +1,8 @@
-"""Kafka as a sink, written against the contracts of `pyspark_kafka.connector`. Knows Kafka, knows no PySpark.
+"""Kafka as a sink, written against the contracts of `pyspark_kafka.connector`. No PySpark.
 
 - `driver/` commits: at-least-once jobs, exactly-once jobs, the publisher of prepared batches.
 - `executor/` encodes rows: to the brokers (at least once) or into the outbox (exactly once).
-- `columns`, `commit_marker`, `spool`: what both sides know.
+- `columns`, `commit_marker`, `spool`: shared by both sides.
 
 Entry points: `driver.at_least_once`, `driver.exactly_once`.
 Invariant: `executor/` imports nothing of `driver/`. Layer: sink.

@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SinkColumns:
-    """Where the sink's columns stand in the rows to write; -1 where a column is absent or has no use."""
+    """The positions of the sink's columns in the rows to write; -1 if a column is absent or has no effect."""
 
     value: int
     key: int = -1

@@ -1,4 +1,4 @@
-"""What a committed micro-batch leaves behind in its own transaction, and what finding it means. Pure. Layer: sink."""
+"""Commit markers: the record that each committed micro-batch of a sink leaves in its transaction. Pure. Layer: sink."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class CommitMarker:
         sink_id: whose marker it is: the transactional id of the sink.
         query_id: the streaming query's id, which its checkpoint keeps; of a batch write the id of the job.
         batch_id: the micro-batch.
-        fingerprint: of what the batch was to read; the same when the batch is run again.
+        fingerprint: a hash of the source offsets of the batch; the same when the batch is run again.
         records: how many records it wrote.
         encoded_bytes: their size in record batches.
         committed_at_ms: the driver's clock, milliseconds since 1970-01-01 UTC; for people.
-        partitions: how many partitions the commit topic had when it was written, which says where it is; 0 in markers
-            of versions that did not note it. Not part of what a marker means.
+        partitions: how many partitions the commit topic had when it was written, which tells in which one it is; 0
+            if the version that wrote it did not note that. Not compared.
     """
 
     sink_id: str
@@ -38,7 +38,7 @@ class CommitMarker:
     partitions: int = field(default=0, compare=False)
 
     def to_bytes(self) -> bytes:
-        """Give the value of the marker's record: JSON that people can read."""
+        """Return the value of the marker's record: JSON that people can read."""
         return json.dumps({"version": _VERSION, **asdict(self)}, separators=(",", ":")).encode()
 
     @classmethod
@@ -47,7 +47,7 @@ class CommitMarker:
 
         Raises:
             CheckpointError: it was written by a newer version.
-            CorruptRecordsError: it is no marker.
+            CorruptRecordsError: it is no commit marker.
         """
         try:
             fields: dict[str, Any] = json.loads(value)
@@ -83,22 +83,22 @@ _FIELDS: dict[str, type] = {
 
 
 class Finding(Enum):
-    """What the newest marker of a sink says of a micro-batch."""
+    """Whether a micro-batch is committed, by the newest commit marker of its sink."""
 
     COMMITTED = "committed"
     NOT_COMMITTED = "not committed"
 
 
 def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
-    """Tell whether a micro-batch is committed already.
+    """Return whether a micro-batch is committed already.
 
     Args:
-        found: the newest marker of the sink, read after its transactional id was fenced.
-        ours: the marker that the batch is about to write.
+        found: the newest commit marker of the sink, read after its transactional id was fenced.
+        ours: the commit marker that the batch is about to write.
 
     Raises:
-        CheckpointError: the markers are another query's, or of a later batch, or of the same batch with another
-            content: to write would duplicate records, not to write would lose some.
+        CheckpointError: the marker is another query's, or of a later batch, or of the same batch with other source
+            offsets: to write would duplicate records, not to write would lose some.
     """
     if found is None:
         return Finding.NOT_COMMITTED
@@ -107,8 +107,8 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
             f"{found.batch_id} at {found.committed_at_ms}; this is query {ours.query_id}. Nothing was written.",
             condition="COMMIT_MARKER_OF_ANOTHER_QUERY",
-            hint="Give each query a 'kafka.transactional.id' of its own; or, if this query is to take the place of the "
-            "other one for good, a new one.",
+            hint="Set a 'kafka.transactional.id' of its own for each query; or, if this query is to take the place of "
+            "the other one for good, a new one.",
             facts=_facts(found, ours),
         )
     if found.batch_id > ours.batch_id:
@@ -128,7 +128,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             f"source offsets (fingerprint {found.fingerprint}) than it has now ({ours.fingerprint}). Nothing was "
             "written.",
             condition="COMMIT_MARKER_OF_OTHER_OFFSETS",
-            hint="An older copy of the checkpoint was restored, and the batch was planned anew: restore the newest "
+            hint="An older copy of the checkpoint was restored, and the batch was planned again: restore the newest "
             "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
             facts=_facts(found, ours),
         )

@@ -1,7 +1,6 @@
-"""The files in which tasks of an exactly-once write hand record batches to the driver, and their removal.
+"""Spool files, in which tasks of an exactly-once write leave record batches for the driver, and their removal.
 
-What lives here: names, reading and writing, what is removed and when. What must not: what is in the files
-(`outbox.py`). Layer: sink.
+Names, reading, writing; what is removed and when. The content of the files: `executor/outbox.py`. Layer: sink.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
     Bytes = bytes | bytearray | memoryview
 
-# One directory for each owner: a streaming query, or a batch write. Its name says whose product it is.
+# One directory for each owner: a streaming query, or a batch write. Its name shows which product made it.
 _OWNER_PREFIX = "pyspark-kafka-"
 _OWNER = re.compile(rf"{_OWNER_PREFIX}[0-9A-Za-z_-]+")
 _BATCH = re.compile(r"\d+")
 _FILE = re.compile(r"\d+-\d+-[0-9a-f]{32}")
-# A file is of no use to anyone after its micro-batch: one that is run again spools anew. No batch takes so long.
+# Nobody needs a file after its micro-batch: one that is run again spools again. No batch takes as long as this.
 _DEAD_AFTER_S = 7 * 86_400.0
-# A sweep looks at so many directories at the most; others have their turn in another one.
+# How many directories one sweep looks at; the others have their turn in another one.
 _SWEPT = 20
 
 
@@ -39,9 +38,9 @@ _SWEPT = 20
 class SpoolFiles(FileLocation):
     """The spool files of one owner, in directories of its own: `pyspark-kafka-<owner>/<batch>/<task>-<attempt>-<uuid>`.
 
-    Several owners may share a location; nothing is removed but files and directories with such names, and of other
-    owners only what is days old. Names are never used twice, so a file is written in its place, and who reads it knows
-    its size from the task's message.
+    Several owners may share a location; only files and directories with such names are removed, and those of other
+    owners only if they are days old. Names are never used twice, so a file is not renamed after it is written, and its
+    reader knows its size from the task's message.
 
     Runs on: executor (`write`, `remove`) and driver; every method blocks on the file system; plain data that pickles.
 
@@ -64,7 +63,7 @@ class SpoolFiles(FileLocation):
         return _OWNER_PREFIX + re.sub(r"[^0-9A-Za-z_-]", "_", self.owner)
 
     def write(self, batch_id: int, task: str, data: Sequence[Bytes]) -> str:
-        """Put bytes, end to end, into a new file; give its name.
+        """Write bytes, end to end, into a new file; return its name.
 
         Args:
             batch_id: the micro-batch; 0 in a batch write.
@@ -82,7 +81,7 @@ class SpoolFiles(FileLocation):
         return name
 
     def read(self, name: str, size: int) -> bytes | None:
-        """Give what is in a file, at most `size` bytes and one more; None when it is not there."""
+        """Return the bytes of a file, at most `size` and one more; None if there is no such file."""
         try:
             if self._remote:
                 opened, root = self._open()
@@ -110,7 +109,7 @@ class SpoolFiles(FileLocation):
         self._remove_tree(f"{self.directory}/{batch_id}")
 
     def remove_before(self, batch_id: int) -> None:
-        """Remove what attempts of earlier micro-batches have left, some of it if it is much."""
+        """Remove what attempts of earlier micro-batches have left; at most some directories at a time."""
         earlier = [name for name in self._directories(self.directory, _BATCH) if int(name) < batch_id]
         for name in earlier[:_SWEPT]:
             self._remove_tree(f"{self.directory}/{name}")
@@ -122,7 +121,7 @@ class SpoolFiles(FileLocation):
         self._remove_empty(self.directory)
 
     def remove_dead(self, now: Callable[[], float] = time.time) -> None:
-        """Remove what other owners have left in the location, if all that is in their directories is days old."""
+        """Remove what other owners have left in the location, if everything in their directories is days old."""
         others = [name for name in self._directories("", _OWNER) if name != self.directory]
         for owner in random.sample(others, min(_SWEPT, len(others))):
             if self._newest(owner) < now() - _DEAD_AFTER_S:
@@ -168,7 +167,7 @@ class SpoolFiles(FileLocation):
     # -- directories
 
     def _directories(self, below: str, pattern: re.Pattern[str]) -> list[str]:
-        """Give the names of our directories right below one, with one call; none when it is not there."""
+        """Return the names of our directories right below one, with one call; none if it is not there."""
         try:
             names = self._remote_directories(below) if self._remote else self._local_directories(below)
             return sorted(name for name in names if pattern.fullmatch(name))
@@ -189,7 +188,7 @@ class SpoolFiles(FileLocation):
         yield from (info.base_name for info in opened.get_file_info(selected) if info.type == fs.FileType.Directory)
 
     def _newest(self, owner: str) -> float:
-        """Give when something of an owner was last written, in seconds since 1970; infinity if that is not known."""
+        """Return when something of an owner was last written, in seconds since 1970; infinity if that is not known."""
         with self._removing(owner), suppress(FileNotFoundError):
             if not self._remote:
                 top = self._path(owner)
@@ -224,7 +223,7 @@ class SpoolFiles(FileLocation):
                 opened, root = self._open()
                 opened.delete_dir(f"{root}/{directory}")
         else:
-            # Not empty: a task that goes on after its end is writing, or there are files that are not ours.
+            # Not empty: a task that still runs after its batch is writing, or there are files that are not ours.
             with suppress(OSError):
                 os.rmdir(self._path(directory))  # noqa: PTH106
 

@@ -13,7 +13,7 @@ import pytest
 from kit.independent_client import Record, consume
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.produce import producer as produce_module
+from pyspark_kafka.client.produce import identity
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.model import TopicPartition
@@ -79,7 +79,7 @@ def test_older_versions_of_the_request_are_taken_too(
     version: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(produce_module, "MAX_PRODUCE_VERSION", version)
+    monkeypatch.setattr(identity, "MAX_PRODUCE_VERSION", version)
     topic = make_topic(3)
     with Producer(client, ProducerOptions()) as producer:
         for number in range(30):

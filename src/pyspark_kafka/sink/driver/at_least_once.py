@@ -1,4 +1,4 @@
-"""The at-least-once write jobs: what the driver does, which is little, and the factories of the writers."""
+"""The at-least-once write jobs: tasks send their rows themselves, so the driver has nothing to commit. Layer: sink."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KafkaDataWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
-    """Makes the writers of a batch write and of a micro-batch alike. Plain data, pickled to executors."""
+    """Builds the writers of a batch write or of a micro-batch. Plain data, pickled to executors."""
 
     options: WriteOptions
     columns: SinkColumns
     query_id: str | None = None
 
     def of_query(self, query_id: str | None) -> KafkaDataWriterFactory:
-        """Give the factory for the tasks of one query."""
+        """Return the factory for the tasks of one query."""
         return replace(self, query_id=query_id)
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:  # noqa: ARG002 - Spark's contract
@@ -59,7 +59,7 @@ class KafkaBatchWrite(BatchWrite):
         self._factory = KafkaDataWriterFactory(options, columns, f"batch{uuid.uuid4().hex}")
 
     def createBatchWriterFactory(self) -> DataWriterFactory:
-        """Give the factory that executors write with."""
+        """Return the factory that executors write with."""
         return self._factory
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
@@ -81,7 +81,7 @@ class KafkaStreamingWrite(StreamingWrite):
         self._factory = KafkaDataWriterFactory(options, columns)
 
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
-        """Give the factory that executors write with."""
+        """Return the factory that executors write with."""
         return self._factory
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:

@@ -1,4 +1,4 @@
-"""The exactly-once write jobs: who the sink is, what a batch is known by, and the driver's commit. Layer: sink."""
+"""The exactly-once write jobs: the identity of a sink and of a batch, and the driver's commit. Layer: sink."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 _ID_PREFIX = "pyspark-kafka-"
-# So often a micro-batch that spooled nothing looks for what others have left in the spool.
+# One in this many micro-batches that spooled nothing looks for what others have left in the spool.
 _SWEEP_EVERY = 100
-# Sinks that this process has found fit to write; a stream writer is built for every micro-batch.
+# Sinks that this process has checked; a stream writer is built for every micro-batch.
 _CHECKED: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
-    """Makes the writers of an exactly-once write. Plain data, pickled to executors."""
+    """Builds the writers of an exactly-once write. Plain data, pickled to executors."""
 
     options: WriteOptions
     settings: ExactlyOnceOptions
@@ -56,7 +56,7 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
     query_id: str | None = None
 
     def of_query(self, query_id: str | None) -> KafkaOutboxWriterFactory:
-        """Give the factory for the tasks of one query."""
+        """Return the factory for the tasks of one query."""
         return replace(self, query_id=query_id)
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int = 0) -> DataWriter:
@@ -70,15 +70,15 @@ class KafkaOutboxWriterFactory(DataWriterFactory, StreamingDataWriterFactory):
 class KafkaExactlyOnceStreamingWrite(StreamingWrite):
     """Exactly once, a micro-batch at a time: visible to read_committed readers once and whole, or not at all.
 
-    Tasks encode, the driver publishes everything in one transaction that also holds a marker. A batch is known by the
-    query's id and its number, and by a fingerprint of the source offsets that it ends at, all from the checkpoint. It
-    survives attempts that are retried, killed, or run twice, a driver that dies at any moment, other drivers on the
-    same checkpoint, and a batch that is run again with other partitions or other rows.
+    Tasks encode, and the driver publishes everything in one transaction that also holds a commit marker. The query's
+    id, the number of the batch and a fingerprint of its source offsets identify a batch; all are from the checkpoint.
+    So exactly-once holds with attempts that are retried, killed, or run twice, with a driver that dies at any moment,
+    with other drivers on the same checkpoint, and with a batch that is run again with other partitions or other rows.
 
     Runs on: driver; `commit` blocks. A new one is built for every micro-batch, and one more to commit.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read; or the markers of the sink do not fit it.
+        CheckpointError: the checkpoint cannot be read; or the commit marker of the sink does not fit it.
         OptionError: the transaction timeout is above what the brokers allow.
         AccessError: rights are missing: WRITE on the transactional id, on the topics, on the commit topic.
     """
@@ -92,7 +92,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         self._checkpoint = CheckpointFiles(settings.checkpoint_location)
 
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
-        """Give the factory that executors write with, after a look whether this sink may write at all."""
+        """Return the factory that executors write with, after a check whether this sink may write at all."""
         marker = self._marker(-1, "")
         key = (marker.sink_id, marker.query_id)
         if key not in _CHECKED:
@@ -104,18 +104,18 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         return KafkaOutboxWriterFactory(_with_learned_servers(self._options), self._settings, self._columns, spool)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
-        """Publish one micro-batch; does nothing where it is published already."""
+        """Publish one micro-batch; do nothing if it is published already."""
         prepared = _prepared(messages)
         marker = self._marker(epoch_id, self._fingerprint(epoch_id), prepared)
         spool = _spool(self._settings, marker.query_id)
         with _publisher(self._options, self._settings, marker.sink_id, spool) as publisher:
             found = publisher.publish(marker, [chunk for message in prepared for chunk in message.chunks])
-        logger.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
+        _LOG.info("Batch %d of '%s': %d records, was %s.", epoch_id, marker.sink_id, marker.records, found.value)
         if spool is not None:
             _clean_up(spool, epoch_id, spooled=_spooled(prepared))
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's contract
-        """Remove what tasks have prepared; none of it was sent."""
+        """Remove the spool files of the tasks; none of their record batches was sent."""
         spooled = _spooled(messages)
         if spooled and (spool := _spool(self._settings, self._query_id())) is not None:
             _remove(spool, spooled)
@@ -151,8 +151,8 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
             raise CheckpointError(
                 f"The checkpoint {self._checkpoint.shown} has no offsets of batch {batch_id}. Nothing was written.",
                 condition="CHECKPOINT_OFFSETS_MISSING",
-                hint="Give the writer the checkpointLocation that the query itself has; offsets that are written late "
-                "(asynchronous progress tracking) do not go with exactly-once writes.",
+                hint="Set the option checkpointLocation of the writer to that of the query; offsets that are written "
+                "late (asynchronous progress tracking) do not go with exactly-once writes.",
                 facts={"location": self._checkpoint.shown, "batch_id": batch_id},
             )
         text = json.dumps([entry.sources, entry.offsets])
@@ -174,7 +174,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
         self._job_id = f"batch{uuid.uuid4().hex}"
 
     def createBatchWriterFactory(self) -> DataWriterFactory:
-        """Give the factory that executors write with."""
+        """Return the factory that executors write with."""
         spool = _spool(self._settings, self._job_id)
         options = _with_learned_servers(self._options)
         return KafkaOutboxWriterFactory(options, self._settings, self._columns, spool, self._job_id)
@@ -196,7 +196,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
         self._clean_up()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - what is left is found by its place
-        """Remove what tasks have prepared; none of it was sent."""
+        """Remove the spool files of the tasks; none of their record batches was sent."""
         self._clean_up()
 
     def _clean_up(self) -> None:
@@ -218,7 +218,7 @@ def _publisher(
 
 
 def _with_learned_servers(options: WriteOptions) -> WriteOptions:
-    """Give the options of tasks: they find the cluster where the bootstrap servers are gone by now."""
+    """Return the options of tasks: they find the cluster also if the bootstrap servers are gone by now."""
     return replace(options, connection=replace(options.connection, learned_servers=learned_servers(options.connection)))
 
 
@@ -228,11 +228,11 @@ def _spool(settings: ExactlyOnceOptions, owner: str) -> SpoolFiles | None:
 
 @contextmanager
 def _logged(spool: SpoolFiles) -> Iterator[None]:
-    """Go on after files could not be removed: what they held is published, or will be."""
+    """Continue if files could not be removed: their record batches are published, or will be."""
     try:
         yield
     except ConnectorError as error:
-        logger.warning("Spool files were left in %s: %s", spool.shown, error)
+        _LOG.warning("Spool files were left in %s: %s", spool.shown, error)
 
 
 def _clean_up(spool: SpoolFiles, batch_id: int, *, spooled: Sequence[str]) -> None:
@@ -264,6 +264,6 @@ def _prepared(messages: Sequence[WriterCommitMessage]) -> list[PreparedMessage]:
     prepared = []
     for message in messages:
         if not isinstance(message, PreparedMessage):
-            raise TypeError(f"a task of an exactly-once write gave {type(message).__name__}")
+            raise TypeError(f"a task of an exactly-once write returned {type(message).__name__}")
         prepared.append(message)
     return prepared

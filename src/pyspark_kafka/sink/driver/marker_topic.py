@@ -1,4 +1,4 @@
-"""The topic that holds commit markers: made where it is missing, written in transactions, read from its end.
+"""The commit topic, which holds commit markers: created if it is missing, read from its end.
 
 Layer: sink.
 """
@@ -29,51 +29,51 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 # Several sinks share a topic; one that has a transaction open in a partition keeps the others from reading its end.
 _PARTITIONS = 16
 _CONFIGS = {
     "cleanup.policy": "compact",
-    # Markers are small and few; cleaned soon, the log of a sink that never wrote is short to look through.
+    # Markers are small and few. If they are compacted soon, little has to be read for a sink that never wrote.
     "segment.ms": "3600000",
     "segment.bytes": str(8 << 20),
 }
-# As Kafka's own internal topics have; a cluster's default is 1 where nobody has set another.
+# As Kafka's own internal topics have; a cluster's default is 1 unless somebody has set another.
 _REPLICAS = 3
 _FIRST_WINDOW = 256
 _FETCH = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_bytes_per_fetch=1 << 20, max_wait_ms=50)
 
 
 class MarkerTopic:
-    """The newest commit marker of each sink.
+    """The commit topic, and the newest commit marker of each sink.
 
     Runs on: driver; methods block. Does not pickle.
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
         topic: its name.
-        patience_ms: how long a transaction of another sink in the same partition is waited for.
+        patience_ms: how long a read waits for the transaction of another sink in the same partition.
     """
 
     def __init__(self, client: KafkaClient, topic: str, patience_ms: int) -> None:
         self._client = client
         self.topic = topic
         self._patience_ms = patience_ms
-        # Asked for by `ensure`: a publisher needs it several times a batch.
+        # Learned by `ensure`: a publisher needs it several times a batch.
         self._partition_count = 0
         # Up to where each partition was searched by the last `read`.
         self._read_to: dict[TopicPartition, int] = {}
 
     def ensure(self) -> None:
-        """Make the topic if it is not there; learn how many partitions it has.
+        """Create the topic if it is not there; learn how many partitions it has.
 
         It gets three replicas, as many brokers as there are in a smaller cluster, or what the brokers prescribe.
 
         Raises:
-            AccessError: it is not there and the user may not make it, or may not see it.
+            AccessError: it is not there and the user may not create it, or may not see it.
             BrokerError: the brokers refused it.
-            DeadlineError: it was made, and the brokers do not tell its partitions in time.
+            DeadlineError: it was created, and the brokers do not list its partitions in time.
         """
         try:
             if self._learn():
@@ -100,25 +100,25 @@ class MarkerTopic:
             deadline.pause(backoff.next_s())
 
     def check_policy(self) -> None:
-        """Warn where the topic, made by someone else, does not keep the newest marker of each sink for ever.
+        """Warn if the topic, created by someone else, does not keep the newest commit marker of each sink for ever.
 
-        Says nothing where this user may not see the topic's configuration.
+        No warning if this user may not see the topic's configuration.
         """
         try:
             configs = describe_topic_configs(self._client, self.topic)
         except ConnectorError as error:
-            logger.debug("The configuration of commit topic '%s' cannot be seen: %s", self.topic, error)
+            _LOG.debug("The configuration of commit topic '%s' cannot be seen: %s", self.topic, error)
             return
         policy = configs.get("cleanup.policy", "compact")
         if policy != "compact":
-            logger.warning(
+            _LOG.warning(
                 "Commit topic '%s' has cleanup.policy=%s: markers are deleted after its retention, and a query "
                 "that was paused for longer may write a micro-batch twice. Set cleanup.policy=compact on it.",
                 self.topic, policy,
             )  # fmt: skip
 
     def _learn(self) -> bool:
-        """Ask how many partitions there are; gives False where there is no such topic, or not yet."""
+        """Ask how many partitions there are; return False if there is no such topic, or not yet."""
         known = self._client.fetch_metadata([self.topic]).topics.get(self.topic)
         if known is None:
             return False
@@ -141,32 +141,32 @@ class MarkerTopic:
             create_topics(self._client, [replace(wanted, replication_factor=-1)])
 
     def partition_of(self, key: str) -> TopicPartition:
-        """Give where markers of a key are written; mostly that is a sink's id."""
+        """Return the partition for commit markers of a key, which is mostly a sink's id."""
         if not self._partition_count and not self._learn():
             raise unknown_topic(self.topic)
         (number,) = murmur2_partitions(pa.array([key.encode()]), self._partition_count).to_pylist()
         return TopicPartition(self.topic, number)
 
     def encode(self, key: str, marker: CommitMarker) -> bytes:
-        """Give the record batch of one marker; of each key, compaction keeps the newest."""
+        """Return the record batch of one commit marker; compaction keeps the newest of each key."""
         value = replace(marker, partitions=self._partition_count).to_bytes()
         return encode(pa.RecordBatch.from_pydict({"key": [key.encode()], "value": [value]}))
 
     def read(self, key: str, query_id: str | None = None) -> CommitMarker | None:
-        """Give the newest committed marker of a key; None if it has none.
+        """Return the newest committed marker of a key; None if it has none.
 
-        Only after the sink's transactional id was fenced: before that a commit could still be on its way.
+        Only after the sink's transactional id was fenced: before that a commit could still be in flight.
 
-        A topic that has got more partitions keeps older markers where they are. So one that was not written with the
-        present number of partitions, and none at all, is looked for in all partitions.
+        Older markers stay in their partitions when the topic gets more of them. So if there is no marker, or one that
+        was written with another number of partitions, all partitions are searched.
 
         Args:
             key: mostly the sink's id.
-            query_id: where others write under the same key: whose marker is meant.
+            query_id: whose marker is meant, if others write under the same key.
 
         Raises:
             DeadlineError: a transaction of another sink in the same partition does not end.
-            CorruptRecordsError: a record of this key is no marker.
+            CorruptRecordsError: a record of this key is no commit marker.
             CheckpointError: a marker is of a newer version.
         """
         expected = self.partition_of(key)
@@ -177,50 +177,51 @@ class MarkerTopic:
         return _newest_of(found)
 
     def read_since(self, key: str, query_id: str | None, offset: int) -> CommitMarker | None:
-        """Give the newest marker of a key that lies between what `read` saw and a record of this sink's own.
+        """Return the newest marker of a key between the end that `read` saw and a record of this sink's own.
 
-        The number of partitions and the end of the log are what one broker said. One that was cut off from the others
-        does not know of what was written since; the answer to a write comes from all of them.
+        One broker has told the number of partitions and the end of the log. If it was cut off from the others, it does
+        not know what was written since; the response to a write comes from all of them.
 
         Args:
             key: as for `read`, after which it is called.
             query_id: as for `read`.
-            offset: where the brokers have put what was written since.
+            offset: of the record that this sink has written since.
         """
-        where = self.partition_of(key)
-        seen = self._read_to.get(where, 0)
+        topic_partition = self.partition_of(key)
+        seen = self._read_to.get(topic_partition, 0)
         if offset == seen:
             return None
         # Less than was seen: that was another log than this one.
-        first = seen if offset > seen else list_offsets(self._client, {where: Earliest()})[where]
-        self._await_stable(where, offset)
-        return self._search(where, min(first, offset), offset, [key], query_id).get(key)
+        first = seen if offset > seen else list_offsets(self._client, {topic_partition: Earliest()})[topic_partition]
+        self._await_stable(topic_partition, offset)
+        return self._search(topic_partition, min(first, offset), offset, [key], query_id).get(key)
 
     def _read(self, partitions: list[TopicPartition], key: str, query_id: str | None) -> list[CommitMarker]:
-        """Give the newest committed marker of a key in each of the partitions that has one."""
+        """Return the newest committed marker of a key in each of the partitions that has one."""
         if not partitions:
             return []
         firsts = list_offsets(self._client, dict.fromkeys(partitions, Earliest()))
         ends = list_offsets(self._client, dict.fromkeys(partitions, Latest()))
         found = []
-        for where in partitions:
-            self._read_to[where] = ends[where]
-            if ends[where] == firsts[where]:
+        for topic_partition in partitions:
+            self._read_to[topic_partition] = ends[topic_partition]
+            if ends[topic_partition] == firsts[topic_partition]:
                 continue
-            self._await_stable(where, ends[where])
-            marker = self._search(where, firsts[where], ends[where], [key], query_id).get(key)
+            self._await_stable(topic_partition, ends[topic_partition])
+            first, end = firsts[topic_partition], ends[topic_partition]
+            marker = self._search(topic_partition, first, end, [key], query_id).get(key)
             if marker is not None:
                 found.append(marker)
         return found
 
     def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
-        """Give the newest marker of each sink below what is decided now; waits for nothing, fences nobody.
+        """Return the newest marker of each sink below the last stable offset; wait for nothing, fence nobody.
 
-        For people who look on: a commit may be on its way behind it. A sink without a marker is left out.
+        For display: a commit may be in flight behind it. A sink without a marker is left out.
 
         Raises:
             BrokerError: the topic does not exist (condition UNKNOWN_TOPIC).
-            CorruptRecordsError: a record of one of these keys is no marker.
+            CorruptRecordsError: a record of one of these keys is no commit marker.
             CheckpointError: a marker is of a newer version.
         """
         wanted = list(sink_ids)
@@ -246,38 +247,43 @@ class MarkerTopic:
         firsts = list_offsets(self._client, dict.fromkeys(wanted, Earliest()))
         ends = list_offsets(self._client, dict.fromkeys(wanted, Latest()), IsolationLevel.READ_COMMITTED)
         found: dict[str, list[CommitMarker]] = {}
-        for where, sink_ids in wanted.items():
-            for sink_id, marker in self._search(where, firsts[where], ends[where], sink_ids).items():
+        for topic_partition, sink_ids in wanted.items():
+            first, end = firsts[topic_partition], ends[topic_partition]
+            for sink_id, marker in self._search(topic_partition, first, end, sink_ids).items():
                 found.setdefault(sink_id, []).append(marker)
         return found
 
     def _search(
-        self, where: TopicPartition, first: int, end: int, keys: Iterable[str], query_id: str | None = None
+        self, topic_partition: TopicPartition, first: int, end: int, keys: Iterable[str], query_id: str | None = None
     ) -> dict[str, CommitMarker]:
-        """Look from the end backwards, in ever larger steps, until each key's newest marker is found."""
+        """Read backwards from the end, in ever larger steps, until each key's newest marker is found."""
         missing, found = set(keys), dict[str, CommitMarker]()
         window, stop = _FIRST_WINDOW, end
         while missing and stop > first:
             start = max(first, stop - window)
-            found |= self._newest(OffsetRange(where, start, stop), missing, query_id)
+            found |= self._newest(OffsetRange(topic_partition, start, stop), missing, query_id)
             missing -= found.keys()
             stop, window = start, window * 8
         return found
 
-    def _await_stable(self, where: TopicPartition, end: int) -> None:
-        """Wait until everything below `end` is decided."""
+    def _await_stable(self, topic_partition: TopicPartition, end: int) -> None:
+        """Wait until every transaction below `end` is committed or aborted."""
         deadline = Deadline(self._patience_ms)
         backoff = self._client.backoff()
-        while (stable := list_offsets(self._client, {where: Latest()}, IsolationLevel.READ_COMMITTED)[where]) < end:
+        while (stable := self._last_stable_offset(topic_partition)) < end:
             if deadline.expired:
                 raise DeadlineError(
-                    f"Reading commit markers of {where} up to {end} did not get beyond {stable} within "
+                    f"Reading commit markers of {topic_partition} up to {end} did not get beyond {stable} within "
                     f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
                     condition="COMMIT_TOPIC_HELD",
                     hint="It ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
-                    facts={"topic_partition": where, "last_stable_offset": stable, "end": end},
+                    facts={"topic_partition": topic_partition, "last_stable_offset": stable, "end": end},
                 )
             time.sleep(min(backoff.next_s(), deadline.remaining_s()))
+
+    def _last_stable_offset(self, topic_partition: TopicPartition) -> int:
+        found = list_offsets(self._client, {topic_partition: Latest()}, IsolationLevel.READ_COMMITTED)
+        return found[topic_partition]
 
     def _newest(self, offset_range: OffsetRange, keys: Iterable[str], query_id: str | None) -> dict[str, CommitMarker]:
         names = {key.encode(): key for key in keys}
@@ -306,10 +312,10 @@ class MarkerTopic:
 
 
 def _newest_of(found: list[CommitMarker]) -> CommitMarker | None:
-    """Give the newest of markers from several partitions.
+    """Return the newest of markers from several partitions.
 
-    Partitions are only ever added, so the one that was written among more of them is the newer one. Where that is not
-    noted, batches of one query tell, and otherwise the drivers' clocks.
+    Partitions are only ever added, so the marker that was written with more of them is newer. If that is not noted, the
+    numbers of the batches of one query are compared, and otherwise the times of the drivers' clocks.
     """
     if not found:
         return None

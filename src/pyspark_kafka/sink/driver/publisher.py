@@ -1,4 +1,4 @@
-"""Makes prepared record batches visible, all at once and once only: fence, read the marker, write, commit.
+"""Makes prepared record batches visible, together and once: fence, read the commit marker, write, commit.
 
 Layer: sink.
 """
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     from pyspark_kafka.sink.executor.outbox import Chunk
     from pyspark_kafka.sink.spool import SpoolFiles
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
-# Under which all batch writes leave their markers: they have no successor that would take the place of one.
+# The key under which all batch writes leave their commit markers: each has an id of its own, which never comes back.
 _JOBS_KEY = "batch-writes"
-# How often a publisher takes its id back from whoever has ended its transaction: two drivers must not go on for ever.
+# How often a publisher takes its id back from another driver that has ended its transaction: two drivers must not
+# continue that for ever.
 _MOST_TAKEN_BACK = 2
-# So much more of an outage is needed for that: waiting for an abort to be complete is not an outage of brokers.
+# Seconds of outage that must be new for that: to wait for an abort to be complete is not an outage of brokers.
 _OUTAGE_S = 1.0
-# A driver that has fenced reads the marker and the first bytes before its transaction is open.
+# How long another driver may take from its fence until its transaction is open: it reads the commit marker first.
 _TIME_TO_BEGIN_S = 2.0
-# What brokers answer to writes of a transaction that they, or another driver, have ended.
+# Codes in response to writes of a transaction that the brokers, or another driver, have ended.
 _ENDED = frozenset(
     {
         "INVALID_PRODUCER_EPOCH",
@@ -67,8 +68,8 @@ class Publisher:
         options: producer settings.
         settings: timeouts and names of the exactly-once write.
         transactional_id: the sink's name.
-        spool: where tasks have put what did not travel with their messages.
-        clock: milliseconds since 1970-01-01 UTC, for markers.
+        spool: has the chunks that did not travel in commit messages.
+        clock: milliseconds since 1970-01-01 UTC, for commit markers.
 
     Source: docs/internals/transaction-rules.md, T12 to T20; Java `KafkaProducer`.
     """
@@ -92,10 +93,10 @@ class Publisher:
         self._clock = clock
 
     def check(self, ours: CommitMarker, has_run: Callable[[], bool] = lambda: False) -> None:
-        """Find out before any work whether this sink may write: rights, timeouts, whose the sink is.
+        """Check before any work whether this sink may write: rights, timeouts, whose the sink is.
 
         Args:
-            ours: the sink's marker, of no batch.
+            ours: the sink's commit marker, of no batch.
             has_run: whether the query has reached the sink before, so that an outage is waited out; asked in one.
 
         Raises:
@@ -118,10 +119,10 @@ class Publisher:
         """Make a micro-batch visible, unless it is already.
 
         Returns:
-            What was found at first: COMMITTED where there was nothing left to do.
+            COMMITTED if the batch was committed before, and there was nothing left to do.
 
         Raises:
-            CheckpointError: markers say that neither writing nor skipping is right; or a spool file is missing.
+            CheckpointError: by the commit marker neither writing nor skipping is right; or a spool file is missing.
             DeliveryError: the brokers refused records, or did not take them in time; or another driver has taken over.
                 Nothing is visible.
             TransactionInDoubtError: it is not known whether it is committed: nobody could be asked after the doubt.
@@ -133,7 +134,7 @@ class Publisher:
 
         def attempt() -> Finding:
             self._markers.ensure()
-            # After the fence only: before it a commit could still be under way.
+            # After the fence only: before it a commit could still be in flight.
             transaction = self._id.fence()
             if look() is Finding.COMMITTED:
                 return Finding.COMMITTED
@@ -146,7 +147,7 @@ class Publisher:
         return patience.ride_out(step, attempt, passes=self._passes)
 
     def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
-        """Make a batch write visible; its id is new, so there is nothing to find at first. See `publish`."""
+        """Make a batch write visible; its id is new, so it has no commit marker yet. See `publish`."""
 
         def look() -> Finding:
             found = self._markers.read(_JOBS_KEY, ours.query_id)
@@ -160,9 +161,9 @@ class Publisher:
         return Patience(self._options.outage_timeout_ms, contact, reached=reached)
 
     def _passes(self, error: ConnectorError) -> bool:
-        """Tell whether a batch that failed is to be looked at and written again, as long as an outage may last."""
+        """Whether a batch that failed is looked up and written again, for as long as an outage may last."""
         cause = error.__cause__
-        # A delivery timeout that the user has given is the last word.
+        # A delivery timeout that the user has set takes precedence.
         patient = self._options.patient_delivery_timeout_ms > self._options.producer.delivery_timeout_ms
         if patient and error.condition == "DELIVERY_TIMED_OUT" and isinstance(cause, ConnectorError):
             return is_weather(cause)
@@ -176,7 +177,7 @@ class Publisher:
         chunks: Sequence[Chunk],
         look: Callable[[], Finding],
     ) -> None:
-        """Write and commit until it is known to be done; `look` tells, once nothing is under way, whether it is."""
+        """Write and commit until the batch is known to be committed; `look` tells, once nothing is in flight."""
         options = self._options
         patient = options.outage_timeout_ms > 0
         longest_ms = options.patient_delivery_timeout_ms if patient else options.producer.delivery_timeout_ms
@@ -193,7 +194,7 @@ class Publisher:
                 if isinstance(error, DeliveryError) and error.condition not in _ENDED:
                     self._give_up(transaction)
                     raise
-                logger.warning(
+                _LOG.warning(
                     "Batch %d of sink '%s' has to be looked at again after attempt %d (%s).",
                     ours.batch_id, ours.sink_id, attempts.made + 1, error.condition,
                 )  # fmt: skip
@@ -201,7 +202,7 @@ class Publisher:
                 renewed = self._renew(transaction, attempts)
                 if look() is Finding.COMMITTED:
                     return
-                # What was waited for brokers says nothing of how long the batch takes.
+                # The time of an outage is not counted: it does not show how long the batch takes.
                 self._check_time(began + outage_s_here() - outage_s, error)
                 if renewed is None:
                     if not (attempts.may_take_back and self._is_idle()):
@@ -220,23 +221,24 @@ class Publisher:
                 return
 
     def _renew(self, transaction: OpenTransaction, attempts: _Attempts) -> OpenTransaction | None:
-        """Give up a transaction and begin another; None where someone else has ended it: they are left alone."""
+        """Abort a transaction and begin another; None if another driver has ended it, which is then left alone."""
         try:
             return self._id.renew(transaction)
         except TransactionLostError as lost:
             outage_s = outage_s_here()
             weather = self._options.outage_timeout_ms and outage_s - attempts.outage_s >= _OUTAGE_S
             if weather and attempts.may_take_back:
-                # Requests of our own that a broker takes late, when it goes on, look like another driver's; so does, in
-                # the first generation, the end of a transaction by its timeout. The marker tells what became of it.
+                # Requests of our own that a broker processes late, after it stood still, look like another driver's.
+                # So does, in generation V1, the end of a transaction by its timeout. The commit marker tells whether
+                # the batch was committed.
                 attempts.outage_s = outage_s
                 attempts.taken_back += 1
                 return self._id.fence()
-            logger.warning("%s", lost)
+            _LOG.warning("%s", lost)
             return None
 
     def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
-        """Write everything, the marker last; gives COMMITTED where the batch turns out to be committed already."""
+        """Write everything, the commit marker last; return COMMITTED if the batch turns out to be committed already."""
         marker_at = self._markers.partition_of(key)
         partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
         self._id.join(transaction, [*partitions, marker_at])
@@ -254,8 +256,8 @@ class Publisher:
                 for batch in chunk.batches:
                     producer.send(batch.topic_partition, data[position : position + batch.size], batch.records)
                     position += batch.size
-            # Last: a marker without its records would be worse than records without their marker; the transaction
-            # takes care of both.
+            # Last: a marker without its records would be worse than records without their marker. The transaction
+            # prevents both.
             producer.send(marker_at, self._markers.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
             producer.flush()
             offset = producer.last_offset(marker_at)
@@ -278,10 +280,10 @@ class Publisher:
         ) from cause
 
     def _is_idle(self) -> bool:
-        """Whether whoever has ended our transaction begins none of their own: as after an operator's abort.
+        """Whether nobody has begun a transaction after ours was ended: as after an operator's abort.
 
-        A driver that has only fenced so far looks the same, so it is given some time to begin. Where it needs more, its
-        id is taken from it; it reads the marker before it does anything else, so nothing is written twice.
+        A driver that has only fenced so far looks the same, so it gets some time to begin. If it needs more, the id is
+        taken from it; it reads the commit marker before it does anything else, so nothing is written twice.
         """
         first = self._look_at_id()
         if first is None or first.state is not TransactionState.EMPTY:
@@ -293,7 +295,7 @@ class Publisher:
         try:
             return describe_transaction(self._client, self._id.name)
         except ConnectorError as error:
-            logger.warning("The state of transactional id '%s' cannot be seen: %s", self._id.name, error)
+            _LOG.warning("The state of transactional id '%s' cannot be seen: %s", self._id.name, error)
             return None
 
     def _taken_over(self, ours: CommitMarker, cause: ConnectorError) -> DeliveryError:
@@ -301,8 +303,8 @@ class Publisher:
             f"Batch {ours.batch_id} of query {ours.query_id} was not committed: another driver has taken over the "
             f"transactional id '{self._id.name}' meanwhile. Nothing that this driver wrote is visible.",
             condition="SINK_TAKEN_OVER",
-            hint="The query runs twice, or a former driver of it still did: let only one go on. Where these are two "
-            "queries, give each a 'kafka.transactional.id' of its own.",
+            hint="The query runs twice, or a former driver of it still did: let only one run. If these are two "
+            "queries, set a 'kafka.transactional.id' of its own for each.",
             facts={"sink_id": ours.sink_id, "batch_id": ours.batch_id, "cause": cause.condition},
         )
 
@@ -317,28 +319,28 @@ class Publisher:
         )
 
     def _give_up(self, transaction: OpenTransaction) -> None:
-        """Abort what is open, so that it does not hold readers back until its timeout.
+        """Abort our transaction, so that it does not hold readers back until its timeout.
 
-        Another driver's is left alone.
+        Another driver's transaction is left alone.
         """
         try:
             self._id.renew(transaction)
         except TransactionLostError as lost:
-            logger.warning("%s", lost)
+            _LOG.warning("%s", lost)
         except ConnectorError as error:
-            logger.warning(
+            _LOG.warning(
                 "The transaction of '%s' could not be aborted; the brokers do it after %d ms: %s",
                 self._id.name, self._timeout_ms, error,
             )  # fmt: skip
 
 
 class _Attempts:
-    """How often a batch was tried, and whether it is tried again: as long as records are tried to be delivered."""
+    """How often a batch was tried, and whether it is tried again: until the delivery timeout."""
 
     def __init__(self, deadline: Deadline, backoff: Backoff) -> None:
         self.deadline = deadline
         self.made = 0
-        # How often the id was taken from someone else, and how much of an outage there was by then.
+        # How often the id was taken from another driver, and the seconds of outage until then.
         self.taken_back = 0
         self.outage_s = 0.0
         self._backoff = backoff
@@ -350,7 +352,7 @@ class _Attempts:
 
     @property
     def may_take_back(self) -> bool:
-        """Whether the id may be taken from someone else once more."""
+        """Whether the id may be taken from another driver once more."""
         return self.taken_back < _MOST_TAKEN_BACK
 
     def another(self) -> bool:

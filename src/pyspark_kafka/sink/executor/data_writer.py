@@ -33,18 +33,18 @@ class KafkaCommitMessage(WriterCommitMessage):
 class KafkaDataWriter(DataWriter):
     """Sends the rows of one task and waits until they are acknowledged.
 
-    The connection is made at the first row, so a task without rows needs none. Rows of one task and one partition keep
-    their order.
+    The connection is made at the first row, so a task without rows needs none. Rows of one task and one
+    topic-partition keep their order.
 
-    Runs on: executor; blocks on the network. Memory: the rows being gathered (16 MiB at the most) and
+    Runs on: executor; blocks on the network. Memory: the rows being gathered (at most 16 MiB) and
     `kafka.buffer.memory` of encoded ones.
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 
     Args:
         options: topic, producer, sizes.
-        columns: where the sink's columns are.
-        origin: whose rows they are, to be said in headers; None where records do not say it.
+        columns: the positions of the sink's columns.
+        origin: the task, for identity headers; None without them.
 
     Raises:
         RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.

@@ -1,4 +1,4 @@
-"""Headers that say where a record comes from, so that readers can drop what was written twice. Pure. Layer: sink."""
+"""Headers that name the row that a record was made from, so that readers can drop duplicates. Pure. Layer: sink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EACH = len(NAMES)
 
 @dataclass(frozen=True, slots=True)
 class TaskOrigin:
-    """Whose rows a task writes.
+    """The task that writes a row.
 
     Attributes:
         query_id: a streaming query's id, which its checkpoint keeps; of a batch write the id of the job.
@@ -38,10 +38,10 @@ class TaskOrigin:
 
 
 def task_origin(options: WriteOptions, query_id: str | None, batch_id: int, partition_id: int) -> TaskOrigin | None:
-    """Give what a task's records say of themselves; None where they are not to.
+    """Return the identity of a task, for the headers of its records; None without option `identityHeaders`.
 
     Raises:
-        OptionError: they are to, and the task does not know whose they are: readers would take records of different
+        OptionError: the option is set, and the task does not know its query: readers would take records of different
             batches for the same.
     """
     if not options.identity_headers:
@@ -57,16 +57,16 @@ def task_origin(options: WriteOptions, query_id: str | None, batch_id: int, part
 
 
 def with_identity(headers: pa.Array[Any] | None, origin: TaskOrigin, first_index: int, rows: int) -> pa.Array[Any]:
-    """Give each row's headers with four more behind its own: query, batch, partition, index; all text.
+    """Return each row's headers with four more behind its own: query, batch, partition, index; all text.
 
     Runs on: executor; does not block.
 
     Shape: list<struct<key, value>> without nulls, `rows` long; strings of the width that `headers` has.
 
     Args:
-        headers: the rows' own: list<struct<key, value>>, null for none; None where no row has any.
+        headers: the rows' own: list<struct<key, value>>, null for none; None if no row has any.
         origin: the task.
-        first_index: which of the task's rows the first one is, counted from 0.
+        first_index: the number of the first row among those of the task, counted from 0.
         rows: how many rows there are.
     """
     element = pa.struct([("key", pa.string()), ("value", pa.binary())]) if headers is None else headers.type.value_type
@@ -86,7 +86,7 @@ _LOG2_EACH = _EACH.bit_length() - 1
 
 
 def _identities(origin: TaskOrigin, first_index: int, rows: int, element: pa.StructType) -> Any:
-    """Give the four headers of each row, row after row."""
+    """Return the four headers of each row, row after row."""
     places = _count_up(_EACH * rows)
     which = pc.bit_wise_and(places, _EACH - 1)
     indices = pc.add(_count_up(rows), first_index).cast(pa.string())
@@ -100,10 +100,10 @@ def _identities(origin: TaskOrigin, first_index: int, rows: int, element: pa.Str
 
 
 def _count_up(length: int) -> Any:
-    """Give 0, 1, 2, … as int64."""
+    """Return 0, 1, 2, … as int64."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), length)), 1)
 
 
 def _ends(counts: Any) -> Any:
-    """Give the offsets of lists with so many elements."""
+    """Return the offsets of lists with these numbers of elements."""
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(counts)])

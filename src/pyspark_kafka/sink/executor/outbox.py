@@ -1,4 +1,4 @@
-"""What tasks of an exactly-once write prepare: record batches that only the driver sends. Layer: sink."""
+"""Tasks of an exactly-once write prepare record batches, which only the driver sends. Layer: sink."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # A spool file is read by the driver whole, so this much memory at a time; a single record batch may be larger.
 _SPOOL_FILE_BYTES = 16 << 20
-# What a task may return where there is no spool. Spark bounds the sum over all tasks (spark.driver.maxResultSize).
+# What a task may return without a spool. Spark bounds the sum over all tasks (spark.driver.maxResultSize).
 _MOST_WITHOUT_SPOOL = 64 << 20
 
 
@@ -45,12 +45,12 @@ class PreparedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Record batches in the order in which they were made, end to end.
+    """Record batches of one task, in the order in which they were made, end to end.
 
     Attributes:
-        batches: what is in it.
-        data: the bytes, where they travel with the message.
-        file: the name of the spool file that has them otherwise.
+        batches: its record batches.
+        data: their bytes, if they travel in the commit message.
+        file: otherwise, the name of the spool file that has them.
     """
 
     batches: tuple[PreparedBatch, ...]
@@ -63,7 +63,7 @@ class Chunk:
         return sum(batch.size for batch in self.batches)
 
     def load(self, spool: SpoolFiles | None) -> bytes:
-        """Give the bytes.
+        """Return the bytes.
 
         Raises:
             CheckpointError: the spool file is not there, or not whole.
@@ -111,16 +111,17 @@ class PreparedMessage(WriterCommitMessage):
         return sum(chunk.size for chunk in self.chunks)
 
     def spool_files(self) -> Iterator[str]:
-        """Give the names of the files that hold them."""
+        """Return the names of the spool files that hold them."""
         return (chunk.file for chunk in self.chunks if chunk.file)
 
 
 class KafkaOutboxWriter(DataWriter):
     """Encodes the rows of one task, and sends nothing.
 
-    What it has encoded travels to the driver in its commit message, up to `spoolThresholdBytes`; what is more is put
-    into files beside the checkpoint. So an attempt that is killed, loses against another one, or goes on after the
-    query has died, leaves nothing that any reader could see; its files are removed by the driver of a later batch.
+    Its record batches travel to the driver in its commit message, up to `spoolThresholdBytes`; above that, they are
+    written into spool files beside the checkpoint. So an attempt that is killed, loses against another one, or still
+    runs after the query has died, leaves nothing that any reader could see; the driver of a later batch removes its
+    files.
 
     Runs on: executor; blocks on the look-up of partition counts and on the file system. Memory: rows being gathered,
     the threshold, and one spool file of 16 MiB.
@@ -128,11 +129,11 @@ class KafkaOutboxWriter(DataWriter):
     Args:
         options: topic, compression, sizes.
         settings: thresholds and places of the exactly-once write.
-        columns: where the sink's columns are.
-        spool: where files go; None: nowhere.
+        columns: the positions of the sink's columns.
+        spool: the place of spool files; None: there is none.
         batch_id: the micro-batch; 0 in a batch write.
         task: Spark partition and task attempt, as `<partition>-<attempt>`; for names of files.
-        origin: whose rows they are, to be said in headers; None where records do not say it.
+        origin: the task, for identity headers; None without them.
 
     Raises:
         RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
@@ -161,11 +162,11 @@ class KafkaOutboxWriter(DataWriter):
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows and encode them when enough are gathered."""
+        """Take rows; they are encoded when enough are gathered."""
         self._keep(self._encoder.add(batch))
 
     def commit(self) -> PreparedMessage:
-        """Encode what is left and give everything to the driver."""
+        """Encode what is left, and return everything for the driver."""
         self._keep(self._encoder.finish())
         # A task that has spooled returns nothing else: the driver's bound counts what all tasks return.
         if self._held_bytes > self._most_returned() or self._chunks:
@@ -176,7 +177,7 @@ class KafkaOutboxWriter(DataWriter):
         return PreparedMessage(tuple(self._chunks))
 
     def abort(self) -> None:
-        """Drop everything; files are removed where that is possible."""
+        """Drop everything; spool files are removed if that is possible."""
         self._encoder.drop()
         self._held, self._held_bytes = [], 0
         if self._spool is not None:
@@ -201,7 +202,7 @@ class KafkaOutboxWriter(DataWriter):
         return max(threshold, _MOST_WITHOUT_SPOOL) if self._spool is None else threshold
 
     def _spill(self) -> None:
-        """Put what is held into spool files, and forget it."""
+        """Write the held record batches into spool files, and forget them."""
         spool = self._spool
         if spool is None:
             raise OptionError(
@@ -215,11 +216,11 @@ class KafkaOutboxWriter(DataWriter):
                 facts={"bytes": self._held_bytes, "limit": self._most_returned()},
             )
         while self._held:
-            part, size = 0, 0
-            while part < len(self._held) and (not part or size + len(self._held[part].data) <= _SPOOL_FILE_BYTES):
-                size += len(self._held[part].data)
-                part += 1
-            batches, self._held = self._held[:part], self._held[part:]
+            count, size = 0, 0
+            while count < len(self._held) and (not count or size + len(self._held[count].data) <= _SPOOL_FILE_BYTES):
+                size += len(self._held[count].data)
+                count += 1
+            batches, self._held = self._held[:count], self._held[count:]
             name = spool.write(self._batch_id, self._task, [batch.data for batch in batches])
             self._chunks.append(Chunk(_described(batches), file=name))
         self._held_bytes = 0

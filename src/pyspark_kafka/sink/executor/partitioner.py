@@ -1,4 +1,4 @@
-"""Which partition each row goes to: its own choice, then its key's, then a sticky one. Pure but for the first draw."""
+"""The partition of each row: its own choice, then its key's, then a sticky one. Pure, except for one random number."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Partitioner:
 
     A row with a partition goes there; a row with a key goes where murmur2 of the key says; rows without either fill
     one partition for `sticky_bytes`, then the next one, beginning at a random one, so that record batches are large
-    and tasks do not all begin with the same partition. They leave out partitions that nobody leads, as long as others
-    are led: what is put there would wait until it is given up.
+    and tasks do not all begin with the same partition. They leave out partitions without a leader if others have
+    one: rows that are put there would wait until they are given up.
 
     Runs on: executor, one per task and topic.
 
     Args:
         partition_count: how many partitions the topic has.
-        sticky_bytes: how much goes to one partition before the next one has its turn.
-        draw: gives a number below another one, at random.
-        available: gives the partitions that are led now, in order; none where that is not known.
+        sticky_bytes: how many bytes go to one partition before the next one has its turn.
+        draw: returns a random number below another one.
+        available: returns the partitions that have a leader now, in order; none if that is not known.
 
     Source: Java `BuiltInPartitioner`, KIP-480, KIP-794.
     """
@@ -49,13 +49,13 @@ class Partitioner:
         self._filled = 0
 
     def partitions(self, rows: int, row_bytes: int, keys: pa.Array | None, chosen: pa.Array | None) -> pa.Array:
-        """Give each row's partition as int32, without nulls.
+        """Return each row's partition as int32, without nulls.
 
         Args:
             rows: how many there are.
             row_bytes: about how many bytes they have together.
-            keys: string or binary, or None where rows have no key.
-            chosen: int32 with nulls, or None where rows do not choose; not checked against the partition count.
+            keys: string or binary, or None if rows have no key.
+            chosen: int32 with nulls, or None if rows do not choose; not checked against the partition count.
         """
         partitions = chosen
         if keys is not None and keys.null_count < len(keys) and (partitions is None or partitions.null_count):
@@ -70,7 +70,7 @@ class Partitioner:
         return partitions
 
     def _next(self) -> int:
-        """Give the partition whose turn is next."""
+        """Return the partition whose turn is next."""
         led = self._available()
         if not led:
             return (self._sticky + 1) % self.partition_count

@@ -1,4 +1,4 @@
-"""Whether a writing task of a stream waits an outage out, or fails as it does at first contact. Layer: sink."""
+"""The options of one writing task: whether it waits an outage out, or fails as at first contact. Layer: sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def options_of_task(options: WriteOptions, epoch_id: int) -> WriteOptions:
-    """Give the options that one task writes with.
+    """Return the options that one task writes with.
 
     The first micro-batch of a query, in a process that has not heard of the cluster yet, is first contact. Every other
     task of a stream waits an outage out.

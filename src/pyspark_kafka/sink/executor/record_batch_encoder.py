@@ -1,4 +1,4 @@
-"""Rows to record batches, a topic-partition at a time. Knows no connection. Layer: sink."""
+"""Rows to record batches, a topic-partition at a time. Layer: sink."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
     from pyspark_kafka.sink.executor.partition_lookup import TopicPartitions
 
-# Rows are gathered to so many bytes before they are cut into record batches: with many partitions, the batches would
+# How many bytes of rows are gathered before they are cut into record batches: with many partitions, the batches would
 # otherwise be as small as an Arrow batch divided by their number.
 _GATHERED_BYTES_PER_PARTITION = 512 * 1024
 _MIN_GATHERED_BYTES = 4 << 20
@@ -44,18 +44,18 @@ class EncodedBatch(NamedTuple):
 
 
 class RecordBatchEncoder:
-    """Gathers the rows of one task and cuts them into record batches. Rows of one partition keep their order.
+    """Gathers the rows of one task and cuts them into record batches; rows of one topic-partition keep their order.
 
-    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, 16 MiB at the most.
+    Runs on: executor; blocks only where `topics` does. Memory: the rows being gathered, at most 16 MiB.
 
     Shape: batches with the columns that `columns` points at; see `sink.columns`.
 
     Args:
         options: topic, compression, sizes.
-        columns: where the sink's columns are.
+        columns: the positions of the sink's columns.
         topics: knows the partitions of topics; asked at a topic's first row, and when a row is for a partition that
             is not known.
-        origin: whose rows they are, to be said in headers; None where records do not say it.
+        origin: the task, for identity headers; None without them.
 
     Attributes:
         records: how many rows were encoded so far.
@@ -82,7 +82,7 @@ class RecordBatchEncoder:
         self.encoded_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[EncodedBatch]:
-        """Take rows; give the record batches that are complete, each with its number of records.
+        """Take rows; yield the record batches that are complete.
 
         Raises:
             RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
@@ -97,7 +97,7 @@ class RecordBatchEncoder:
             yield from self.finish()
 
     def finish(self) -> Iterator[EncodedBatch]:
-        """Give the record batches of what is left; see `add`."""
+        """Yield the record batches of the rows that are left; see `add`."""
         if not self._gathered:
             return
         rows = self._gathered[0] if len(self._gathered) == 1 else pa.concat_batches(self._gathered)
@@ -108,11 +108,11 @@ class RecordBatchEncoder:
             yield from self._encode_topic(topic, of_topic)
 
     def drop(self) -> None:
-        """Forget what is gathered."""
+        """Forget the gathered rows."""
         self._gathered, self._gathered_bytes = [], 0
 
     def _identified(self, rows: pa.RecordBatch, origin: TaskOrigin) -> pa.RecordBatch:
-        """Put a column with all headers behind the others."""
+        """Return the rows with a column of all headers behind the others."""
         headers = with_identity(self._column(rows, self._headers_at), origin, self._rows_before, rows.num_rows)
         self._rows_before += rows.num_rows
         self._columns = replace(self._columns, headers=rows.num_columns)
@@ -187,7 +187,7 @@ class RecordBatchEncoder:
         return encode(start + 1, producer.max_request_size)
 
     def _partitioner(self, topic: str, highest: int) -> Partitioner:
-        """Give a topic's partitioner; the topic may have got partitions, up to `highest`, since it was made."""
+        """Return a topic's partitioner; the topic may have got partitions since it was built, up to `highest`."""
         known = self._partitioners.get(topic)
         if known is None or known.partition_count <= highest:
             topics = self._topics
