@@ -115,15 +115,15 @@ def evaluated(rows: Iterable[Row], pushed: Iterable[spark.Filter]) -> list[Row]:
 def test_records_read_and_filtered_again_are_those_that_all_filters_let_through(
     rows: list[Row], pushed: list[spark.Filter]
 ) -> None:
-    where, left = translate_filters(pushed)
+    wanted, left = translate_filters(pushed)
     read: list[Row] = []
-    for place in sorted({TopicPartition(row.topic, row.partition) for row in rows}):
-        log = [row for row in rows if (row.topic, row.partition) == (place.topic, place.partition)]
-        if not where.takes(place):
+    for topic_partition in sorted({TopicPartition(row.topic, row.partition) for row in rows}):
+        log = [row for row in rows if (row.topic, row.partition) == (topic_partition.topic, topic_partition.partition)]
+        if not wanted.takes(topic_partition):
             continue
-        start = where.offset_from
-        if where.seek_ms is not None:
+        start = wanted.offset_from
+        if wanted.seek_ms is not None:
             # As brokers look up a time: the first record of it or later, in the order of offsets.
-            start = max(start, next((row.offset for row in log if row.timestamp_ms >= where.seek_ms), len(log)))
-        read += [row for row in log if start <= row.offset < where.offset_by]
+            start = max(start, next((row.offset for row in log if row.timestamp_ms >= wanted.seek_ms), len(log)))
+        read += [row for row in log if start <= row.offset < wanted.offset_by]
     assert evaluated(read, left) == evaluated(rows, pushed)

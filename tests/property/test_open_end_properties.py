@@ -38,14 +38,14 @@ def logs(draw: st.DrawFn) -> Log:
     return Log(first, end, first_later, end_later, fixed_start, fixed_end)
 
 
-def planned(log: Log, where: TopicPartition) -> PlannedRange:
+def planned(log: Log, topic_partition: TopicPartition) -> PlannedRange:
     start = log.first if log.fixed_start is None else log.fixed_start
     end = log.end if log.fixed_end is None else log.fixed_end
     open_ends = OpenEnds(
         start_from=0 if log.fixed_start is None else None, end_by=NO_END if log.fixed_end is None else None
     )
     is_open = log.fixed_start is None or log.fixed_end is None
-    return PlannedRange(OffsetRange(where, start, end), open_ends if is_open else None)
+    return PlannedRange(OffsetRange(topic_partition, start, end), open_ends if is_open else None)
 
 
 @given(st.lists(logs(), max_size=4), bounds, tasks_wanted, tasks_wanted)
@@ -54,27 +54,27 @@ def test_tasks_read_what_there_is_when_they_start_each_offset_once(
 ) -> None:
     # A log that has passed an end which an option fixed is an error: another test's.
     assume(all(log.fixed_end is None or log.first_later <= log.fixed_end for log in found))
-    by_place = {TopicPartition("t", number): log for number, log in enumerate(found)}
-    narrowed = [planned(log, where).narrow(*kept) for where, log in by_place.items()]
+    by_partition = {TopicPartition("t", number): log for number, log in enumerate(found)}
+    narrowed = [planned(log, tp).narrow(*kept) for tp, log in by_partition.items()]
     tasks = split_planned(
         [part for part in narrowed if part is not None], min_partitions=min_partitions, max_records=max_records
     )
-    read: dict[TopicPartition, list[int]] = {where: [] for where in by_place}
+    read: dict[TopicPartition, list[int]] = {tp: [] for tp in by_partition}
     for task in tasks:
-        where, open_ends = task.offset_range.topic_partition, task.open_ends
-        log, offset_range = by_place[where], task.offset_range
+        topic_partition, open_ends = task.offset_range.topic_partition, task.open_ends
+        log, offset_range = by_partition[topic_partition], task.offset_range
         if open_ends is not None:
             asks = open_ends.asks_first_offset(offset_range)
             offset_range = open_ends.close(offset_range, log.first_later if asks else None, log.end_later)
-        read[where] += range(offset_range.start_offset, offset_range.end_offset)
-    for where, log in by_place.items():
+        read[topic_partition] += range(offset_range.start_offset, offset_range.end_offset)
+    for topic_partition, log in by_partition.items():
         start = max(log.first_later if log.fixed_start is None else log.fixed_start, kept[0])
         end = min(log.end_later if log.fixed_end is None else log.fixed_end, kept[1])
         # What has aged out since is asked for by parts between; reading them finds out.
-        left = [offset for offset in read[where] if offset >= log.first_later]
+        left = [offset for offset in read[topic_partition] if offset >= log.first_later]
         assert left == [offset for offset in range(start, end) if offset >= log.first_later]
         if log.first_later == log.first:
-            assert left == read[where]
+            assert left == read[topic_partition]
 
 
 @given(st.lists(logs(), max_size=4), tasks_wanted, tasks_wanted)

@@ -30,9 +30,9 @@ Positions = dict[TopicPartition, int]
 
 
 def split(layout: Logs) -> tuple[Positions, Positions, Positions]:
-    start = {where: begin for where, (begin, _, new) in layout.items() if not new}
-    earliest = {where: begin for where, (begin, _, new) in layout.items() if new}
-    latest = {where: begin + size for where, (begin, size, _) in layout.items()}
+    start = {tp: begin for tp, (begin, _, new) in layout.items() if not new}
+    earliest = {tp: begin for tp, (begin, _, new) in layout.items() if new}
+    latest = {tp: begin + size for tp, (begin, size, _) in layout.items()}
     return start, earliest, latest
 
 
@@ -41,9 +41,9 @@ def test_a_limited_batch_moves_every_partition_that_waits_and_none_beyond_its_en
     start, earliest, latest = split(layout)
     ends = rate_limit(start, earliest, latest, limit)
     assert ends.keys() == latest.keys()
-    for where, (begin, size, _) in layout.items():
-        assert begin <= ends[where] <= latest[where]
-        assert (ends[where] > begin) == (size > 0)
+    for topic_partition, (begin, size, _) in layout.items():
+        assert begin <= ends[topic_partition] <= latest[topic_partition]
+        assert (ends[topic_partition] > begin) == (size > 0)
 
 
 @given(logs, limits)
@@ -52,7 +52,7 @@ def test_a_limited_batch_takes_no_more_than_the_limit_and_one_for_each_small_par
 ) -> None:
     start, earliest, latest = split(layout)
     ends = rate_limit(start, earliest, latest, limit)
-    taken = sum(ends[where] - begin for where, (begin, _, _) in layout.items())
+    taken = sum(ends[tp] - begin for tp, (begin, _, _) in layout.items())
     assert taken <= limit + sum(size > 0 for _, size, _ in layout.values())
 
 
@@ -70,8 +70,8 @@ def test_limited_batches_one_after_the_other_read_everything_once(layout: Logs, 
             read.setdefault(offset_range.topic_partition, []).append(
                 (offset_range.start_offset, offset_range.end_offset)
             )
-    for where, (begin, size, _) in layout.items():
-        ranges = read.get(where, [])
+    for topic_partition, (begin, size, _) in layout.items():
+        ranges = read.get(topic_partition, [])
         assert bool(ranges) == (size > 0)
         if ranges:
             assert (ranges[0][0], ranges[-1][1]) == (begin, begin + size)
@@ -90,13 +90,16 @@ def test_every_partition_of_a_plan_is_read_or_complete_or_reported(
     ranges = {offset_range.topic_partition: offset_range for offset_range in plan.ranges}
     reported = {finding.topic_partition for finding in plan.findings}
     assert len(ranges) == len(plan.ranges)
-    for where in start.keys() | end.keys():
-        begin = start.get(where, earliest.get(where))
-        if where in ranges:
-            assert (ranges[where].start_offset, ranges[where].end_offset) == (begin, end[where])
-            assert ranges[where].size > 0
+    for topic_partition in start.keys() | end.keys():
+        begin = start.get(topic_partition, earliest.get(topic_partition))
+        if topic_partition in ranges:
+            assert (ranges[topic_partition].start_offset, ranges[topic_partition].end_offset) == (
+                begin,
+                end[topic_partition],
+            )
+            assert ranges[topic_partition].size > 0
         else:
-            assert where in reported or begin == end[where]
+            assert topic_partition in reported or begin == end[topic_partition]
 
 
 @given(st.dictionaries(topic_partitions, offsets, max_size=12), st.randoms(use_true_random=False))

@@ -109,8 +109,8 @@ def test_a_topic_that_was_made_again_is_noticed_by_the_next_run(
 ) -> None:
     topic = make_topic()
     produce(kafka.bootstrap_servers, topic, numbered(0, 10))
-    where = {"checkpointLocation": str(tmp_path)}
-    first_run = stream_of(kafka.bootstrap_servers, topic, **where)
+    options = {"checkpointLocation": str(tmp_path)}
+    first_run = stream_of(kafka.bootstrap_servers, topic, **options)
     start = first_run.initialOffset()
     end = first_run.latestOffset(start, first_run.getDefaultReadLimit())
     assert len(read(first_run, start, end)) == 10
@@ -119,15 +119,15 @@ def test_a_topic_that_was_made_again_is_noticed_by_the_next_run(
     remake(kafka, topic)
     produce(kafka.bootstrap_servers, topic, numbered(0, records))
 
-    strict = stream_of(kafka.bootstrap_servers, topic, **where)
+    strict = stream_of(kafka.bootstrap_servers, topic, **options)
     with pytest.raises(DataLossError, match=rf"TOPIC_RECREATED\] .*'{topic}' \(id .* before, .* now\)"):
         strict.latestOffset(end, strict.getDefaultReadLimit())
-    tolerant = stream_of(kafka.bootstrap_servers, topic, failOnDataLoss="false", **where)
+    tolerant = stream_of(kafka.bootstrap_servers, topic, failOnDataLoss="false", **options)
     after = tolerant.latestOffset(end, tolerant.getDefaultReadLimit())
     assert read(tolerant, end, after) == [b"v%d" % number for number in range(records)]
     # From then on it is the query's topic.
     produce(kafka.bootstrap_servers, topic, numbered(records, records + 3))
-    later = stream_of(kafka.bootstrap_servers, topic, **where)
+    later = stream_of(kafka.bootstrap_servers, topic, **options)
     last = later.latestOffset(after, later.getDefaultReadLimit())
     assert read(later, after, last) == [b"v%d" % number for number in range(records, records + 3)]
 

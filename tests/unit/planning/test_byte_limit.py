@@ -51,16 +51,16 @@ LOG = st.tuples(
 def test_a_limited_batch_moves_on_stays_within_the_log_and_near_the_limit(
     logs: dict[TopicPartition, tuple[int, int, int, int]], limit: int
 ) -> None:
-    earliest = {where: first for where, (first, _, _, _) in logs.items()}
-    start = {where: first + before for where, (first, before, _, _) in logs.items()}
-    latest = {where: first + before + waiting for where, (first, before, waiting, _) in logs.items()}
-    sizes = {where: size for where, (_, _, _, size) in logs.items()}
+    earliest = {tp: first for tp, (first, _, _, _) in logs.items()}
+    start = {tp: first + before for tp, (first, before, _, _) in logs.items()}
+    latest = {tp: first + before + waiting for tp, (first, before, waiting, _) in logs.items()}
+    sizes = {tp: size for tp, (_, _, _, size) in logs.items()}
     ends = byte_limit(start, earliest, latest, sizes, limit)
     assert ends.keys() == latest.keys()
     taken = 0.0
-    for where, (_, before, waiting, size) in logs.items():
-        assert start[where] <= ends[where] <= latest[where]
-        assert ends[where] > start[where] or waiting == 0
-        taken += (ends[where] - start[where] - 1) * size / max(1, before + waiting)
+    for topic_partition, (_, before, waiting, size) in logs.items():
+        assert start[topic_partition] <= ends[topic_partition] <= latest[topic_partition]
+        assert ends[topic_partition] > start[topic_partition] or waiting == 0
+        taken += (ends[topic_partition] - start[topic_partition] - 1) * size / max(1, before + waiting)
     # One offset of each partition may go beyond it.
     assert taken <= limit * 1.000001

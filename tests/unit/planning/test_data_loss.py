@@ -92,13 +92,13 @@ def test_several_kinds_are_all_named() -> None:
 
 
 def test_cause_is_named_once_for_all_partitions() -> None:
-    text = str(data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, where, 9, 1) for where in P]))
+    text = str(data_loss_error([DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, tp, 9, 1) for tp in P]))
     assert text.count(BACK) == 1
     assert len(text) < 2_500
 
 
 def test_a_long_list_of_partitions_is_cut_and_counted() -> None:
-    error = data_loss_error([DataLoss(DataLossKind.PARTITIONS_DELETED, where, 5) for where in P])
+    error = data_loss_error([DataLoss(DataLossKind.PARTITIONS_DELETED, tp, 5) for tp in P])
     assert "orders-19:" in str(error)
     assert "orders-20:" not in str(error)
     assert "; and 20 more partitions. " in str(error)

@@ -333,9 +333,11 @@ def test_ends_lower_than_known_offsets_are_looked_up_again(
 
 
 def test_ends_that_stay_lower_are_believed_in_the_end(client: FakeClient, caplog: pytest.LogCaptureFixture) -> None:
-    where = TopicPartition("orders", 0)
-    client.ends = [{where: end} for end in (1, 2, 3, 100)]
+    topic_partition = TopicPartition("orders", 0)
+    client.ends = [{topic_partition: end} for end in (1, 2, 3, 100)]
     with caplog.at_level(logging.WARNING):
-        assert reader_of(ORDERS, attempts=3).fetch_latest_offsets([where], {where: 7}) == {where: 3}
+        assert reader_of(ORDERS, attempts=3).fetch_latest_offsets([topic_partition], {topic_partition: 7}) == {
+            topic_partition: 3
+        }
     assert len(caplog.records) == 3
-    assert reader_of(ORDERS, attempts=1).fetch_latest_offsets([where]) == {where: 100}
+    assert reader_of(ORDERS, attempts=1).fetch_latest_offsets([topic_partition]) == {topic_partition: 100}

@@ -115,10 +115,10 @@ def test_ids_in_the_checkpoint_outlive_the_run(offsets: ScriptedOffsets, tmp_pat
 def test_batch_that_reads_a_recreated_topic_does_so_again_if_it_is_planned_again(
     offsets: ScriptedOffsets, tmp_path: Path
 ) -> None:
-    where = {"checkpoint_location": str(tmp_path), "fail_on_data_loss": False}
-    stream = stream_of(**where)
+    options = {"checkpoint_location": str(tmp_path), "fail_on_data_loss": False}
+    stream = stream_of(**options)
     first = begin(offsets, stream)
-    # The new topic stands just where the former one stood.
+    # The new topic stands just options the former one stood.
     recreate(offsets, 10)
     offsets.logs[U] = (0, 12)
     second = stream.latestOffset(first, ALL)
