@@ -85,6 +85,14 @@ def test_every_folder_and_module_of_the_package_has_a_section() -> None:
     assert {name for heading in MAPPED for name in re.findall(r"`([^`]+)`", heading)} == there
 
 
+@pytest.mark.parametrize("heading", MAPPED)
+def test_files_of_a_section_are_in_its_folder(heading: str) -> None:
+    roots = [PACKAGE / name for name in re.findall(r"`([^`]+)`", heading)]
+    there = {path.name for root in roots for path in ([root] if root.suffix else root.rglob("*.py"))}
+    named = set(re.findall(r"`(\w+\.py)`", MAPPED[heading]))
+    assert named - there == set()
+
+
 def test_every_room_of_the_client_is_named() -> None:
     client = PACKAGE / "client"
     there = {f"{path.name}/" for path in client.iterdir() if (path / "__init__.py").exists()}
