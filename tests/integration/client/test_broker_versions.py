@@ -19,6 +19,7 @@ from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.admin.topics import create_topic, delete_topics
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.net import handshake
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.wire.messages import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.wire.api_versions import ApiVersions
 
 # Also where a test starts a broker of its own.
 pytestmark = pytest.mark.broker
@@ -70,21 +73,23 @@ def connect(kafka: EmbeddedKafka) -> KafkaClient:
 
 def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tuple[str, int]]:
     """Let brokers seem to offer nothing newer; gives the set that fills with the requests sent and their versions."""
-    negotiate, send = Connection._negotiate_versions, Connection._send_versioned
+    negotiate, send = handshake._negotiate_versions, Connection.send
     sent: set[tuple[str, int]] = set()
 
-    def negotiate_less(self: Connection, *arguments: Any) -> None:
-        negotiate(self, *arguments)
+    def negotiate_less(connection: Connection, deadline: Deadline) -> ApiVersions:
+        versions = negotiate(connection, deadline)
         for request, version in newest.items():
-            lowest, highest = self._versions[request.API_KEY]
-            self._versions[request.API_KEY] = (lowest, min(highest, version))
+            lowest, highest = versions.offered[request.API_KEY]
+            versions.offered[request.API_KEY] = (lowest, min(highest, version))
+        return versions
 
-    def note(self: Connection, request: Any, version: int, *arguments: Any, **named: Any) -> Any:
+    def note(self: Connection, request: Any, **named: Any) -> int:
+        version = send(self, request, **named)
         sent.add((request.name, version))
-        return send(self, request, version, *arguments, **named)
+        return version
 
-    monkeypatch.setattr(Connection, "_negotiate_versions", negotiate_less)
-    monkeypatch.setattr(Connection, "_send_versioned", note)
+    monkeypatch.setattr(handshake, "_negotiate_versions", negotiate_less)
+    monkeypatch.setattr(Connection, "send", note)
     return sent
 
 

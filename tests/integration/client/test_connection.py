@@ -14,7 +14,7 @@ from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
 from pyspark_kafka.options import ConnectionOptions, Secret
@@ -113,7 +113,7 @@ def cluster_id(options: ConnectionOptions) -> str | None:
     with KafkaClient(options) as client:
         broker_id = next(iter(client.fetch_metadata(()).brokers))
         node = client.find_broker(broker_id, client.deadline())
-        connection = Connection.open(node.host, node.port, options, client.deadline())
+        connection = open_connection(node.host, node.port, options, client.deadline())
         answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False), client.deadline())
         connection.close()
         return str(answer.cluster_id)
@@ -122,7 +122,7 @@ def cluster_id(options: ConnectionOptions) -> str | None:
 def failure(options: ConnectionOptions) -> ConnectorError:
     host, port = options.bootstrap_servers[0]
     with pytest.raises(ConnectorError) as caught:
-        Connection.open(host, port, options, Deadline(10_000)).call(
+        open_connection(host, port, options, Deadline(10_000)).call(
             MetadataRequest(topics=[], allow_auto_topic_creation=False), Deadline(10_000)
         )
     assert PASSWORD not in str(caught.value)
@@ -208,7 +208,7 @@ def test_a_certificate_file_that_is_none_is_an_option_error(broker: SecureBroker
 
 
 def test_a_current_broker_is_spoken_to_in_a_version_with_topic_ids(broker: SecureBroker) -> None:
-    connection = Connection.open("127.0.0.1", broker.ports["PLAINTEXT"], broker.options("PLAINTEXT"), Deadline(10_000))
+    connection = open_connection("127.0.0.1", broker.ports["PLAINTEXT"], broker.options("PLAINTEXT"), Deadline(10_000))
     assert connection.api_version(FetchRequest) >= 13
     assert connection.idle_and_alive
     connection.close()

@@ -12,13 +12,16 @@ from kit.independent_client import Record, produce
 from kit.reading import options_for, read
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net import trace
+from pyspark_kafka.client.net.trace import WireEvent, WireStep
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kit.fixtures.broker import TopicMaker
 
 pytestmark = pytest.mark.broker
@@ -44,18 +47,16 @@ def wide_topic(bootstrap_servers: str, make_topic: TopicMaker) -> str:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def opened() -> Iterator[list[str]]:
     """The addresses of the connections that are opened."""
     found: list[str] = []
-    original = Connection.open.__func__  # type: ignore[attr-defined]
 
-    def counting(cls: type[Connection], host: str, port: int, *args: Any, **kwargs: Any) -> Connection:
-        found.append(f"{host}:{port}")
-        connection: Connection = original(cls, host, port, *args, **kwargs)
-        return connection
+    def note(event: WireEvent) -> None:
+        if event.step is WireStep.OPENED:
+            found.append(event.broker)
 
-    monkeypatch.setattr(Connection, "open", classmethod(counting))
-    return found
+    with trace.listening(note):
+        yield found
 
 
 def wide_ranges(topic: str, start: int, end: int) -> list[OffsetRange]:

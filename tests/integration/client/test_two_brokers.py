@@ -226,7 +226,7 @@ def lose_answer(producer: Producer, broker_id: int) -> None:
     """Wait for an answer and take it away; without that it could still be read after the broker's death."""
     lane = producer._loop.lanes.get(broker_id)
     assert lane is not None
-    sock = lane.connection._open_socket()
+    sock = lane.connection.open_socket()
     sock.settimeout(60)
     assert sock.recv(64 * KIB)
 

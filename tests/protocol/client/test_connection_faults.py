@@ -21,7 +21,7 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.net.tls import TlsContexts
 from pyspark_kafka.client.wire.messages import (
     ApiVersionsRequest,
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pyspark_kafka.client.net.connection import Connection
+
 SASL = ConnectionOptions(
     (("127.0.0.1", 1),),
     security_protocol="SASL_PLAINTEXT",
@@ -56,7 +58,7 @@ SASL = ConnectionOptions(
 @contextmanager
 def opened(cluster: TcpCluster, options: ConnectionOptions | None = None) -> Iterator[Connection]:
     host, port = cluster.address(0)
-    connection = Connection.open(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(5_000))
+    connection = open_connection(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(5_000))
     try:
         yield connection
     finally:
@@ -66,7 +68,7 @@ def opened(cluster: TcpCluster, options: ConnectionOptions | None = None) -> Ite
 def open_error(cluster: TcpCluster, options: ConnectionOptions | None = None, *, timeout_ms: int = 5_000) -> str:
     host, port = cluster.address(0)
     with pytest.raises(ConnectorError) as caught:
-        Connection.open(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(timeout_ms))
+        open_connection(host, port, options or ConnectionOptions(cluster.bootstrap_servers), Deadline(timeout_ms))
     return str(caught.value)
 
 
@@ -193,7 +195,7 @@ def test_an_impossible_frame_size_closes_the_connection(size: int) -> None:
 def test_a_wrong_correlation_id_closes_the_connection() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">ii", 5, 999) + b"\x00"))
-        with pytest.raises(ProtocolError, match=r"\[CORRELATION_ID_MISMATCH\].*answered request 999"):
+        with pytest.raises(ProtocolError, match=r"\[CORRELATION_ID_MISMATCH\].*sent the response to request 999"):
             connection.call(metadata_request(), Deadline(5_000))
         assert connection.closed
 
@@ -238,7 +240,7 @@ def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> N
         kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(*kind, dead), (*kind, ("127.0.0.1", port))])
         options = ConnectionOptions((("kafka.example", port),))
-        connection = Connection.open("kafka.example", port, options, Deadline(5_000))
+        connection = open_connection("kafka.example", port, options, Deadline(5_000))
         assert connection.address == f"kafka.example:{port}"
         connection.close()
 
@@ -252,7 +254,7 @@ def test_an_address_that_swallows_packets_holds_up_none_of_the_others(monkeypatc
         found = addresses_of(hole.address, cluster.address(0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         began_at = time.monotonic()
-        Connection.open("kafka.example", 9092, ConnectionOptions((("kafka.example", 9092),)), Deadline(9_000)).close()
+        open_connection("kafka.example", 9092, ConnectionOptions((("kafka.example", 9092),)), Deadline(9_000)).close()
         # Not half of the time, nor the connect timeout of 10 s.
         assert time.monotonic() - began_at < 4
 
@@ -263,9 +265,9 @@ def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatc
         found = addresses_of(half.address(0), cluster.address(0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         options = ConnectionOptions((("kafka.example", 9092),))
-        Connection.open("kafka.example", 9092, options, Deadline(5_000)).close()
+        open_connection("kafka.example", 9092, options, Deadline(5_000)).close()
         half.script(ApiVersionsRequest, Silence)
-        Connection.open("kafka.example", 9092, options, Deadline(2_000)).close()
+        open_connection("kafka.example", 9092, options, Deadline(2_000)).close()
 
 
 def test_what_went_wrong_at_an_address_that_was_reached_is_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +293,10 @@ def test_an_address_of_a_family_that_the_machine_lacks_is_passed_over(monkeypatc
         sixth = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [sixth, *addresses_of((host, port))])
         monkeypatch.setattr(socket, "socket", WithoutIpV6)
-        Connection.open("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000)).close()
+        open_connection("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000)).close()
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [sixth])
         with pytest.raises(TransportError, match=r"\[CONNECTION_FAILED\].*::1 .*family not supported") as caught:
-            Connection.open("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000))
+            open_connection("localhost", port, ConnectionOptions((("localhost", port),)), Deadline(5_000))
         assert caught.value.retriable
 
 
@@ -388,12 +390,12 @@ def test_a_refused_connection_names_address_and_reason() -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         with pytest.raises(TransportError, match=rf"\[CONNECTION_FAILED\] Broker 127.0.0.1:{port} .*refused"):
-            Connection.open("127.0.0.1", port, ConnectionOptions((("127.0.0.1", port),)), Deadline(5_000))
+            open_connection("127.0.0.1", port, ConnectionOptions((("127.0.0.1", port),)), Deadline(5_000))
 
 
 def test_a_name_that_does_not_resolve_says_so() -> None:
     with pytest.raises(TransportError, match=r"\[HOST_UNKNOWN\] The name of broker nowhere.invalid:9092"):
-        Connection.open("nowhere.invalid", 9092, ConnectionOptions((("nowhere.invalid", 9092),)), Deadline(5_000))
+        open_connection("nowhere.invalid", 9092, ConnectionOptions((("nowhere.invalid", 9092),)), Deadline(5_000))
 
 
 def test_a_tls_client_on_a_plaintext_listener_gets_a_guess() -> None:
@@ -408,7 +410,7 @@ def test_a_tls_client_on_a_plaintext_listener_gets_a_guess() -> None:
         port = server.getsockname()[1]
         options = ConnectionOptions((("127.0.0.1", port),), security_protocol="SSL")
         with pytest.raises(TransportError, match=r"\[TLS_HANDSHAKE_FAILED\].*not a TLS listener"):
-            Connection.open("127.0.0.1", port, options, Deadline(5_000))
+            open_connection("127.0.0.1", port, options, Deadline(5_000))
         thread.join()
 
 
@@ -417,7 +419,7 @@ def test_a_missing_certificate_file_is_an_option_error_before_any_connection(tmp
         (("127.0.0.1", 1),), security_protocol="SSL", ssl_ca_location=str(tmp_path / "missing.pem")
     )
     with pytest.raises(OptionError, match=r"\[TLS_FILES_INVALID\].*kafka.ssl.truststore.location.*missing.pem"):
-        Connection.open("127.0.0.1", 1, options, Deadline(5_000))
+        open_connection("127.0.0.1", 1, options, Deadline(5_000))
 
 
 def sasl_cluster(mechanisms: list[str], handshake_code: int = 0) -> TcpCluster:
@@ -455,7 +457,7 @@ def test_a_session_at_its_end_is_not_used_for_new_requests() -> None:
             SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=1),
         )
         with opened(cluster, SASL) as connection:
-            connection._session_ends_at = 0.0
+            connection.session_ends_at = 0.0
             assert not connection.idle_and_alive
             assert not connection.closed
 
@@ -468,7 +470,7 @@ def test_wrong_credentials_are_an_access_error_without_the_password() -> None:
         )
         host, port = cluster.address(0)
         with pytest.raises(AccessError, match=r'\[SASL_AUTHENTICATION_FAILED\].*PLAIN.*"bad login"') as caught:
-            Connection.open(host, port, SASL, Deadline(5_000))
+            open_connection(host, port, SASL, Deadline(5_000))
         assert "hunter2" not in str(caught.value) + repr(caught.value.facts)
         assert not caught.value.retriable
 

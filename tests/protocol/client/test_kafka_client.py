@@ -12,7 +12,7 @@ from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, BrokerError, DeadlineError, TransportError
 from pyspark_kafka.model import IsolationLevel, TopicPartition
@@ -224,7 +224,7 @@ def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         node = client.find_broker(0, client.deadline())
         first, second = (
-            Connection.open(node.host, node.port, client.options, client.deadline(), buffers=client.connections.buffers)
+            open_connection(node.host, node.port, client.options, client.deadline(), buffers=client.connections.buffers)
             for _ in range(2)
         )
         client.give_back(0, first)

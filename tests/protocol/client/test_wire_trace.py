@@ -10,7 +10,7 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import (
     ApiVersionsRequest,
     MetadataRequest,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kit.fixtures.wire import WireTrace
+    from pyspark_kafka.client.net.connection import Connection
 
 PLANTED = "correct-horse"
 
@@ -36,7 +37,7 @@ def cluster() -> Iterator[TcpCluster]:
 
 def opened(cluster: TcpCluster, **options: object) -> Connection:
     host, port = cluster.address(0)
-    return Connection.open(host, port, ConnectionOptions(cluster.bootstrap_servers, **options), Deadline(5_000))  # type: ignore[arg-type]
+    return open_connection(host, port, ConnectionOptions(cluster.bootstrap_servers, **options), Deadline(5_000))  # type: ignore[arg-type]
 
 
 def metadata_request() -> object:
@@ -106,7 +107,8 @@ def test_a_connection_that_cannot_be_opened_is_traced(cluster: TcpCluster, wire:
         opened(cluster)
     host, port = cluster.address(0)
     failed = [event for event in wire.events if event.step == "failed"]
-    assert [event.request for event in failed] == ["ApiVersions"]
+    # The request, and the connection as a whole.
+    assert [event.request for event in failed] == ["ApiVersions", ""]
     assert "opened" not in " ".join(wire.lines(f"{host}:{port}"))
 
 
@@ -114,7 +116,7 @@ def test_a_broker_that_cannot_be_reached_is_traced(wire: WireTrace) -> None:
     with TcpCluster() as cluster:
         host, port = cluster.address(0)
     with pytest.raises(TransportError):
-        Connection.open(host, port, ConnectionOptions(((host, port),)), Deadline(2_000))
+        open_connection(host, port, ConnectionOptions(((host, port),)), Deadline(2_000))
     (line,) = wire.lines(f"{host}:{port}")
     assert line.startswith(f"failed: [CONNECTION_FAILED] Broker {host}:{port} ")
 
@@ -124,9 +126,8 @@ def test_a_failed_tls_handshake_is_traced(wire: WireTrace) -> None:
         with pytest.raises(TransportError):
             opened(cluster, security_protocol="SSL")
         host, port = cluster.address(0)
-    failed, closed = wire.lines(f"{host}:{port}")
+    (failed,) = wire.lines(f"{host}:{port}")
     assert failed.startswith(f"failed: [TLS_HANDSHAKE_FAILED] The TLS handshake with {host}:{port} ")
-    assert closed == "closed"
 
 
 def test_credentials_are_in_no_line(cluster: TcpCluster, wire: WireTrace, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,6 +138,6 @@ def test_credentials_are_in_no_line(cluster: TcpCluster, wire: WireTrace, caplog
     with caplog.at_level(logging.DEBUG, "pyspark_kafka.wire"), pytest.raises(ConnectorError):
         opened(cluster, security_protocol="SASL_PLAINTEXT", **login)
     assert wire.counts() == {"ApiVersions": 1, "SaslHandshake": 1, "SaslAuthenticate": 1}
-    assert wire.events[-2].reason.startswith("[SASL_AUTHENTICATION_FAILED] ")
+    assert wire.events[-1].reason.startswith("[SASL_AUTHENTICATION_FAILED] ")
     assert PLANTED not in caplog.text + repr(wire.events)
     assert [record.getMessage() for record in caplog.records] == [str(event) for event in wire.events]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.bootstrap import connect_to_any
-from pyspark_kafka.client.net.connection import wait_readable
+from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.net.connection import Connection, wait_readable
+from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
+from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.client.retry import Action, Backoff, decide
 from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError

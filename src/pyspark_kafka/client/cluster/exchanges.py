@@ -9,7 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.client.net.connection import Connection, wait_readable
+from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
 if TYPE_CHECKING:

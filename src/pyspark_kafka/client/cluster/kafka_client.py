@@ -24,8 +24,8 @@ from pyspark_kafka.client.cluster.leaders import find_leaders
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache
 from pyspark_kafka.client.cluster.metadata_request import request_metadata
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.retry import Backoff, retrying
 from pyspark_kafka.errors import TransportError
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pyspark_kafka.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionMetadata
+    from pyspark_kafka.client.net.connection import Connection
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ConnectionOptions
@@ -228,7 +229,7 @@ class KafkaClient:
         connection = self.connections.usable_shared(broker_id)
         if connection is None:
             try:
-                connection = Connection.open(
+                connection = open_connection(
                     node.host, node.port, self.options, deadline, buffers=self.connections.buffers
                 )
             except TransportError as error:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.net.connection import wait_readable
+from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:

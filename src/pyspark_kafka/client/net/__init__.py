@@ -1,5 +1,14 @@
 """One connection to one broker: name lookup, TCP, TLS, SASL, requests and responses in order.
 
-Entry point: `connection.BrokerConnection`. Connections to several brokers side by side: `dials.Dials`.
-Invariant: a connection that failed is closed and never used again. Layer: client.
+| module | role |
+| --- | --- |
+| `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `tls` and `sasl` |
+| `connection` | requests and responses in order, on top of `frame_stream` (bytes of frames) and `buffers` |
+| `polling` | waits for many connections at a time |
+| `dials` | opens connections to several brokers side by side, in threads |
+| `errors` | builds errors with a guess at the cause: TLS against plaintext, missing SASL, wrong credentials |
+| `trace` | a line for each request and response |
+
+Entry points: `handshake.open_connection`, `dials.Dials`. Invariant: a connection that failed is closed and never used
+again, and belongs to one thread at a time. Layer: client.
 """

@@ -14,7 +14,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pyspark_kafka.client.net.connection import Connection, wait_readable
+from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
+from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError, TransportError
 
 if TYPE_CHECKING:
@@ -182,7 +184,7 @@ class Dials(Generic[_Key]):
     def _dial(self, dial: _Dial[_Key]) -> None:
         outcome: Connection | BaseException
         try:
-            outcome = Connection.open(
+            outcome = open_connection(
                 dial.host,
                 dial.port,
                 self._options,

@@ -12,9 +12,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.client.net.errors import handshake_failed
+from pyspark_kafka.errors import ConnectorError, OptionError, TransportError
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options import ConnectionOptions
 
 _LOG = logging.getLogger(__name__)
@@ -67,6 +72,64 @@ _CONTEXTS = TlsContexts()
 def tls_context(options: ConnectionOptions) -> ssl.SSLContext:
     """Return the TLS context of the options, from this process's contexts; see `TlsContexts.get`."""
     return _CONTEXTS.get(options)
+
+
+def encrypt(
+    sock: socket.socket,
+    context: ssl.SSLContext,
+    host: str,
+    address: str,
+    options: ConnectionOptions,
+    deadline: Deadline,
+    watch: Callable[[socket.socket], None] | None = None,
+) -> ssl.SSLSocket:
+    """Run the TLS handshake on a connected socket, which is closed if that fails.
+
+    Args:
+        sock: connected; the returned socket takes its place.
+        context: of the options.
+        host: the name that the server's certificate must hold.
+        address: `host:port`, for errors.
+        options: the security protocol, for errors.
+        deadline: for the handshake.
+        watch: called with the encrypted socket before it blocks.
+
+    Raises:
+        TransportError: the certificate is not accepted, or the handshake fails for another reason.
+        DeadlineError: it is not done in time.
+    """
+    try:
+        sock.settimeout(max(0.001, deadline.remaining_s()))
+        # In two steps: the first one makes another object of the socket.
+        sock = encrypted = context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+        if watch is not None:
+            watch(encrypted)
+        encrypted.do_handshake()
+    except BaseException as error:
+        sock.close()
+        failure = _handshake_error(error, address, options, deadline)
+        if failure is None:
+            raise
+        raise failure from error
+    return encrypted
+
+
+def _handshake_error(
+    error: BaseException, address: str, options: ConnectionOptions, deadline: Deadline
+) -> ConnectorError | None:
+    """Build the error for a handshake that failed; None for what is no failure of the network."""
+    if isinstance(error, TimeoutError):
+        return deadline.error(f"The TLS handshake with {address}", error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = error.verify_message or str(error)
+        return TransportError(
+            f"The certificate of {address} was not accepted: {reason}.",
+            condition="TLS_CERTIFICATE_REJECTED",
+            hint="Name the authority's certificate with kafka.ssl.truststore.location (PEM), and reach the broker "
+            "by a name that its certificate holds.",
+            facts={"broker": address, "reason": reason},
+        )
+    return handshake_failed(address, options.security_protocol, error) if isinstance(error, OSError) else None
 
 
 def _stamp(path: str | None) -> _Stamp:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -23,10 +24,13 @@ from pyspark_kafka.client.wire.framed_request import FramedRequest
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 # Set to 1, it switches the log on in a process whose logging nobody configures: Spark's Python workers.
 WIRE_LOG_VARIABLE = "PYSPARK_KAFKA_WIRE_LOG"
+
+# Before each frame.
+_SIZE_BYTES = 4
 
 _LOG = logging.getLogger("pyspark_kafka.wire")
 if os.environ.get(WIRE_LOG_VARIABLE) == "1":
@@ -89,8 +93,41 @@ def is_on() -> bool:
     return bool(_listeners) or _LOG.isEnabledFor(logging.DEBUG)
 
 
+def request_sent(
+    broker: str, request: Any, version: int, correlation_id: int, pieces: Sequence[bytes | bytearray | memoryview]
+) -> None:
+    """Note a request whose bytes the socket has taken; to be called only while `is_on`, as all of these."""
+    size = sum(map(len, pieces)) - _SIZE_BYTES
+    name, count = request.name.removesuffix("Request"), partitions_of(request)
+    emit(WireEvent(WireStep.SENT, broker, name, version, correlation_id, size, count))
+
+
+def request_ended(
+    step: WireStep,
+    broker: str,
+    name: str,
+    version: int,
+    correlation_id: int,
+    sent_at: float | None,
+    size: int,
+    reason: str,
+) -> None:
+    """Note a response that has arrived, or the failure of a request."""
+    name, elapsed_ms = name.removesuffix("Request"), _since_ms(sent_at)
+    emit(WireEvent(step, broker, name, version, correlation_id, size, elapsed_ms=elapsed_ms, reason=reason))
+
+
+def connection_changed(step: WireStep, broker: str, *, began: float | None = None, reason: str = "") -> None:
+    """Note that a connection was opened, failed or was closed."""
+    emit(WireEvent(step, broker, elapsed_ms=_since_ms(began), reason=reason))
+
+
+def _since_ms(began: float | None) -> float | None:
+    return None if began is None else (time.monotonic() - began) * 1000
+
+
 def emit(event: WireEvent) -> None:
-    """Log an event and hand it to all listeners; to be called only while `is_on`."""
+    """Log an event and hand it to all listeners."""
     _LOG.debug("%s", event)
     for listener in tuple(_listeners):
         listener(event)

@@ -1,0 +1,143 @@
+"""Opening a connection: address by address TCP, TLS, version negotiation and SASL. Layer: client."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.net import trace
+from pyspark_kafka.client.net.connection import Connection, address_of
+from pyspark_kafka.client.net.sasl import authenticate
+from pyspark_kafka.client.net.tcp import connect, resolve
+from pyspark_kafka.client.net.tls import encrypt, tls_context
+from pyspark_kafka.client.wire.api_versions import ApiVersions
+from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest
+from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError
+from pyspark_kafka.version import __version__
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.net.buffers import FrameBuffers
+    from pyspark_kafka.options import ConnectionOptions
+
+    Watch = Callable[[socket.socket], None]
+
+_CLIENT_NAME = "pyspark-kafka"
+# Renew before the broker closes the session; the rest leaves time for one fetch in flight (KIP-368).
+_SESSION_SHARE = 0.85
+
+
+def open_connection(
+    host: str,
+    port: int,
+    options: ConnectionOptions,
+    deadline: Deadline,
+    *,
+    buffers: FrameBuffers | None = None,
+    watch: Watch | None = None,
+) -> Connection:
+    """Connect, encrypt, negotiate versions and authenticate.
+
+    All addresses of the name are tried, each for at most `connect_timeout_ms`; also those after an address that accepts
+    the connection and fails in a later step.
+
+    Runs on: driver and executor; blocks.
+
+    Args:
+        host: the broker's name.
+        port: the broker's port.
+        options: security, timeouts, socket buffers.
+        deadline: for all of it.
+        buffers: receive buffers for raw responses, shared with other connections of the same user; None makes some.
+        watch: called with every socket before it blocks, so that another thread can end the wait by shutting it down.
+
+    Raises:
+        TransportError: the broker cannot be reached, or closed the connection.
+        DeadlineError: no response in time.
+        AccessError: credentials refused.
+        ProtocolError: the other side does not speak Kafka's protocol.
+        OptionError: TLS files or the SASL mechanism cannot be used.
+    """
+    began = time.monotonic()
+    try:
+        connection = _open(host, port, options, deadline, buffers, watch)
+    except BaseException as error:
+        if trace.is_on():
+            step, reason = trace.WireStep.FAILED, trace.reason_of(error)
+            trace.connection_changed(step, address_of(host, port), began=began, reason=reason)
+        raise
+    if trace.is_on():
+        trace.connection_changed(trace.WireStep.OPENED, connection.address, began=began)
+    return connection
+
+
+def _open(
+    host: str,
+    port: int,
+    options: ConnectionOptions,
+    deadline: Deadline,
+    buffers: FrameBuffers | None,
+    watch: Watch | None,
+) -> Connection:
+    # Fails before a connection is made if the files are wrong.
+    context = tls_context(options) if options.uses_tls else None
+    addresses = resolve(host, port)
+    failed: ConnectorError | None = None
+    while True:
+        share = deadline.within(deadline.remaining_s() * 1000 / len(addresses))
+        try:
+            sock, address = connect(f"{host}:{port}", addresses, options, deadline, watch)
+        except (TransportError, DeadlineError) as error:
+            # The failure on an address that could be reached says more.
+            raise (failed or error) from error
+        step = share.within(options.connect_timeout_ms)
+        try:
+            if context is not None:
+                sock = encrypt(sock, context, host, address_of(host, port), options, step, watch)
+            return _greet(Connection(sock, host, port, options, buffers), options, step)
+        except (TransportError, DeadlineError) as error:
+            addresses.remove(address)
+            if not error.retriable or not addresses or deadline.expired:
+                raise
+            failed = error
+
+
+def _greet(connection: Connection, options: ConnectionOptions, deadline: Deadline) -> Connection:
+    """Negotiate versions and authenticate; closes the connection if that fails."""
+    try:
+        connection.versions = _negotiate_versions(connection, deadline)
+        if options.uses_sasl:
+            lifetime_ms = authenticate(connection, connection.host, options, deadline)
+            if lifetime_ms:
+                connection.session_ends_at = time.monotonic() + lifetime_ms * _SESSION_SHARE / 1000
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersions:
+    """Ask which versions the broker has, in the newest version of that question that it understands."""
+    version = ApiVersionsRequest.max_version
+    while True:
+        request = ApiVersionsRequest(client_software_name=_CLIENT_NAME, client_software_version=__version__)
+        connection.send(request, max_version=version, timeout_ms=deadline.remaining_s() * 1000)
+        response = connection.receive(deadline)
+        offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        if response.error_code == ErrorCode.NONE:
+            # Only from version 3 on; older ones have none.
+            features = {entry.name: entry.max_version_level for entry in response.finalized_features or ()}
+            return ApiVersions(offered, features)
+        # The refusal is written in version 0, and since Kafka 2.4 lists the versions that there are.
+        fallback = min(offered.get(ApiVersionsRequest.API_KEY, (0, 0))[1], version - 1)
+        if response.error_code != ErrorCode.UNSUPPORTED_VERSION or fallback < 0:
+            raise broker_error(
+                response.error_code,
+                f"Asking {connection.address} for its API versions failed",
+                broker=connection.address,
+            )
+        version = fallback

@@ -1,0 +1,71 @@
+"""The versions of requests that a broker and this client share. Pure: no socket, no clock. Layer: client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest
+from pyspark_kafka.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ApiVersions:
+    """What one broker offers.
+
+    Attributes:
+        offered: the lowest and the highest version of each request, by API key.
+        features: the level of each feature that the cluster has settled on, by name (KIP-584).
+
+    Args:
+        offered: as the attribute; None before the broker was asked, when only the question itself can be sent.
+        features: as the attribute.
+    """
+
+    __slots__ = ("features", "offered")
+
+    def __init__(
+        self, offered: Mapping[int, tuple[int, int]] | None = None, features: Mapping[str, int] | None = None
+    ) -> None:
+        question = {ApiVersionsRequest.API_KEY: (0, ApiVersionsRequest.max_version)}
+        self.offered: dict[int, tuple[int, int]] = question if offered is None else dict(offered)
+        self.features: dict[str, int] = dict(features or {})
+
+    def shared(self, request_class: Any) -> tuple[int, int] | None:
+        """Return the lowest and the highest version that both sides have; None if there is none."""
+        broker = self.offered.get(request_class.API_KEY)
+        if broker is None:
+            return None
+        ours = request_class.valid_versions
+        lowest, highest = max(broker[0], ours[0]), min(broker[1], ours[1])
+        return (lowest, highest) if lowest <= highest else None
+
+    def newest(self, request_class: Any, address: str, *, max_version: int | None = None) -> int:
+        """Return the version that a request of this class is sent in.
+
+        Args:
+            request_class: a class (or an instance) of `client.wire.messages`.
+            address: of the broker, for the error.
+            max_version: an upper bound of the caller.
+
+        Raises:
+            ProtocolError: broker and client share no version.
+        """
+        shared = self.shared(request_class)
+        if shared is not None:
+            lowest, highest = shared
+            if max_version is None:
+                return highest
+            if max_version >= lowest:
+                return min(highest, max_version)
+        known = self.offered.get(request_class.API_KEY)
+        ours = request_class.valid_versions
+        raise ProtocolError(
+            f"{address} and this client share no version of {request_class.name}: the broker has "
+            f"{f'{known[0]} to {known[1]}' if known else 'none'}, the client {ours[0]} to "
+            f"{ours[1] if max_version is None else min(ours[1], max_version)}.",
+            condition="UNSUPPORTED_VERSION",
+            hint="The broker is too old, or a gateway leaves this request out.",
+            facts={"broker": address, "request": request_class.name},
+        )
