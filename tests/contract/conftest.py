@@ -13,7 +13,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import client_of
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.net.connection import Connection
+from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 
@@ -57,7 +57,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[AskedBroker]:
 def _connected(cluster: TcpCluster | EmbeddedKafka, make_topic: MakeTopic) -> Iterator[AskedBroker]:
     with client_of(cluster) as client:
         ((host, port), *_) = client.options.bootstrap_servers
-        connection = Connection.open(host, port, client.options, Deadline(TIMEOUT_MS))
+        connection = open_connection(host, port, client.options, Deadline(TIMEOUT_MS))
         try:
             yield AskedBroker(client, connection, make_topic)
         finally:
