@@ -27,7 +27,7 @@ _HINT = (
 )
 
 
-def is_weather(error: ConnectorError) -> bool:
+def may_be_outage(error: ConnectorError) -> bool:
     """Return whether a failure may be one of an outage, if the cluster was reached before."""
     if isinstance(error, AccessError) or error.condition == "UNKNOWN_TOPIC":
         return False
@@ -69,7 +69,7 @@ class Patience:
         self._done = 0
 
     def ride_out(
-        self, step: str, attempt: Callable[[], _T], *, passes: Callable[[ConnectorError], bool] = is_weather
+        self, step: str, attempt: Callable[[], _T], *, passes: Callable[[ConnectorError], bool] = may_be_outage
     ) -> _T:
         """Run a step; while an outage makes it fail, run it again until the outage has lasted for the timeout.
 

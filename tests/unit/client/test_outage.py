@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.fakes.clock import Clock
-from pyspark_kafka.client.outage import Patience, is_weather
+from pyspark_kafka.client.outage import Patience, may_be_outage
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
@@ -61,8 +61,8 @@ def _fails(clock: Clock, times: int, error: ConnectorError, *, seconds: float = 
         (ProtocolError("bad", condition="RESPONSE_INVALID", retriable=True), False),
     ],
 )
-def test_what_may_pass_by_itself_is_weather(error: ConnectorError, passes: bool) -> None:
-    assert is_weather(error) is passes
+def test_failure_may_be_one_of_an_outage_if_it_may_pass(error: ConnectorError, passes: bool) -> None:
+    assert may_be_outage(error) is passes
 
 
 def test_an_outage_is_waited_out() -> None:

@@ -196,7 +196,7 @@ class _Search:
             facts={
                 "servers": ",".join(f"{host}:{port}" for host, port in self._failures),
                 "timeout_ms": self._deadline.timeout_ms,
-                # Servers that are there and close connections silently: see `outage.is_weather`.
+                # Servers that are there and close connections silently: see `outage.may_be_outage`.
                 "closed_at_once": ",".join(
                     f"{host}:{port}"
                     for (host, port), error in self._failures.items()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import no_progress
-from pyspark_kafka.client.outage import is_weather, outage_error
+from pyspark_kafka.client.outage import may_be_outage, outage_error
 from pyspark_kafka.client.waiting import Wait, contact_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ class FetchPatience:
         raise no_progress(self._session.active, progress.timeout_ms, last_error) from last_error
 
     def _is_outage(self, progress: Deadline) -> bool:
-        if any(cursor.last_failure is not None and is_weather(cursor.last_failure) for cursor in self._session.active):
+        if any(
+            cursor.last_failure is not None and may_be_outage(cursor.last_failure) for cursor in self._session.active
+        ):
             return True
         silent_s = self._fetch.max_wait_ms / 1000 + _SILENT_S
         return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > silent_s

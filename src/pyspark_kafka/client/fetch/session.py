@@ -46,7 +46,7 @@ from pyspark_kafka.client.fetch.steps import (
     WaitUntil,
 )
 from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion
-from pyspark_kafka.client.outage import is_weather
+from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.retry import Action
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.errors import ConnectorError
@@ -583,7 +583,7 @@ class FetchSession:
             if self.last_error is None or not cut_short:
                 self._note(cursor, error)
             action = cursor.decide(error).action
-            if action is Action.FAIL and not (self._fetch.outage_timeout_ms and is_weather(error)):
+            if action is Action.FAIL and not (self._fetch.outage_timeout_ms and may_be_outage(error)):
                 if error.condition == "UNKNOWN_TOPIC" and cursor.topic.planned is not None:
                     deleted = topic_deleted(cursor)
                     deleted.__cause__ = error

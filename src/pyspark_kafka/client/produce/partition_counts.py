@@ -14,7 +14,7 @@ from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
-from pyspark_kafka.client.retry import Action, decide
+from pyspark_kafka.client.retry import Action, attempts, decide
 from pyspark_kafka.client.waiting import contact_of
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class PartitionCounts:
             DeliveryError: there is no such topic after `topic_timeout_ms`.
         """
         deadline = Deadline(self._topic_timeout_ms, clock=self._clock, sleep=self._sleep)
-        backoff = self._client.backoff()
-        while True:
+        cluster = cluster_text(self._client.options)
+        for lookup in attempts(self._client.backoff(), deadline=deadline):
             found = self._patience.ride_out(
                 f"looking up the partitions of topic {topic}", lambda: self._leaders.count(topic, beyond=beyond)
             )
@@ -85,19 +85,17 @@ class PartitionCounts:
                 return found
             if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
                 raise found
-            cluster = cluster_text(self._client.options)
-            if deadline.expired:
-                waited_ms, nearest = deadline.elapsed_ms(), find_nearest_topic(self._client, topic)
-                raise produce_errors.no_such_topic(
-                    self._records(), topic, waited_ms, cluster=cluster, nearest=nearest
-                ) from found
-            if backoff.attempts == _SILENT_LOOKUPS:
+            missing = found
+            if lookup == _SILENT_LOOKUPS + 1 and not deadline.expired:
                 _LOG.warning(
                     "Topic '%s' does not exist in %s, or this user may not describe it. It is waited for, %d ms in "
                     "all (option 'kafka.max.block.ms'), as a new one is known to all brokers after some seconds.",
                     topic, cluster, self._topic_timeout_ms,
                 )  # fmt: skip
-            deadline.pause(backoff.next_s())
+        waited_ms, nearest = deadline.elapsed_ms(), find_nearest_topic(self._client, topic)
+        raise produce_errors.no_such_topic(
+            self._records(), topic, waited_ms, cluster=cluster, nearest=nearest
+        ) from missing
 
     def available_partitions(self, topic: str) -> tuple[int, ...]:
         """Return the partitions that had a leader when the topic was last looked up, in order; asks nobody."""

@@ -6,7 +6,6 @@ Layer: sink.
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
@@ -94,10 +94,11 @@ class MarkerTopic:
             if refused.condition != "TOPIC_ALREADY_EXISTS":
                 raise
         # The broker that is asked next may not have heard of it yet.
-        deadline, backoff = self._client.deadline(), self._client.backoff()
-        while not self._learn():
-            deadline.check(f"Waiting for the commit topic '{self.topic}' to be known")
-            deadline.pause(backoff.next_s())
+        deadline = self._client.deadline()
+        for _ in attempts(self._client.backoff(), deadline=deadline):
+            if self._learn():
+                return
+        raise deadline.error(f"Waiting for the commit topic '{self.topic}' to be known")
 
     def check_policy(self) -> None:
         """Warn if the topic, created by someone else, does not keep the newest commit marker of each sink for ever.
@@ -269,17 +270,17 @@ class MarkerTopic:
     def _await_stable(self, topic_partition: TopicPartition, end: int) -> None:
         """Wait until every transaction below `end` is committed or aborted."""
         deadline = Deadline(self._patience_ms)
-        backoff = self._client.backoff()
-        while (stable := self._last_stable_offset(topic_partition)) < end:
-            if deadline.expired:
-                raise DeadlineError(
-                    f"Reading commit markers of {topic_partition} up to {end} did not get beyond {stable} within "
-                    f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
-                    condition="COMMIT_TOPIC_HELD",
-                    hint="It ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
-                    facts={"topic_partition": topic_partition, "last_stable_offset": stable, "end": end},
-                )
-            time.sleep(min(backoff.next_s(), deadline.remaining_s()))
+        for _ in attempts(self._client.backoff(), deadline=deadline):
+            stable = self._last_stable_offset(topic_partition)
+            if stable >= end:
+                return
+        raise DeadlineError(
+            f"Reading commit markers of {topic_partition} up to {end} did not get beyond {stable} within "
+            f"{self._patience_ms} ms: a transaction of another sink is open there. Nothing was written.",
+            condition="COMMIT_TOPIC_HELD",
+            hint="It ends after its own timeout at the latest; see `pyspark-kafka transactions list`.",
+            facts={"topic_partition": topic_partition, "last_stable_offset": stable, "end": end},
+        )
 
     def _last_stable_offset(self, topic_partition: TopicPartition) -> int:
         found = list_offsets(self._client, {topic_partition: Latest()}, IsolationLevel.READ_COMMITTED)

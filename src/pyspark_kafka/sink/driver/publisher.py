@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.outage import Patience, is_weather
+from pyspark_kafka.client.outage import Patience, may_be_outage
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
@@ -166,8 +166,8 @@ class Publisher:
         # A delivery timeout that the user has set takes precedence.
         patient = self._options.patient_delivery_timeout_ms > self._options.producer.delivery_timeout_ms
         if patient and error.condition == "DELIVERY_TIMED_OUT" and isinstance(cause, ConnectorError):
-            return is_weather(cause)
-        return is_weather(error)
+            return may_be_outage(cause)
+        return may_be_outage(error)
 
     def _publish(
         self,

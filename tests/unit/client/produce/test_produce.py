@@ -24,7 +24,7 @@ from kit.fakes.memory_cluster import (
     partitions_of,
     send_numbered,
 )
-from pyspark_kafka.client.outage import is_weather
+from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.produce.batches.sequences import SequenceStamp
 from pyspark_kafka.client.produce.batches.state import ProducerState
 from pyspark_kafka.client.produce.producer import ProducerMetrics
@@ -597,4 +597,4 @@ def test_what_waits_for_a_broker_that_cannot_be_connected_to_is_late_for_that_re
             producer.flush()
     # So an outage is known to be one.
     assert isinstance(caught.value.__cause__, ConnectorError)
-    assert is_weather(caught.value.__cause__)
+    assert may_be_outage(caught.value.__cause__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.outage import is_weather
+from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.errors import AccessError
@@ -105,7 +105,7 @@ class Failures:
         first = topic_partitions[0]
         if isinstance(error, AccessError):
             raise produce_errors.refused_access(self._state, first, step, error) from error
-        passes = self._outage_timeout_ms > 0 and is_weather(error)
+        passes = self._outage_timeout_ms > 0 and may_be_outage(error)
         if decide(error).action is Action.FAIL and not passes:
             raise produce_errors.unreachable(self._state, first, step, error) from error
         for topic_partition in topic_partitions:
