@@ -62,6 +62,7 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/checkpoint",
     "src/pyspark_kafka/client/admin",
     "src/pyspark_kafka/client/cluster",
+    "src/pyspark_kafka/client/fetch",
     "src/pyspark_kafka/client/idle_pool.py",
     "src/pyspark_kafka/client/lookups",
     "src/pyspark_kafka/client/outage.py",
@@ -74,6 +75,7 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/planning",
     "src/pyspark_kafka/sink",
     "src/pyspark_kafka/source/driver",
+    "src/pyspark_kafka/source/executor",
     "src/pyspark_kafka/source/handoff.py",
 ]
 

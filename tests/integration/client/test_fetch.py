@@ -154,7 +154,7 @@ def test_a_topic_made_again_while_it_is_read_is_noticed(client: KafkaClient, boo
         delete_topics(other, [topic])
         create_topic(other, topic)
     produce(bootstrap_servers, topic, numbered(2_000, 1_000), batch_size=20_000)
-    with pytest.raises(DataLossError, match=r"TOPIC_RECREATED.* was deleted and made again"):
+    with pytest.raises(DataLossError, match=r"TOPIC_RECREATED.* was recreated"):
         list(steps)
 
 

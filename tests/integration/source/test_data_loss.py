@@ -220,7 +220,7 @@ def test_could_not_read_offset_range(
     else:
         assert [offset for _, offset, _ in reading] == left
         assert warnings_of(warnings, ON_EXECUTOR) == [
-            f"{text} The read goes on at {resume}, because 'failOnDataLoss' is false."
+            f"{text} The read continues at {resume}, because 'failOnDataLoss' is false."
         ]
 
 
@@ -254,7 +254,7 @@ def test_topic_recreated_while_a_task_reads_it(
     found = [next(reading)]
     make_again(bootstrap_servers, topic, numbered(count, b"new" * KIB), batch_size=32 * KIB)
     if fail_on_data_loss:
-        with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* was deleted and made again") as caught:
+        with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* was recreated") as caught:
             found.extend(reading)
         former = len(found)
         assert f"the {count - former} offsets [{former}, {count}) of the former topic are gone" in str(caught.value)
@@ -265,7 +265,7 @@ def test_topic_recreated_while_a_task_reads_it(
         assert len(found) == count
         (warning,) = warnings_of(warnings, ON_EXECUTOR)
         assert f"the {count - former} offsets [{former}, {count}) of the former topic are gone" in warning
-        assert warning.endswith(f"The read goes on at {former}, because 'failOnDataLoss' is false.")
+        assert warning.endswith(f"The read continues at {former}, because 'failOnDataLoss' is false.")
     assert 0 < former < count
     assert [offset for _, offset, _ in found] == [*range(len(found))]
     assert all(value.startswith(b"old") is (number < former) for number, (_, _, value) in enumerate(found))
@@ -318,7 +318,7 @@ def test_topic_recreated_between_plan_and_task(
     if fail_on_data_loss:
         # The second attempt knows no less than the first.
         for _ in range(3):
-            with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* made again after .* was planned"):
+            with pytest.raises(DataLossError, match=r"TOPIC_RECREATED\].* recreated after .* was planned"):
                 rows_of(stream, tasks)
     else:
         assert rows_of(stream, tasks) == 0

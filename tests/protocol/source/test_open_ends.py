@@ -163,7 +163,7 @@ def test_a_topic_made_anew_under_a_warm_worker_is_looked_up_again(
 def test_a_topic_made_anew_again_and_again_is_an_error(cluster: TcpCluster) -> None:
     assert read(cluster, (0, 10), BOTH) == [*range(30)]
     cluster.script(FetchRequest, recreated_for(cluster))
-    with pytest.raises(TopicRecreatedError, match="was deleted and made again"):
+    with pytest.raises(TopicRecreatedError, match="was recreated"):
         read(cluster, (0, 10), BOTH)
 
 

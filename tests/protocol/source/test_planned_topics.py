@@ -119,7 +119,7 @@ def test_every_attempt_notices_that_its_topic_was_recreated_after_it_was_planned
         with pytest.raises(TopicRecreatedError) as caught:
             read(cluster, task)
         assert str(caught.value).startswith(
-            "[KAFKA_DATA_LOSS.TOPIC_RECREATED] Topic 't' was deleted and made again after t-0 [0, 30) was planned: "
+            "[KAFKA_DATA_LOSS.TOPIC_RECREATED] Topic 't' was recreated after t-0 [0, 30) was planned: "
             f"its id was {before}, and is {cluster.topic_ids['t']} (leader 0). No record of the range was handed out; "
             "the 30 offsets [0, 30) of the former topic are gone"
         )
@@ -153,12 +153,12 @@ def test_micro_batch_reads_nothing_of_a_recreated_topic_if_loss_is_tolerated(
     task = planned(cluster, *topics)
     recreate(cluster)
     with caplog.at_level(logging.WARNING):
-        # Planning begins it anew: read here as well, it would be read twice.
+        # Planning begins it: read here as well, it would be read twice.
         assert read(cluster, task, fail_on_data_loss=False) == whole(*set(topics) - {"t"})
     (message,) = caplog.messages
     assert message.startswith("[KAFKA_DATA_LOSS.TOPIC_RECREATED] ")
     assert message.endswith(
-        "Nothing is read of the new topic here, because 'failOnDataLoss' is false; the next batch begins it anew."
+        "Nothing of the recreated topic is read here, because 'failOnDataLoss' is false; the next batch begins it."
     )
 
 

@@ -134,4 +134,4 @@ def test_a_log_cut_below_the_position_fails_or_is_gone_on_from_without_repetitio
         found = read(cluster, ranges, max_bytes_per_fetch=10, fail_on_data_loss=False)
     assert found == {number: [*range(30)] for number in range(partitions)}
     assert len(caplog.messages) == partitions
-    assert all("The read goes on at 10" in message for message in caplog.messages)
+    assert all("The read continues at 10" in message for message in caplog.messages)

@@ -169,9 +169,9 @@ def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) 
     assert found == [*range(2, 10)]
     assert str(caught.value) == (
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 17) of t-0 [2, 40) cannot be read: the log of t-0 "
-        "is now [17, 50). The records may have been removed by retention, or the topic was deleted and made again. "
-        "Records of the range before 10 were emitted; 7 offsets are lost. Hint: Set failOnDataLoss=false to go on "
-        "behind the gap, or restart with a new checkpoint."
+        "is now [17, 50). Retention may have removed the records, or the topic was recreated. Records of the range "
+        "before 10 were emitted; 7 offsets are lost. Hint: Set failOnDataLoss=false to continue behind the gap, or "
+        "restart with a new checkpoint."
     )
     assert log.open_fetchers == 0
 
@@ -210,7 +210,7 @@ def test_there_is_no_batch_before_the_first_and_after_the_last(log: Log) -> None
     assert reader.next()
     assert reader.get() is reader.get()
     assert not reader.next()
-    with pytest.raises(RuntimeError, match=r"after next\(\) gave False"):
+    with pytest.raises(RuntimeError, match=r"after next\(\) returned False"):
         reader.get()
     assert log.confirmed == [1]
 

@@ -49,8 +49,7 @@ def test_every_column_that_does_not_fit_is_named(asked: list[tuple[str, pa.DataT
         check_asked_columns(asked, include_headers=False)
     assert str(caught.value) == (
         f"[SCHEMA_MISMATCH.SOURCE] The schema given to the reader does not fit: {problem}. The source has the columns "
-        f"{WITHOUT_HEADERS}. Hint: Name a subset of these columns with their own types, in any order, or give no "
-        "schema at all."
+        f"{WITHOUT_HEADERS}. Hint: Name a subset of these columns with their own types, in any order, or set no schema."
     )
 
 

@@ -91,7 +91,7 @@ def out_of_range(cursor: Cursor, log_start: int, log_end: int) -> OffsetOutOfRan
         f"[{log_start}, {log_end}) now. {handed_out(cursor)}.",
         code=ErrorCode.OFFSET_OUT_OF_RANGE,
         condition="OFFSET_OUT_OF_RANGE",
-        hint="Retention may have removed the records, or the topic was made again.",
+        hint="Check whether retention removed the records, and whether the topic was recreated.",
         facts={
             "topic": cursor.topic_partition.topic,
             "partition": cursor.topic_partition.partition,
@@ -117,8 +117,8 @@ def log_truncated(cursor: Cursor, position_epoch: int, leader_epoch: int, end_of
         f"{position_epoch}, were handed out, but the leader of epoch {leader_epoch} has that epoch up to {end_offset} "
         "only.",
         condition="KAFKA_DATA_LOSS.LOG_TRUNCATED",
-        hint="A replica that lacked records became the leader (unclean.leader.election.enable, or records written with "
-        "acks below all); run the batch again to read what the log has now.",
+        hint="Check unclean.leader.election.enable, and whether producers write with acks below all: a replica that "
+        "lacked records became the leader. Run the batch again to read what the log has now.",
         facts={
             "range": cursor.offset_range,
             "truncated_to": truncated_to,
@@ -139,11 +139,11 @@ def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> Topic
         else f"while {offset_range} was read"
     )
     error = TopicRecreatedError(
-        f"Topic '{cursor.topic_partition.topic}' was deleted and made again {when}: its id was {known}, and is {found} "
+        f"Topic '{cursor.topic_partition.topic}' was recreated {when}: its id was {known}, and is {found} "
         f"(leader {leader_id}). {handed_out(cursor)}; the {lost} offsets [{position}, {offset_range.end_offset}) of "
-        "the former topic are gone, and those of now belong to another log.",
+        "the former topic are gone, and those of the recreated topic belong to another log.",
         condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-        hint="Start a streaming query with a new checkpoint; plan a batch read anew, by another load().",
+        hint="Start a streaming query with a new checkpoint; plan a batch read again, by another load().",
         facts={"range": offset_range, "expected": known, "found": found, "lost": lost},
     )
     return _located(error, cursor, offset_range.start_offset)
@@ -154,11 +154,10 @@ def topic_deleted(cursor: Cursor) -> TopicDeletedError:
     offset_range, position, end = cursor.offset_range, cursor.position, cursor.offset_range.end_offset
     error = TopicDeletedError(
         f"Topic '{cursor.topic_partition.topic}' (id {cursor.topic.planned}) was deleted after {offset_range} was "
-        "planned, or this user may not describe it now: the brokers answer UNKNOWN_TOPIC_OR_PARTITION (3). "
+        "planned, or this user may not describe it now: the brokers report UNKNOWN_TOPIC_OR_PARTITION (3). "
         f"{handed_out(cursor)}; the {end - position} offsets [{position}, {end}) are gone.",
         condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
-        hint="Read a topic that is created again with a new checkpoint; set failOnDataLoss=false to go on with the "
-        "other topics.",
+        hint="Read a recreated topic with a new checkpoint; set failOnDataLoss=false to continue with the others.",
         facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": end - position},
     )
     return _located(error, cursor, offset_range.start_offset)
@@ -205,13 +204,13 @@ def _describe_log(cursor: Cursor) -> tuple[str, str]:
     """Return what was last heard of the log, and a hint."""
     if cursor.log is None:
         return (
-            "no answer about the log was received",
+            "no response about the log was received",
             "Check that the brokers run and that this machine may reach them.",
         )
     start, high_watermark, stable = cursor.log
     return (
         f"the log began at {start}, its high watermark was {high_watermark} and its last stable offset {stable}",
-        "The end of the range may not be visible: an open transaction, or replicas that are behind.",
+        "Look for an open transaction, or replicas that are behind: the end of the range may not be visible.",
     )
 
 

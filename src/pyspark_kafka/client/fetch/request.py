@@ -1,7 +1,4 @@
-"""Builds sessionless Fetch requests. Pure; how many bytes to ask for: `request_size`.
-
-Layer: client.
-"""
+"""Builds sessionless Fetch requests. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class FetchPosition:
     Attributes:
         topic_id: None if unknown; then the request must not be newer than `LAST_VERSION_WITH_NAMES`.
         leader_epoch: -1 if unknown; else the broker refuses if it knows another (KIP-320).
-        max_bytes: soft limit of the answer for this partition; its first batch may exceed it.
+        max_bytes: soft limit of this partition's part of the response; its first batch may exceed it.
     """
 
     topic_partition: TopicPartition

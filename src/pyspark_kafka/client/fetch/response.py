@@ -1,7 +1,6 @@
 """Parses Fetch responses, versions 4 to 18, without copying record bytes. Pure: bytes in, values out.
 
-What must not live here: record batches (records/ decodes them) and what an error code asks for (fetch.py). Written by
-hand because the general decoder of kafka-python copies the records. Layer: client.
+Written by hand, because the general decoder of kafka-python copies the records.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ _ABORTED = struct.Struct(">qq")
 
 @dataclass(frozen=True, slots=True)
 class FetchPartitionResponse:
-    """What a broker said of one partition.
+    """One partition of a Fetch response.
 
     Attributes:
         topic: the name; None from version 13 on, which has `topic_id` instead.
-        last_stable_offset: -1 if the broker does not tell.
-        log_start_offset: -1 if the broker does not tell.
+        last_stable_offset: -1 if the broker does not say.
+        log_start_offset: -1 if the broker does not say.
         aborted_transactions: (producer id, first offset) pairs, in the broker's order, which is not by offset.
         preferred_read_replica: the broker to fetch from instead, or -1.
         leader_id: with a leader error, the leader as this broker knows it, or -1.
@@ -70,7 +69,7 @@ class FetchResponse:
     """A whole Fetch response.
 
     Attributes:
-        throttle_time_ms: how long the broker wants to hear nothing of us.
+        throttle_time_ms: how long the broker wants no requests (KIP-219).
         error_code: 0, or an error of the whole request.
         nodes: addresses of the leaders that partitions with a leader error name (version 16 on).
     """
@@ -89,7 +88,7 @@ def parse_fetch_response(body: memoryview, version: int) -> FetchResponse:
         version: the version that the request was sent in.
 
     Raises:
-        ProtocolError: the bytes are cut off or malformed; no length in them is believed beyond what is there.
+        ProtocolError: the bytes are cut off or malformed; every length is compared with what is there.
         ValueError: a version that is not handled.
 
     Source: Kafka `FetchResponse.json`.
@@ -147,7 +146,7 @@ class _Reader:
         return self._data[start : self.position]
 
     def _length(self, struct_: struct.Struct) -> int:
-        """Give a length or count; -1 stands for null."""
+        """Return a length or count; -1 stands for null."""
         if self._flexible:
             value, self.position = read_unsigned_varint(self._data, self.position)
             return value - 1
@@ -171,7 +170,7 @@ class _Reader:
         return UUID(bytes=bytes(self.view(16)))
 
     def count(self, least_bytes: int) -> int:
-        """Give the count of an array whose entries take at least so many bytes; null counts as 0."""
+        """Return the count of an array whose entries take at least `least_bytes` each; null counts as 0."""
         count = max(0, self._length(_INT32))
         if count * least_bytes > len(self._data) - self.position:
             raise ValueError(f"an array of {count} entries, with {len(self._data) - self.position} bytes left")
@@ -185,7 +184,7 @@ class _Reader:
             self.position = skip_tagged_fields(self._data, self.position)
 
     def tags(self) -> Iterator[tuple[int, memoryview]]:
-        """Give tagged fields one by one: kept, empty ones would take a hundred times the bytes they come in."""
+        """Yield tagged fields one by one: a list of empty ones would take a hundred times the bytes received."""
         # Each turn takes two bytes or fails, so a hostile count ends with the data.
         for _ in range(self.unsigned_varint() if self._flexible else 0):
             tag = self.unsigned_varint()

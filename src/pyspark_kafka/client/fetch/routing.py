@@ -93,7 +93,7 @@ class Survey:
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether some range needs an answer from the cluster before it is asked for."""
+        """Whether some range needs a look-up before it is asked for."""
         return bool(self.ended or self.leaderless or self.other_topic or self.other_leader)
 
 

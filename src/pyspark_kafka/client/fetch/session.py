@@ -136,7 +136,9 @@ class FetchSession:
         """
         known = self._cursors.get(offset_range.topic_partition)
         if known is not None and (known.state is not CursorState.DONE or known in self._active):
-            raise ValueError(f"two ranges of {offset_range.topic_partition}; an answer could not be told apart")
+            raise ValueError(
+                f"two ranges of {offset_range.topic_partition}: one response could not be divided between them"
+            )
         cursor = Cursor(offset_range, self._fetch, self._options, self._sizes, topic_id)
         self._cursors[offset_range.topic_partition] = cursor
         if cursor.state is not CursorState.DONE:
@@ -415,7 +417,7 @@ class FetchSession:
             found = None if name is None else request.by_name.get((name, entry.partition))
             if found is None:
                 # docs/internals/fetch-rules.md, R15
-                text = "Broker %d answered a fetch with partition %d of topic %s, which was not asked for: ignored."
+                text = "Broker %d responded to a fetch with partition %d of topic %s, which was not requested: ignored."
                 _LOG.warning(text, broker_id, entry.partition, name)
             elif found in missing:
                 # Named twice: the first entry counts (docs/internals/fetch-rules.md, R14).

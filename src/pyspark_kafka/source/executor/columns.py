@@ -1,4 +1,4 @@
-"""The columns of the source and how a piece of decoded records becomes a batch of them. Pure."""
+"""The columns of the source, and how decoded records become Arrow batches of them. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SAME_FOR_A_PARTITION = ("topic", "partition")
 
 
 def source_schema(*, include_headers: bool) -> pa.Schema:
-    """Give the schema of a read that asks for all columns."""
+    """Return the schema of a read of all columns."""
     return pa.schema([field for field in SOURCE_SCHEMA if include_headers or field.name != "headers"])
 
 
@@ -67,7 +67,7 @@ def check_asked_columns(asked: Sequence[tuple[str, pa.DataType]], *, include_hea
             f"The schema given to the reader does not fit: {'; '.join(problems)}. "
             f"The source has the columns {', '.join(known)}.",
             condition="SCHEMA_MISMATCH.SOURCE",
-            hint="Name a subset of these columns with their own types, in any order, or give no schema at all.",
+            hint="Name a subset of these columns with their own types, in any order, or set no schema.",
         )
 
 
@@ -85,11 +85,11 @@ def _same_type(asked: pa.DataType, known: pa.DataType) -> bool:
 
 
 class BatchAssembler:
-    """Puts decoded records and the partition's own two columns together in the order that was asked for.
+    """Puts decoded records and the two columns of the partition together in the requested order.
 
     Runs on: executor, one per reader.
 
-    Shape: batches of exactly the schema given, so that the engine's check of the first batch holds for all.
+    Shape: batches of exactly this schema, so that the engine's check of the first batch holds for all.
     """
 
     def __init__(self, topic_partition: TopicPartition, schema: pa.Schema) -> None:
@@ -99,7 +99,7 @@ class BatchAssembler:
         self.decoded_columns = tuple(name for name in schema.names if name not in _SAME_FOR_A_PARTITION)
 
     def assemble(self, decoded: Decoded) -> pa.RecordBatch:
-        """Give one batch with as many rows as `decoded` has records."""
+        """Return one batch with as many rows as `decoded` has records."""
         rows = decoded.batch.num_rows
         if not self._schema.names:
             # Arrow counts the rows of a batch by its columns; the codec's batch without columns knows its rows.
@@ -121,8 +121,8 @@ class BatchAssembler:
         return known.slice(0, rows)
 
 
-# Columns of one value are made from their bytes: Arrow imports pandas, if it is installed, to make anything of a Python
-# object, and that takes longer than the whole rest of a worker's first read.
+# Columns of one value are built from their bytes. To build anything from a Python object, Arrow imports pandas if it is
+# installed, and that takes longer than the whole rest of a worker's first read.
 
 
 def _one_text(text: str) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The open ends of a task's range, looked up when the task starts. Layer: source."""
+"""The open ends of a task's range, looked up when the task starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the planned ranges of one task on an executor: fetch, decode, hand on."""
+"""Reads the planned ranges of one task on an executor: fetch, decode, return rows as Arrow batches."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class KafkaPartitionReader(PartitionReader):
-    """Gives the visible records of ranges `[start_offset, end_offset)` as Arrow batches.
+    """Returns the visible records of ranges `[start_offset, end_offset)` as Arrow batches.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
     come in any order. A function of the ranges only: it discovers nothing, resets nothing and commits nothing. A range
-    is done when its *position* reaches the end: markers, aborted records and compaction holes take offsets and give
-    no rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
+    is done when its *position* reaches the end: control records, aborted records and compaction holes take offsets
+    and are no rows. Open ends of a range are looked up at the first `next()`, and stay where they are then.
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 
@@ -69,13 +69,13 @@ class KafkaPartitionReader(PartitionReader):
         return self._current is not None
 
     def get(self) -> pa.RecordBatch:
-        """Give the batch that `next()` moved to."""
+        """Return the batch that `next()` moved to."""
         if self._current is None:
-            raise RuntimeError("get() before next(), or after next() gave False")
+            raise RuntimeError("get() before next(), or after next() returned False")
         return self._current
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connections."""
         self._batches.close()
 
     def _read(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:

@@ -1,4 +1,4 @@
-"""From the fetched bytes of one range to batches of rows, and what is done where records of it are gone. No I/O."""
+"""Decodes the fetched bytes of one range, and decides what happens if records of it are gone. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import FetchOptions
     from pyspark_kafka.records import Decoded
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 
 def decode_range(
@@ -80,18 +80,19 @@ def resume_or_raise(
     open_start: bool = False,
     leaves_recreated: bool = False,
 ) -> int:
-    """Give the position to go on from where the loss is tolerated; it is logged.
+    """Return the position to continue at after a loss that is tolerated and logged, or raise.
 
     Args:
-        error: what the brokers answered.
+        error: the loss, as the fetcher raised it.
         offset_range: what is read.
         fail_on_data_loss: whether the loss is not tolerated.
-        open_start: whether nothing was read yet of a range that starts wherever the log does: that it starts later by
-            now is no loss.
-        leaves_recreated: whether a topic that was made anew is left to a later batch, so that nothing is read twice.
+        open_start: whether nothing was read yet of a range that starts wherever the log does; if the log starts later
+            by now, that is no loss.
+        leaves_recreated: whether a recreated topic is left to a later batch, so that nothing is read twice.
 
     Raises:
-        DataLossError: it is not, or the topic was made anew before anything was read from its open start.
+        DataLossError: the loss is not tolerated, or the topic was recreated before anything was read from its open
+            start.
     """
     if isinstance(error, TopicRecreatedError) and open_start:
         # The ends that were looked up may be the former topic's.
@@ -100,18 +101,20 @@ def resume_or_raise(
         if fail_on_data_loss:
             raise error
         if leaves_recreated and isinstance(error, TopicRecreatedError):
-            logger.warning(
-                "[%s] %s Nothing is read of the new topic here, because 'failOnDataLoss' is false; the next batch "
-                "begins it anew.",
-                *_told(error),
+            _LOG.warning(
+                "[%s] %s Nothing of the recreated topic is read here, because 'failOnDataLoss' is false; the next "
+                "batch begins it.",
+                *_for_log(error),
             )
             return offset_range.end_offset
         if isinstance(error, TopicDeletedError):
-            logger.warning("[%s] %s The read goes on without it, because 'failOnDataLoss' is false.", *_told(error))
+            _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", *_for_log(error))
             return offset_range.end_offset
         # What was emitted stays emitted; nothing is emitted twice.
-        logger.warning(
-            "[%s] %s The read goes on at %d, because 'failOnDataLoss' is false.", *_told(error), error.requested_offset
+        _LOG.warning(
+            "[%s] %s The read continues at %d, because 'failOnDataLoss' is false.",
+            *_for_log(error),
+            error.requested_offset,
         )
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
@@ -123,42 +126,41 @@ def resume_or_raise(
         emitted = "No record of the range was emitted"
     message = (
         f"Offsets [{lost_from}, {resume}) of {offset_range} cannot be read: the log of "
-        f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). The records may "
-        "have been removed by retention, or the topic was deleted and made again. "
-        f"{emitted}; {resume - lost_from} offsets are lost."
+        f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). Retention may have "
+        f"removed the records, or the topic was recreated. {emitted}; {resume - lost_from} offsets are lost."
     )
     if fail_on_data_loss:
         raise DataLossError(
             message,
             condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-            hint="Set failOnDataLoss=false to go on behind the gap, or restart with a new checkpoint.",
+            hint="Set failOnDataLoss=false to continue behind the gap, or restart with a new checkpoint.",
             facts={"range": offset_range, "lost_from": lost_from, "resume": resume},
         ) from error
-    logger.warning("%s The read goes on at %d, because 'failOnDataLoss' is false.", message, resume)
+    _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
     return resume
 
 
 def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
-    """Take it for data loss that a partition is gone before a task has looked up its ends; tolerated, it is logged.
+    """Raise or log the loss of a partition that is gone before a task has looked up its ends.
 
     Raises:
-        DataLossError: it is not tolerated.
+        DataLossError: the loss is not tolerated.
     """
     message = (
         f"{topic_partition} was deleted after the read was planned, or this user may not describe it now: the brokers "
-        "answer UNKNOWN_TOPIC_OR_PARTITION (3). Nothing of it was read."
+        "report UNKNOWN_TOPIC_OR_PARTITION (3). Nothing of it was read."
     )
     condition = "KAFKA_DATA_LOSS.PARTITIONS_DELETED"
     if fail_on_data_loss:
         raise DataLossError(
             message,
             condition=condition,
-            hint="Plan the read anew, by another load(); set failOnDataLoss=false to read what is there.",
+            hint="Plan the read again, by another load(); set failOnDataLoss=false to read what is there.",
             facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from error
-    logger.warning("[%s] %s The read goes on without it, because 'failOnDataLoss' is false.", condition, message)
+    _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)
 
 
-def _told(error: ConnectorError) -> tuple[str, str]:
-    """Give an error for the log, without its hint: what that advises was done."""
+def _for_log(error: ConnectorError) -> tuple[str, str]:
+    """Return condition and message without the hint, which advises what was done."""
     return error.condition, error.message

@@ -162,7 +162,7 @@ def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
     text = caplog.text
     assert "with partition 0 of topic " in text
     assert "with partition 7 of topic " in text
-    assert "which was not asked for: ignored" in text
+    assert "which was not requested: ignored" in text
 
 
 def test_an_answer_of_nothing_that_was_asked_for_is_asked_again(cluster: SimulatedCluster) -> None:
