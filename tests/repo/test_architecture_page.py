@@ -101,6 +101,12 @@ def test_every_room_of_the_client_is_named() -> None:
     assert {name for cell in table for name in re.findall(r"`([^`]+)`", cell)} == there
 
 
+def test_every_contract_holds_an_invariant_of_the_page() -> None:
+    contracts = re.findall(r"^\[importlinter:contract:([\w-]+)\]$", (REPO / ".importlinter").read_text(), re.MULTILINE)
+    held_by = " ".join(text.partition("Held by:")[2] for text in MAPPED.values())
+    assert [contract for contract in contracts if f"`{contract}`" not in held_by] == []
+
+
 def layers_of(contract: str) -> str:
     config = configparser.ConfigParser()
     config.read(REPO / ".importlinter")
