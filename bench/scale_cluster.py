@@ -17,7 +17,8 @@ from kafka.protocol.metadata import MetadataResponse
 
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
-from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
+from kit.fakes.scripts import Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.metadata import parse_metadata
 from pyspark_kafka.client.cluster.metadata_cache import MetadataCache

@@ -18,7 +18,7 @@ CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus"
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_fuzzing_kept_gives_a_result_or_a_typed_error(target: str, codec_variant: str) -> None:
+def test_corpus_entry_gives_a_result_or_a_typed_error(target: str, codec_variant: str) -> None:
     # The uncompiled variant is compared with the compiled one where that is there.
     variants: list[Kernel] = [_variant.kernel]
     compiled = _variant.load_compiled()

@@ -1,18 +1,32 @@
-"""What tests import; nothing here is a test.
+"""Helpers that tests import; nothing here is a test.
 
 | You need | It is in |
 | --- | --- |
-| the broker of the run, a topic, a broker to stop | `fixtures/broker.py` |
+| the broker of the run, a client of it, a topic, a broker to stop | `fixtures/broker.py` |
 | a Spark session, a Spark Connect server | `fixtures/spark.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
-| several real brokers, a broker behind a proxy | `brokers/` |
-| a cluster that misbehaves between two bytes | `fakes/tcp_cluster.py` |
-| a cluster in memory, for producers | `fakes/memory_cluster.py` |
-| a program in a process of its own | `programs/` |
-| record batches built by hand | `record_batches.py` |
-| the requests and responses of a test, in order | `fixtures/wire.py` |
 | both variants of the record codec | `fixtures/codec.py` |
+| no thread left by a test | `fixtures/threads.py` |
+| the requests and responses of a test, in order | `fixtures/wire.py` |
+| connections, clients, reads of a range, a task or a query | `reading.py` |
+| several real brokers | `brokers/two_brokers.py` |
+| a real broker that knows users and rights | `brokers/guarded.py` |
+| single requests to a broker, fake or real | `brokers/requests.py` |
+| a cluster that misbehaves between two bytes | `fakes/tcp_cluster.py` |
+| how that cluster answers without a script; scripts for fetches | `fakes/handlers/` |
+| to close, to be silent, or raw bytes instead of a response | `fakes/scripts.py` |
+| responses about transactions for that cluster | `fakes/transactions.py` |
+| a cluster in memory, for producers | `fakes/memory_cluster.py` |
+| a cluster in memory, for fetches without sockets | `fakes/simulated_cluster.py` |
+| the log of a partition in both of them, record batches for it | `fakes/logs.py` |
+| an address that swallows packets | `fakes/black_hole.py` |
+| a clock that a test sets | `fakes/clock.py` |
+| a program in a process of its own | `programs/run.py` |
+| the command line in this process | `programs/cli.py` |
+| a query that waits where a test wants it to | `programs/held_query.py` |
+| the steps of a query until its first batch | `programs/first_batch.py` |
+| record batches built by hand, byte by byte | `record_batches.py` |
 | Kafka's own client, to check against | `independent_client.py` |
+| what documents point to | `pointers.py` |
 | to wait for a condition | `waiting.py` |
-| what a page points to in the code | `pointers.py` |
 """

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.fakes.handlers.fetch import BrokerLog
+from kit.fakes.scripts import Close, Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, batches_of
-from kit.fakes.tcp_cluster import Close, Silence
 from pyspark_kafka.model import OffsetRange, TopicPartition
 
 BATCHES = 3

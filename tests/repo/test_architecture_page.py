@@ -38,7 +38,7 @@ QUESTIONS = {
     ],
     "Which test fails if the abort filter is wrong?": [
         (
-            "tests/unit/records/test_read_committed.py",
+            "tests/unit/records/test_abort_filter.py",
             "test_aborted_records_are_hidden_and_committed_ones_are_not",
         ),
         ("records/abort_filter.py", "AbortFilter"),
@@ -141,7 +141,7 @@ def test_a_section_has_an_invariant_and_what_holds_it(heading: str) -> None:
     assert set(named) <= contracts
 
 
-def test_what_will_bite_you_names_its_owner_and_what_notices_a_change() -> None:
+def test_things_that_bite_name_an_owner_and_a_test_that_notices_a_change() -> None:
     chapter = (REPO / "DESIGN.md").read_text().partition("\n## Things that will bite you\n")[2].partition("\n## ")[0]
     entries = re.split(r"^- \*\*", chapter, flags=re.MULTILINE)[1:]
     assert len(entries) > 30

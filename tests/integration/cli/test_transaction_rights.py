@@ -69,7 +69,7 @@ def test_transactions_of_the_first_generation_are_listed_and_aborted(ports: tupl
     assert "is not known to its coordinator" in unknown.stdout
 
 
-def test_who_may_not_describe_an_id_does_not_see_it_and_cannot_abort_it(
+def test_user_without_rights_sees_no_transactional_id_and_cannot_abort_it(
     ports: tuple[int, int], left_open: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "alice.properties"

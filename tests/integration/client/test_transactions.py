@@ -95,7 +95,7 @@ def test_transactions_follow_each_other_and_readers_see_what_was_committed(
     assert committed(client, second) == [b"d0", b"d2"]
 
 
-def test_who_takes_over_ends_what_was_open_and_shuts_the_former_owner_out(
+def test_new_owner_ends_an_open_transaction_and_fences_the_former_owner(
     client: KafkaClient, partitions: list[TopicPartition]
 ) -> None:
     where = partitions[0]
@@ -151,7 +151,7 @@ def test_an_owner_renews_and_what_was_open_is_aborted(client: KafkaClient, parti
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_who_was_overtaken_cannot_renew_and_leaves_the_new_owner_alone(
+def test_fenced_owner_cannot_renew_and_leaves_the_new_owner_alone(
     client: KafkaClient, partitions: list[TopicPartition], begun: bool
 ) -> None:
     where = partitions[0]

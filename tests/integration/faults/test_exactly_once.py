@@ -184,9 +184,7 @@ def test_an_older_checkpoint_stops_the_query_before_it_duplicates(
     assert report.batches == 4
 
 
-def test_of_two_attempts_of_one_task_what_spark_chooses_is_written_once(
-    kafka: EmbeddedKafka, make_world: Callable[..., World]
-) -> None:
+def test_one_of_two_attempts_of_a_task_is_written_once(kafka: EmbeddedKafka, make_world: Callable[..., World]) -> None:
     # Spark does not speculate in local mode; it hands the messages of the winners to `commit`, and nobody else's.
     world = make_world(kafka)
     sent = world.produce(1)

@@ -76,7 +76,7 @@ def test_a_marker_far_from_the_end_is_found(
     assert topic.read("nobody") is None
 
 
-def test_of_several_jobs_under_one_key_the_marker_of_the_one_that_is_meant_is_read(
+def test_reader_takes_the_marker_of_its_own_job_if_several_share_a_key(
     client: KafkaClient, make_topic: TopicMaker
 ) -> None:
     topic = MarkerTopic(client, make_topic(), 10_000)
@@ -93,7 +93,9 @@ def test_a_deleted_marker_is_none(client: KafkaClient, make_topic: TopicMaker, b
     assert topic.read("one") is None
 
 
-def test_what_is_no_marker_is_an_error(client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str) -> None:
+def test_record_that_is_no_marker_is_an_error(
+    client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
+) -> None:
     name = make_topic()
     produce(bootstrap_servers, name, [Record(b"one", b"nonsense", 0)])
     with pytest.raises(CorruptRecordsError, match=rf"COMMIT_MARKER_INVALID\] The record at {name}-0@0 is no commit"):
@@ -160,7 +162,7 @@ def test_a_marker_without_the_number_of_partitions_is_found_and_the_newest_batch
     assert MarkerTopic(client, name, 10_000).read("one") == marker("one", 9)
 
 
-def test_what_another_broker_knew_of_is_found_before_the_commit(client: KafkaClient, make_topic: TopicMaker) -> None:
+def test_markers_on_another_broker_are_found_before_the_commit(client: KafkaClient, make_topic: TopicMaker) -> None:
     name = make_topic()
     topic = MarkerTopic(client, name, 10_000)
     put(client, topic, marker("one", 1))

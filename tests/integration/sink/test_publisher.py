@@ -130,7 +130,7 @@ def test_a_job_in_doubt_is_looked_up_by_its_own_id(
     assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
 
 
-def test_what_is_never_committed_is_an_error_and_nothing_is_visible(
+def test_batch_that_is_never_committed_is_an_error_and_not_visible(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -148,7 +148,7 @@ def test_what_is_never_committed_is_an_error_and_nothing_is_visible(
     assert committed(client, bootstrap_servers, marker, topic) == []
 
 
-def test_of_two_drivers_at_once_one_writes(
+def test_one_of_two_drivers_writes_if_both_publish(
     client: KafkaClient, connection: ConnectionOptions, make_topic: TopicMaker, bootstrap_servers: str,
     marker: CommitMarker, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -237,7 +237,7 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
         ({"query_id": "other", "batch_id": 9}, "COMMIT_MARKER_OF_ANOTHER_QUERY"),
     ],
 )
-def test_where_neither_writing_nor_skipping_is_right_nothing_is_written(
+def test_publisher_writes_nothing_if_neither_writing_nor_skipping_is_right(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, change: Any,
     condition: str,
 ) -> None:  # fmt: skip
@@ -262,7 +262,7 @@ def miss_file(topic: str) -> tuple[list[Chunk], str]:
 
 
 @pytest.mark.parametrize("case", [refuse_size, refuse_partition, miss_file])
-def test_what_cannot_be_written_whole_is_not_visible_and_holds_nobody_back(
+def test_batch_that_cannot_be_written_whole_is_not_visible_and_holds_no_reader_back(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str, marker: CommitMarker, tmp_path: Path,
     case: Callable[[str], tuple[list[Chunk], str]],
 ) -> None:  # fmt: skip

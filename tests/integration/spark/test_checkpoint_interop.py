@@ -271,14 +271,14 @@ def test_a_change_without_new_records_reads_none(query: Query, first: str, secon
     assert held == [3]
 
 
-def test_what_an_aggregation_of_theirs_keeps_goes_on_with_ours(query: Query) -> None:
+def test_aggregation_started_by_the_jvm_connector_continues_with_ours(query: Query) -> None:
     query.produce(3)
     assert query.attempt(JVM, grouped=True) == {"batches": {"0": [3]}, "error": ""}
     query.produce(2)
     assert query.attempt(OURS, grouped=True) == {"batches": {"1": [5]}, "error": ""}
 
 
-def test_what_an_aggregation_of_ours_keeps_goes_on_with_theirs_where_spark_is_told_so(query: Query) -> None:
+def test_aggregation_started_by_ours_continues_with_the_jvm_connector_if_spark_allows_it(query: Query) -> None:
     query.produce(3)
     assert query.attempt(OURS, grouped=True) == {"batches": {"0": [3]}, "error": ""}
     query.produce(2)

@@ -80,7 +80,7 @@ def test_the_sources_of_a_query_keep_their_starts_apart(
         assert (place / "sources" / str(index) / "0").read_bytes() == b'\0v1\n{"%s":{"0":0}}' % topic.encode()
 
 
-def test_where_the_query_began_is_not_looked_at_after_batch_0_and_damaged_ids_stop_it(
+def test_initial_offsets_are_not_read_after_batch_0_and_damaged_ids_stop_the_query(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     topic, place = make_topic(), tmp_path / "checkpoint"

@@ -123,7 +123,7 @@ def test_another_query_is_refused_the_sink_at_its_start(
     assert values(bootstrap_servers, target) == names(0, 5)
 
 
-def test_what_tasks_spool_is_written_and_removed(
+def test_spooled_rows_are_written_and_removed(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     source, target = make_topic(partitions=2), make_topic(partitions=2)
@@ -154,7 +154,7 @@ print("batches", len(query.recentProgress), flush=True)
 """
 
 
-def test_what_many_tasks_return_together_stays_below_what_the_driver_takes(
+def test_results_of_many_tasks_stay_below_the_limit_of_the_driver(
     bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     target = make_topic(partitions=4)

@@ -289,7 +289,7 @@ def test_stream_only_options_do_not_reach_the_batch(
     assert "headers" in batch.columns
 
 
-def test_it_names_itself_as_sparks_does(source: MakeSource, make_topic: TopicMaker) -> None:
+def test_source_names_itself_as_the_one_of_spark(source: MakeSource, make_topic: TopicMaker) -> None:
     topic = make_topic()
     assert repr(source(topic)) == f"KafkaSourceV1[Subscribe[{topic}]]"
 
@@ -323,7 +323,7 @@ spark.stop()
 """
 
 
-def test_it_works_on_spark_connect(
+def test_source_works_on_spark_connect(
     make_topic: TopicMaker, bootstrap_servers: str, connect_url: str, tmp_path: Path
 ) -> None:
     topic = make_topic()

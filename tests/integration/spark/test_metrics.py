@@ -265,7 +265,7 @@ spark.stop()
 """
 
 
-def test_it_is_the_same_on_spark_connect(
+def test_metrics_are_the_same_on_spark_connect(
     bootstrap_servers: str, make_topic: TopicMaker, connect_url: str, tmp_path: Path
 ) -> None:
     topic = make_topic()

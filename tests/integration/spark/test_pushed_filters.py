@@ -251,7 +251,7 @@ spark.stop()
 """
 
 
-def test_it_is_the_same_on_spark_connect(
+def test_pushed_filters_are_the_same_on_spark_connect(
     bootstrap_servers: str, topics: list[str], connect_url: str, tmp_path: Path
 ) -> None:
     said = run_program(_SCRIPT, connect_url, bootstrap_servers, ",".join(topics), place=tmp_path)

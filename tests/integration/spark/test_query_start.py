@@ -145,7 +145,7 @@ def test_a_first_batch_that_was_planned_and_not_committed_is_read_whole_by_the_n
     assert logged == f'{{"{topic}":{{"0":19}}}}'
 
 
-def test_a_query_killed_before_any_batch_goes_on_where_it_started_if_it_was_told_its_checkpoint(
+def test_query_killed_before_any_batch_continues_where_it_started_if_its_checkpoint_is_set(
     spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held]
 ) -> None:
     held = killed["latest", True]

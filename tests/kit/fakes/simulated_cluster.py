@@ -14,7 +14,8 @@ from kafka.protocol.consumer import FetchRequest, OffsetForLeaderEpochRequest
 
 from kit.fakes.handlers.fetch import epoch_end
 from kit.fakes.logs import batches_of
-from kit.fakes.tcp_cluster import Close, Seen, Silence
+from kit.fakes.scripts import Close, Silence
+from kit.fakes.tcp_cluster import Seen
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.cluster.metadata import (
     BrokerNode,

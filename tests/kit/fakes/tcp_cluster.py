@@ -32,6 +32,7 @@ from kit.fakes.handlers import HANDLERS
 from kit.fakes.handlers.list_offsets import list_offsets
 from kit.fakes.handlers.metadata import api_versions, metadata
 from kit.fakes.logs import PartitionLog
+from kit.fakes.scripts import Close, Raw, Response, Script, Silence
 from kit.reading import FAST, options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
@@ -60,26 +61,6 @@ REQUESTS = {
         SaslAuthenticateRequest,
     )
 }
-
-
-class Close:
-    """Instead of an answer: the connection is closed."""
-
-
-class Silence:
-    """Instead of an answer: nothing is sent, the connection stays open."""
-
-
-@dataclass
-class Raw:
-    """Instead of an answer: these bytes, as they are."""
-
-    data: bytes
-
-
-# Close, Silence, Raw, a response, or a function that makes one of these from the request.
-Answer = Any
-Script = Any
 
 
 @dataclass
@@ -244,7 +225,7 @@ class TcpCluster:
                 response = struct.pack(">i", request.header.correlation_id) + b"\x00" * flexible + body
                 connection.sendall(struct.pack(">i", len(response)) + response)
 
-    def _answer(self, broker_id: int, name: str, request: Any) -> Answer:
+    def _answer(self, broker_id: int, name: str, request: Any) -> Response:
         with self._lock:
             for key in ((name, broker_id), (name, None)):
                 scripts = self._scripts.get(key)

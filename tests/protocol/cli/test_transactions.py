@@ -45,7 +45,7 @@ def run(cluster: TcpCluster, command: str, *options: str, answer: str = "") -> R
     return invoke("transactions", command, "--bootstrap-servers", f"{host}:{port}", *options, answer=answer)
 
 
-def test_nothing_open_is_one_sentence_and_an_empty_list_for_programs(cluster: TcpCluster) -> None:
+def test_listing_without_open_transactions_is_one_sentence_and_an_empty_list_for_programs(cluster: TcpCluster) -> None:
     cluster.script(ListTransactionsRequest, listing())
     done = run(cluster, "list")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -67,7 +67,7 @@ _ON_THE_WAY = "its markers are on their way"
         ("NewerThanUs", "not aborted (state Unknown). This version of pyspark-kafka does not know the state."),
     ],
 )
-def test_what_cannot_be_aborted_is_left_alone(cluster: TcpCluster, state: str, said: str) -> None:
+def test_abort_leaves_alone_transactions_that_it_cannot_abort(cluster: TcpCluster, state: str, said: str) -> None:
     # The fake brokers do not know InitProducerId: to ask would be an error.
     cluster.script(DescribeTransactionsRequest, describing({"a": state}))
     done = run(cluster, "abort", "a", "--yes")

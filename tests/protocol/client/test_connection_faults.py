@@ -18,7 +18,8 @@ from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
+from kit.fakes.scripts import Close, Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
@@ -270,7 +271,7 @@ def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatc
         open_connection("kafka.example", 9092, options, Deadline(2_000)).close()
 
 
-def test_what_went_wrong_at_an_address_that_was_reached_is_what_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_is_that_of_the_address_that_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     with TcpCluster() as half, socket.socket() as unused:
         half.script(ApiVersionsRequest, Close)
         unused.bind(("127.0.0.1", 0))

@@ -11,7 +11,8 @@ import pytest
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
-from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
+from kit.fakes.scripts import Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -8,7 +8,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import FetchScript, LogScript
 from kit.fakes.logs import batches_of
-from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
+from kit.fakes.scripts import Close, Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH, read_range
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher

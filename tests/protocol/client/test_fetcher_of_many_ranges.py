@@ -9,7 +9,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import BrokerLog, FetchScript
 from kit.fakes.logs import batches_of, record_batch
-from kit.fakes.tcp_cluster import Close, TcpCluster
+from kit.fakes.scripts import Close
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import FAST_FETCH
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch import fetcher as fetcher_module

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
+from kit.fakes.scripts import Close, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import Raw, Silence, TcpCluster
+from kit.fakes.scripts import Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest

@@ -10,7 +10,8 @@ import pytest
 from kafka.protocol.sasl import SaslHandshakeResponse
 
 from kit.fakes.black_hole import BlackHole
-from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
+from kit.fakes.scripts import Close, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
@@ -53,7 +54,7 @@ def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked(
         assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_where_nobody_answers_any_more_the_error_does_not_speak_of_spelling() -> None:
+def test_error_does_not_speak_of_spelling_if_brokers_answered_before() -> None:
     with TcpCluster(2) as cluster, cluster.client(api_timeout_ms=300) as client:
         client.fetch_metadata(())
         ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]

@@ -9,7 +9,8 @@ import pytest
 from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest
 
-from kit.fakes.tcp_cluster import Close, Silence, TcpCluster
+from kit.fakes.scripts import Close, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
@@ -73,7 +74,7 @@ def test_brokers_are_connected_to_side_by_side() -> None:
         assert time.monotonic() - began_at < 2.5
 
 
-def test_what_is_ended_is_left_out_also_where_a_broker_does_not_filter(
+def test_listing_leaves_out_ended_transactions_also_if_a_broker_does_not_filter(
     cluster: TcpCluster, client: KafkaClient
 ) -> None:
     states = {"p-1": "Empty", "p-2": "Ongoing", "p-3": "CompleteAbort", "p-4": "NewerThanUs", "q": "Ongoing"}

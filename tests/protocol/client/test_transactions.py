@@ -7,7 +7,8 @@ import time
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
 
-from kit.fakes.tcp_cluster import Silence, TcpCluster
+from kit.fakes.scripts import Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.owner import TransactionalId

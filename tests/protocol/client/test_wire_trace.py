@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
-from kit.fakes.tcp_cluster import Close, Raw, Silence, TcpCluster
+from kit.fakes.scripts import Close, Raw, Silence
+from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import (

@@ -77,7 +77,7 @@ def looked_up(cluster: TcpCluster) -> list[int]:
         ((7, 10), None, range(7, 10), list[int]()),
     ],
 )
-def test_what_is_open_is_looked_up_and_nothing_else(
+def test_task_looks_up_open_ends_and_nothing_else(
     cluster: TcpCluster, planned: tuple[int, int], open_ends: OpenEnds | None, expected: range, asked: list[int]
 ) -> None:
     assert read(cluster, planned, open_ends) == [*expected]
@@ -127,7 +127,7 @@ def test_a_head_that_ages_out_again_before_the_first_record_is_read_is_no_loss(c
     assert read(cluster, (0, 10), BOTH) == [*range(20, 30)]
 
 
-def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: TcpCluster) -> None:
+def test_records_that_age_out_behind_the_first_one_read_are_lost(cluster: TcpCluster) -> None:
     def aged_out(request: Any) -> Any:
         cluster.ends["t", 0] = (20, 30)
         return FetchScript(error_code=1, log_start_offset=20)(request)
@@ -141,7 +141,7 @@ def test_what_ages_out_behind_the_first_record_read_is_loss(cluster: TcpCluster)
     ("log", "open_ends", "crossed"),
     [((0, 5), OpenEnds(end_by=NO_END), r"\[7, 5\)"), ((12, 30), OpenEnds(start_from=0), r"\[12, 10\)")],
 )
-def test_an_end_of_an_option_that_the_log_has_passed_is_an_error_whether_or_not_loss_is_tolerated(
+def test_end_of_an_option_that_the_log_has_passed_is_an_error_also_if_loss_is_tolerated(
     cluster: TcpCluster, log: tuple[int, int], open_ends: OpenEnds, crossed: str
 ) -> None:
     cluster.ends["t", 0] = log

@@ -67,7 +67,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_others_write_is_read(name: str) -> None:
+def test_compressed_batches_of_other_libraries_are_read(name: str) -> None:
     codec, data = WRITTEN[name]
     table, next_offset = whole(batch(data, count=len(VALUES), attributes=codec), columns=["value"])
     assert table.column("value").to_pylist() == VALUES
@@ -165,7 +165,7 @@ def test_lz4_bound_is_the_sum_of_the_blocks_not_a_claim() -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_what_we_compress_others_read(codec: str) -> None:
+def test_compressed_batches_of_ours_are_read_by_other_libraries(codec: str) -> None:
     batch_rows = rows([None] * len(VALUES), [*VALUES])
     section = encode(batch_rows, timestamp_ms=0)[61:]
     body = encode(batch_rows, timestamp_ms=0, compression=codec)[61:]

@@ -55,7 +55,7 @@ def test_kafka_python_reads_what_we_write(compression: str) -> None:
 
 @pytest.mark.parametrize("codec", [0, 1])
 @pytest.mark.parametrize("transactional", [False, True])
-def test_what_kafka_python_writes_is_read(codec: int, *, transactional: bool) -> None:
+def test_batches_of_kafka_python_are_read(codec: int, *, transactional: bool) -> None:
     builder = MemoryRecordsBuilder(magic=2, compression_type=codec, batch_size=1 << 20, offset=500)
     builder.set_producer_state(7, 3, 11, transactional)
     expected = []
@@ -266,7 +266,7 @@ def test_large_rows_are_copied_whole() -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
-def test_what_does_not_shrink_is_stored_uncompressed_and_keeps_the_bound(compression: str) -> None:
+def test_batch_that_does_not_shrink_is_stored_uncompressed_and_keeps_the_bound(compression: str) -> None:
     noise = random.Random(5).randbytes(100_000)
     columns = RecordColumns(None, pa.array([noise], pa.binary()))
     batch, _ = encode_rows(columns, None, 0, 1, max_batch_bytes=100_100, compression=compression)

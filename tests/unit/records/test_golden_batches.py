@@ -13,7 +13,7 @@ GOLDEN = Path(__file__).with_name("golden")
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_java_wrote_is_read(codec: str) -> None:
+def test_golden_batches_of_java_are_read(codec: str) -> None:
     records = (GOLDEN / f"kafka-clients-4.3.0-{codec}.bin").read_bytes()
     table, next_offset = whole(records, 1000)
     found: dict[str, Any] = table.drop_columns(["timestamp"]).to_pydict()

@@ -134,7 +134,7 @@ def test_every_case_was_written_by_every_client(writer: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
-def test_what_was_sent_is_read(fixture: Fixture, isolation_level: str) -> None:
+def test_golden_fetch_gives_the_records_that_were_sent(fixture: Fixture, isolation_level: str) -> None:
     assert fixture.read(isolation_level, 0, fixture.end) == fixture.expected(isolation_level, 0, fixture.end)
 
 

@@ -106,7 +106,7 @@ def test_a_task_that_is_killed_while_it_writes_leaves_a_file_that_is_found(
     assert files_in(tmp_path) == []
 
 
-def test_what_a_dead_job_has_left_is_removed_after_some_days(tmp_path: Path) -> None:
+def test_spool_of_a_dead_job_is_removed_after_some_days(tmp_path: Path) -> None:
     SpoolFiles(str(tmp_path), "dead").write(0, "0-1", [b"x"])
     live = SpoolFiles(str(tmp_path), "live")
     live.write(0, "0-1", [b"x"])

@@ -79,7 +79,7 @@ AT_MS = 1_700_000_000_500
         (Not(In(P, (1, None))), NOTHING),
     ],
 )
-def test_what_ranges_can_express_is_taken_from_spark(pushed: Filter, expected: RecordFilter) -> None:
+def test_filters_that_ranges_express_are_taken_from_spark(pushed: Filter, expected: RecordFilter) -> None:
     assert translate_filters([pushed]) == (expected, [])
 
 
@@ -105,7 +105,7 @@ def test_what_ranges_can_express_is_taken_from_spark(pushed: Filter, expected: R
         ),
     ],
 )
-def test_what_ranges_express_in_part_is_left_to_spark_as_well(pushed: Filter, expected: RecordFilter) -> None:
+def test_filters_that_ranges_express_in_part_are_left_to_spark_as_well(pushed: Filter, expected: RecordFilter) -> None:
     assert translate_filters([pushed]) == (expected, [pushed])
 
 
@@ -136,13 +136,13 @@ def test_what_ranges_express_in_part_is_left_to_spark_as_well(pushed: Filter, ex
     ],
     ids=repr,
 )
-def test_what_ranges_cannot_express_is_left_to_spark(pushed: Filter) -> None:
+def test_filters_that_ranges_cannot_express_are_left_to_spark(pushed: Filter) -> None:
     found, left = translate_filters([pushed])
     assert found == EVERYTHING
     assert left == [pushed]
 
 
-def test_what_is_left_is_what_was_given_by_reference() -> None:
+def test_filters_left_to_spark_are_the_objects_that_it_passed() -> None:
     one, other = LessThan(TS, AT), LessThan(TS, AT)
     _, left = translate_filters([one, EqualTo(P, 1), other])
     assert [id(pushed) for pushed in left] == [id(one), id(other)]

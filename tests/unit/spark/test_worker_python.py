@@ -76,7 +76,7 @@ def test_a_damaged_archive_is_left_to_python(tmp_path: Path, spark_path: list[st
 
 
 @pytest.mark.parametrize("arguments", [["-c", "import sys; print(*sys.argv)", "a", "b"], ["-m", "this"], ["-VV"]])
-def test_what_is_no_process_of_spark_runs_as_in_the_interpreter(arguments: list[str]) -> None:
+def test_program_that_is_no_process_of_spark_runs_as_in_the_interpreter(arguments: list[str]) -> None:
     ours, plain = (
         subprocess.run([*program, *arguments], capture_output=True, check=True, timeout=60)
         for program in (_PROGRAM, [sys.executable])

@@ -11,8 +11,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import FetchScript, LogScript
 from kit.fakes.logs import batches_of
+from kit.fakes.scripts import Close
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
-from kit.fakes.tcp_cluster import Close
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.errors import AccessError, BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 from pyspark_kafka.model import OffsetRange, TopicPartition

@@ -10,8 +10,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of, record_batch
+from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
-from kit.fakes.tcp_cluster import Silence
 from pyspark_kafka.client.fetch.cursor import Cursor
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.fetch.request_size import RecordSizes
@@ -97,7 +97,7 @@ def test_a_batch_larger_than_a_partitions_share_arrives(cluster: SimulatedCluste
     assert read_all(cluster, ranges, max_partition_fetch_bytes=16 * KIB, max_wait_ms=1_000) == whole(ranges)
 
 
-def test_what_is_asked_for_at_once_stays_within_half_of_the_buffer(cluster: SimulatedCluster) -> None:
+def test_request_asks_for_at_most_half_of_the_buffer(cluster: SimulatedCluster) -> None:
     cluster.script(log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, 0, 30)
     # Room for three of the smallest asks of 16 KiB.
@@ -230,7 +230,7 @@ def test_the_first_place_goes_round_and_who_has_nothing_to_give_comes_last() -> 
     assert order_next(reads, fed=[fed, done], starved=[starved], empty=[empty]) == [starved, *left_out, fed, empty]
 
 
-def test_where_records_are_and_none_came_more_is_asked_for(cluster: SimulatedCluster) -> None:
+def test_fetcher_asks_for_more_if_a_response_holds_less_than_one_batch(cluster: SimulatedCluster) -> None:
     large = record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)])
     log = BrokerLog({("t", number): [(0, 10, large)] for number in range(3)}, cluster.topic_ids)
     # What the topic's first answer tells is of small batches.

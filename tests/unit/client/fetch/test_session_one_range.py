@@ -10,8 +10,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import FetchScript, LogScript
 from kit.fakes.logs import batches_of, record_batch
+from kit.fakes.scripts import Close
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
-from kit.fakes.tcp_cluster import Close
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 

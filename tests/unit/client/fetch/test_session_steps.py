@@ -8,8 +8,8 @@ import pytest
 
 from kit.fakes.handlers.fetch import BrokerLog, FetchScript, LogScript
 from kit.fakes.logs import batches_of
+from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
-from kit.fakes.tcp_cluster import Silence
 from pyspark_kafka.client.fetch.cursor import NO_END
 from pyspark_kafka.client.fetch.request import build_fetch_request
 from pyspark_kafka.client.fetch.steps import (

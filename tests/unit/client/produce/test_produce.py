@@ -509,7 +509,7 @@ def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(f
     assert producer.metrics.retries == 1
 
 
-def test_a_partition_that_was_looked_up_before_a_pause_is_looked_up_for_its_whole_time_after_it() -> None:
+def test_partition_looked_up_before_a_pause_is_looked_up_for_its_whole_time_after_it() -> None:
     cluster = MemoryCluster(partitions=1)
     producer = make_producer(cluster)
     send_numbered(producer, ORDERS_1, 1)

@@ -135,7 +135,7 @@ def test_several_sources_are_told_apart_by_their_place_in_the_query(
     ],
     ids=["number", "nested", "no partition", "no partitions", "no latest", "Spark's connector", "text"],
 )
-def test_what_is_no_source_of_ours_is_left_out_silently(
+def test_listener_leaves_out_other_sources_silently(
     listener: MetricsListener, store: MetricsStore, caplog: pytest.LogCaptureFixture, other: Mapping[str, Any]
 ) -> None:
     listener.onQueryProgress(progress(other))
@@ -315,7 +315,7 @@ def quiet_logger(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
     package.setLevel(before[1])
 
 
-def test_who_listens_sees_the_lines_without_configuring_anything(quiet_logger: logging.Logger) -> None:
+def test_listener_writes_lines_without_any_configuration(quiet_logger: logging.Logger) -> None:
     assert not quiet_logger.isEnabledFor(logging.INFO)
     _make_visible()
     assert quiet_logger.isEnabledFor(logging.INFO)

@@ -69,7 +69,7 @@ def test_a_warning_is_a_line_of_sparks_form(capsys: pytest.CaptureFixture[str]) 
     )
 
 
-def test_what_the_process_does_is_said_where_there_is_no_task(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_names_the_process_if_there_is_no_task(capsys: pytest.CaptureFixture[str]) -> None:
     log_as_spark("planning a streaming read of Subscribe[a]")
     warn()
     log_as_spark("p" * 1000)
@@ -108,7 +108,7 @@ def test_a_traceback_follows_its_line(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize("configured", ["", "pyspark_kafka", "pyspark_kafka.source"])
 @pytest.mark.parametrize("first", [True, False])
-def test_what_the_user_has_configured_is_left_alone(
+def test_logging_that_the_user_configured_is_left_alone(
     capsys: pytest.CaptureFixture[str], configured: str, *, first: bool
 ) -> None:
     logger, taken = logging.getLogger(configured), logging.StreamHandler()
@@ -145,7 +145,7 @@ def test_there_is_one_handler_however_often_it_is_asked_for(capsys: pytest.Captu
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_of_two_of_our_handlers_one_writes_the_line(
+def test_one_of_two_handlers_writes_the_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = "pyspark_kafka.source"

@@ -1,0 +1,95 @@
+"""The house of tests: where helpers are found, what unit tests may not do, and which module a test file is about."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kit
+from kit.pointers import REPO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TESTS, SOURCE = REPO / "tests", REPO / "src" / "pyspark_kafka"
+KIT, UNIT = TESTS / "kit", TESTS / "unit"
+_IN_TABLE = re.compile(r"^\|[^|]+\|(.+)\|$", re.MULTILINE)
+# Helpers that open sockets; tests that need one are in tests/protocol, tests/contract or tests/integration.
+SERVERS = ("kit.brokers", "kit.fakes.black_hole", "kit.fakes.tcp_cluster", "socket")
+# Rooms of src/pyspark_kafka whose unit tests mirror its modules, and files there that are about no single module.
+MIRRORED: dict[str, set[str]] = {
+    "checkpoint": {"test_checkpoint.py"},
+    "cli": set(),
+    "planning": set(),
+    # Whole responses and batches through all of the codec: rules by number, recorded bytes, the page of the docs.
+    "records": {
+        "test_fetch_rules.py",
+        "test_golden_batches.py",
+        "test_golden_fetches.py",
+        "test_records_doc.py",
+    },
+    # What a Python process of Spark imports, over all modules.
+    "spark": {"test_imports.py"},
+    "spark/processes": set(),
+    "testing": set(),
+}
+
+
+def rows_of_the_table() -> set[str]:
+    """Return the files and folders that the docstring of the kit names."""
+    return {path for row in _IN_TABLE.findall(kit.__doc__ or "") for path in re.findall(r"`([^`]+)`", row)}
+
+
+def test_table_of_the_kit_names_every_file() -> None:
+    named = rows_of_the_table()
+    files = {str(path.relative_to(KIT)) for path in KIT.rglob("*.py") if path.name != "__init__.py"}
+    folders = {path for path in named if path.endswith("/")}
+    missing = {path for path in files - named if not any(path.startswith(folder) for folder in folders)}
+    assert missing == set(), "helpers that the table of tests/kit/__init__.py does not name"
+
+
+def test_table_of_the_kit_names_nothing_that_is_not_there() -> None:
+    assert {path for path in rows_of_the_table() if not (KIT / path).exists()} == set()
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Return the modules that a file imports, also inside of functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_unit_tests_import_no_servers_and_no_sockets() -> None:
+    found = [
+        f"{path.relative_to(TESTS)}: {name}"
+        for path in sorted(UNIT.rglob("*.py"))
+        # It makes the attempt an error.
+        if path != UNIT / "conftest.py"
+        for name in imports_of(path)
+        if any(name == server or name.startswith(f"{server}.") for server in SERVERS)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("room", sorted(MIRRORED))
+def test_unit_tests_of_a_room_are_named_after_its_modules(room: str) -> None:
+    """`test_<module>.py`, or `test_<module>_<topic>.py`."""
+    modules = {path.stem.lstrip("_") for path in (SOURCE / room).glob("*.py")}
+    stray = [
+        path.name
+        for path in sorted((UNIT / room).glob("test_*.py"))
+        if path.name not in MIRRORED[room]
+        and not any(path.stem == f"test_{module}" or path.stem.startswith(f"test_{module}_") for module in modules)
+    ]
+    assert stray == []
+
+
+@pytest.mark.parametrize("room", sorted(MIRRORED))
+def test_exceptions_of_a_mirrored_room_exist(room: str) -> None:
+    assert {name for name in MIRRORED[room] if not (UNIT / room / name).is_file()} == set()
