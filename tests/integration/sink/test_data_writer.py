@@ -223,7 +223,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
     assert all(values == sorted(values) for values in by_partition(records).values())
 
 
-def test_a_broker_that_stays_away_ends_a_write_with_its_address_and_what_became_of_the_rows(
+def test_broker_that_stays_away_ends_a_write_with_its_address_and_the_counts_of_rows(
     mortal_broker: MortalBroker,
 ) -> None:
     mortal_broker.kafka.create_topic("unwritten")
@@ -290,7 +290,7 @@ def test_tasks_of_one_process_write_one_after_the_other_under_one_identity(
         assert values == sorted(values)
 
 
-def test_a_task_writes_to_a_topic_that_was_deleted_and_created_again_meanwhile(
+def test_task_writes_to_a_topic_that_was_recreated_meanwhile(
     bootstrap_servers: str, make_topic: TopicMaker, kafka: EmbeddedKafka
 ) -> None:
     topic = make_topic()

@@ -45,7 +45,7 @@ def put(client: KafkaClient, topic: MarkerTopic, *markers: CommitMarker, commit:
     owner.fence()
 
 
-def test_the_topic_is_made_once_and_compacted(client: KafkaClient) -> None:
+def test_commit_topic_is_created_once_and_compacted(client: KafkaClient) -> None:
     name = f"markers-{uuid.uuid4().hex[:8]}"
     for _ in range(2):
         MarkerTopic(client, name, 1_000).ensure()
@@ -193,7 +193,7 @@ def test_a_topic_of_someone_else_that_deletes_markers_is_warned_of(
     assert f"Commit topic '{deleting}' has cleanup.policy=delete" in record.getMessage()
 
 
-def test_a_topic_that_another_query_has_just_made_is_waited_for(
+def test_commit_topic_that_another_query_has_just_created_is_waited_for(
     client: KafkaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"markers-{uuid.uuid4().hex[:8]}"

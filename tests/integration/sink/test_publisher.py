@@ -283,7 +283,7 @@ def test_batch_that_cannot_be_written_whole_is_not_visible_and_holds_no_reader_b
     assert committed(client, bootstrap_servers, marker, topic) == [b"fine"]
 
 
-def test_a_batch_that_takes_longer_than_its_transaction_may_is_told_so(
+def test_batch_that_takes_longer_than_its_transaction_may_is_an_error(
     client: KafkaClient, make_topic: TopicMaker, marker: CommitMarker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publisher = publisher_of(client, marker, transaction_timeout_ms=60_000)

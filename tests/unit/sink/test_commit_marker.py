@@ -22,7 +22,7 @@ def test_fields_of_a_later_kind_of_the_same_version_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"{}", b"[]", b'{"version":1}', b"\xff", b'{"version":1,"sink_id":"s"}'])
-def test_what_is_no_marker_is_an_error_that_names_its_place(value: bytes) -> None:
+def test_record_that_is_no_marker_is_an_error_with_its_offset(value: bytes) -> None:
     with pytest.raises(CorruptRecordsError, match=r"\[COMMIT_MARKER_INVALID\] The record at t-0@1 is no commit marker"):
         CommitMarker.from_bytes(value, "t-0@1")
 
@@ -58,7 +58,9 @@ def test_an_older_marker_means_not_written_and_the_same_one_means_written(
         (replace(OURS, fingerprint="xyz"), "COMMIT_MARKER_OF_OTHER_OFFSETS", "restore the newest one"),
     ],
 )
-def test_where_neither_writing_nor_skipping_is_right_it_stops(found: CommitMarker, condition: str, hint: str) -> None:
+def test_marker_that_allows_neither_writing_nor_skipping_is_an_error(
+    found: CommitMarker, condition: str, hint: str
+) -> None:
     with pytest.raises(CheckpointError) as caught:
         judge(found, OURS)
     text = str(caught.value)

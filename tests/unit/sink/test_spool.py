@@ -30,7 +30,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "spool") if request.param == "local" else f"mock:///{uuid.uuid4().hex}"
 
 
-def test_what_is_written_reads_back_and_is_gone_with_its_batch(location: str) -> None:
+def test_spool_file_reads_back_and_is_removed_with_its_batch(location: str) -> None:
     spool = SpoolFiles(location, "query")
     name = spool.write(3, "0-17", [b"a", bytearray(b"bc")])
     kept = spool.write(4, "0-17", [b"later"])
@@ -41,7 +41,7 @@ def test_what_is_written_reads_back_and_is_gone_with_its_batch(location: str) ->
     spool.remove_batch(3)
 
 
-def test_no_more_is_read_than_tells_that_a_file_is_too_long(location: str) -> None:
+def test_spool_file_that_is_too_long_is_read_one_byte_too_far(location: str) -> None:
     spool = SpoolFiles(location, "query")
     assert spool.read(spool.write(3, "0-17", [b"abcdef"]), 3) == b"abcd"
 
@@ -75,7 +75,7 @@ def test_files_of_others_are_never_removed(tmp_path: Path) -> None:
     assert files_in(tmp_path) == sorted(foreign)
 
 
-def test_what_attempts_of_earlier_batches_have_left_is_removed_with_a_later_one(tmp_path: Path) -> None:
+def test_files_of_earlier_batches_are_removed_with_a_later_one(tmp_path: Path) -> None:
     spool = SpoolFiles(str(tmp_path), "query")
     for batch_id in (3, 4, 5):
         spool.write(batch_id, "0-1", [b"x"])
@@ -148,7 +148,7 @@ def test_files_of_a_batch_take_few_calls_where_each_goes_to_an_object_store(monk
     assert spool.read(names[0], 3) is None
 
 
-def test_a_full_disk_is_told_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_named_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -71,7 +71,7 @@ def test_batches_after_a_refused_one_are_cut_before_they_are_sent() -> None:
     assert cluster.values(0) == [*values, *(value for _, more in others for value in more)]
 
 
-def test_sequences_of_parts_go_on_where_those_of_the_whole_would() -> None:
+def test_sequences_of_parts_continue_as_those_of_the_whole_batch() -> None:
     cluster = MemoryCluster()
     cluster.max_message_bytes = 4_000
     (data, values), (later, more) = large_batches(2)
@@ -113,7 +113,7 @@ def test_a_batch_that_is_in_the_log_already_is_not_written_again_in_parts() -> N
     assert cluster.values(0) == values
 
 
-def test_that_a_topic_takes_less_is_said_once_with_the_option_to_set(caplog: pytest.LogCaptureFixture) -> None:
+def test_topic_that_accepts_less_is_warned_of_once_with_the_option_to_set(caplog: pytest.LogCaptureFixture) -> None:
     cluster = MemoryCluster()
     cluster.max_message_bytes = 4_000
     with make_producer(cluster) as producer:

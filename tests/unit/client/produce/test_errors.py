@@ -86,7 +86,7 @@ def test_invalid_records_are_named_in_the_broker_s_words() -> None:
 @pytest.mark.parametrize(
     ("code", "name"), [(47, "INVALID_PRODUCER_EPOCH"), (48, "INVALID_TXN_STATE"), (90, "PRODUCER_FENCED")]
 )
-def test_a_transaction_that_others_have_ended_is_told_as_that(code: int, name: str) -> None:
+def test_transaction_ended_by_others_is_named_in_the_error(code: int, name: str) -> None:
     cluster = MemoryCluster()
     cluster.faults.append(Fault(appends=False, code=code))
     identity = TransactionIdentity(cluster.producer_id, 0, Generation.V2)
@@ -121,7 +121,7 @@ def test_gap_that_no_failed_batch_explains_is_fatal() -> None:
     assert "Sequence 1 does not follow what the broker holds of producer 4711 (epoch 0)" in str(error)
 
 
-def test_fatal_answer_for_one_partition_counts_the_others_of_the_same_answer() -> None:
+def test_fatal_response_for_one_partition_counts_the_others_of_the_same_response() -> None:
     cluster = MemoryCluster(partitions=3)
     cluster.latency_s = 0.01
     cluster.faults.extend([None, Fault(appends=False, code=87, only=1)])
@@ -219,7 +219,7 @@ def test_topic_that_may_not_be_described_is_an_access_error() -> None:
     assert "WRITE" in str(error)
 
 
-def test_failure_that_waiting_does_not_cure_ends_delivery_at_once() -> None:
+def test_failure_that_does_not_pass_ends_delivery_at_once() -> None:
     cluster = MemoryCluster()
     cluster.borrow_errors.append(
         TransportError("The certificate of broker-0:9092 was not accepted.", condition="TLS_FAILED", hint="Check it.")
@@ -268,7 +268,7 @@ def test_producer_id_that_is_refused_is_an_access_error() -> None:
     assert "Nothing was written." in str(error)
 
 
-def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
+def test_cluster_without_producer_ids_is_named_with_the_option_to_set() -> None:
     cluster = MemoryCluster()
     cluster.gives_producer_ids = False
     error = failure(cluster)
@@ -276,7 +276,7 @@ def test_cluster_without_producer_ids_is_told_with_the_option_to_set() -> None:
     assert "Set option 'kafka.enable.idempotence' to false" in str(error)
 
 
-def test_producer_id_is_asked_for_again_while_the_broker_cannot_give_one() -> None:
+def test_producer_id_is_requested_again_while_the_broker_cannot_assign_one() -> None:
     cluster = MemoryCluster()
     cluster.init_codes.extend([15, 14])
     with make_producer(cluster) as producer:

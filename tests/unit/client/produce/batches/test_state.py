@@ -66,14 +66,14 @@ def test_sequences_count_records_of_each_partition_from_zero() -> None:
     assert state.sequences.next_stamp(OTHER) == SequenceStamp(77, 0, 2)
 
 
-def test_sequence_goes_on_with_zero_after_the_highest() -> None:
+def test_sequence_continues_with_zero_after_the_highest() -> None:
     state = make_state()
     state.sequences.reserve(TP, SEQUENCE_LIMIT - 2)
     assert state.sequences.reserve(TP, 5).base_sequence == SEQUENCE_LIMIT - 2
     assert state.sequences.next_stamp(TP).base_sequence == 3
 
 
-def test_without_idempotence_there_are_no_sequences() -> None:
+def test_producer_without_idempotence_has_no_sequences() -> None:
     state = make_state(idempotent=False)
     add(state, 3)
     assert state.sequences.next_stamp(TP) == SequenceStamp(-1, -1, -1)
@@ -107,7 +107,7 @@ def test_first_batch_of_a_partition_travels_alone() -> None:
     assert len(send_all(state)) == 2
 
 
-def test_at_most_five_batches_of_a_partition_are_under_way_whatever_the_option_says() -> None:
+def test_partition_has_at_most_five_batches_in_flight_whatever_the_option_says() -> None:
     state = confirmed_state(max_in_flight=100)
     add(state, *[1] * 8)
     assert len(send_all(state)) == 5
@@ -119,7 +119,7 @@ def test_max_in_flight_bounds_a_partition() -> None:
     assert len(send_all(state)) == 2
 
 
-def test_nothing_is_sent_after_a_failure_until_all_attempts_have_ended() -> None:
+def test_partition_sends_nothing_after_a_failure_until_all_attempts_have_ended() -> None:
     state = confirmed_state()
     add(state, 1, 1, 1, 1, 1, 1, 1)
     first, *rest = send_all(state)
@@ -191,7 +191,7 @@ def test_out_of_order_is_fatal_for_the_oldest_batch_and_retried_behind_a_failed_
     assert state.judge(second, OUT_OF_ORDER, retriable=False) is Verdict.RETRY
 
 
-def test_other_answers_go_by_the_table() -> None:
+def test_other_codes_are_judged_by_the_table() -> None:
     state = confirmed_state()
     add(state, 1)
     (batch,) = send_all(state)
@@ -224,7 +224,7 @@ def test_unknown_stays_unknown_when_a_later_attempt_is_refused() -> None:
     assert state.counts(TP) == RecordCounts(delivered=1, not_delivered=0, unknown=10)
 
 
-def test_expired_batch_is_found_only_when_it_is_not_under_way() -> None:
+def test_expired_batch_is_found_only_if_it_is_not_in_flight() -> None:
     state = make_state()
     add(state, 1, expires_at=5.0)
     assert state.next_expiry() == 5.0
@@ -236,7 +236,7 @@ def test_expired_batch_is_found_only_when_it_is_not_under_way() -> None:
     assert state.first_expired(5.0) is batch
 
 
-def test_nothing_is_sent_that_would_make_brokers_forget_the_oldest_batch() -> None:
+def test_partition_sends_nothing_that_would_make_brokers_forget_the_oldest_batch() -> None:
     state = confirmed_state()
     add(state, 1, 1, 1)
     first, second, third = send_all(state)
@@ -393,7 +393,7 @@ def test_log_equals_what_was_sent_once_and_in_order_whatever_is_lost_late_or_ref
     assert world.state.counts() == RecordCounts(delivered=first_sequence + sum(counts))
 
 
-def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
+def test_partitions_that_wait_for_responses_are_not_looked_at_again_and_again() -> None:
     state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.sequences.identify(1, 0)
     places = [TopicPartition("wide", number) for number in range(1_000)]
@@ -412,7 +412,7 @@ def test_what_waits_for_answers_is_not_looked_at_again_and_again() -> None:
     assert state.next_attempt_at(0.0) == 0.1
 
 
-def test_one_batch_that_waits_does_not_keep_what_was_delivered_behind_it() -> None:
+def test_pending_batch_does_not_keep_the_batches_delivered_after_it() -> None:
     state = ProducerState(idempotent=True, backoff=BACKOFF)
     state.sequences.identify(1, 0)
     stuck = state.append(TopicPartition("wide", 0), b"stuck", 1, expires_at=1.0)

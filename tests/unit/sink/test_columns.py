@@ -34,7 +34,7 @@ def test_the_value_alone_is_enough_where_the_option_names_the_topic() -> None:
     assert find_sink_columns([VALUE], topic_option="t") == SinkColumns(value=0)
 
 
-def test_the_option_goes_before_the_column_which_is_not_even_checked() -> None:
+def test_topic_option_takes_precedence_over_the_column_which_is_not_checked() -> None:
     columns = [VALUE, Column("topic", pa.int32(), "int")]
     assert find_sink_columns(columns, topic_option="t") == SinkColumns(value=0)
 
@@ -92,7 +92,9 @@ def test_keys_and_values_are_text_or_bytes_of_any_width(data_type: pa.DataType) 
         ),
     ],
 )
-def test_all_that_does_not_fit_is_named_with_what_was_found(columns: list[Column], problems: str, found: str) -> None:
+def test_columns_that_do_not_fit_are_all_named_with_their_types(
+    columns: list[Column], problems: str, found: str
+) -> None:
     with pytest.raises(SchemaError) as caught:
         find_sink_columns(columns, topic_option=None)
     assert str(caught.value) == (

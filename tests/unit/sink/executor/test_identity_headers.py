@@ -60,7 +60,7 @@ def options(*, identity_headers: bool = True, topic: str | None = "t") -> WriteO
 
 @pytest.mark.parametrize("kind", [NARROW, WIDE], ids=["narrow", "wide"])
 @pytest.mark.parametrize(("start", "stop"), [(0, 4), (1, 4), (1, 3), (2, 2)])
-def test_they_stand_behind_the_headers_of_the_row(kind: pa.DataType, start: int, stop: int) -> None:
+def test_identity_headers_stand_behind_those_of_the_row(kind: pa.DataType, start: int, stop: int) -> None:
     own = pa.array(OWN, kind).slice(start, stop - start)
     found = with_identity(own, ORIGIN, 100, stop - start)
     found.validate(full=True)
@@ -68,7 +68,7 @@ def test_they_stand_behind_the_headers_of_the_row(kind: pa.DataType, start: int,
     assert pairs(found) == expected
 
 
-def test_rows_without_headers_get_them_alone() -> None:
+def test_rows_without_headers_get_identity_headers_alone() -> None:
     assert pairs(with_identity(None, ORIGIN, 9, 3)) == [identity(9), identity(10), identity(11)]
 
 
@@ -109,7 +109,7 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
     )
 
 
-def test_memory_counts_what_they_add_to_short_rows() -> None:
+def test_gathered_bytes_include_the_identity_headers_of_short_rows() -> None:
     rows = pa.record_batch({"value": pa.array([b""] * 10_000, pa.binary())})
     plain = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1))
     assert sum(len(list(plain.add(rows))) for _ in range(3)) == 0
@@ -117,7 +117,7 @@ def test_memory_counts_what_they_add_to_short_rows() -> None:
     assert sum(len(list(encoder.add(rows))) for _ in range(3)) > 0
 
 
-def test_nothing_is_added_unless_the_option_asks() -> None:
+def test_identity_headers_are_not_added_without_the_option() -> None:
     assert task_origin(options(identity_headers=False), "q", 1, 2) is None
     assert task_origin(options(), "q", 1, 2) == TaskOrigin("q", 1, 2)
     encoder = RecordBatchEncoder(options(), SinkColumns(value=0), Partitions(1))

@@ -152,7 +152,9 @@ def test_waiting_for_an_abort_to_be_complete_is_no_outage(monkeypatch: pytest.Mo
     assert scene.id.fences == 1
 
 
-def test_giving_a_batch_up_does_not_fence_the_driver_that_has_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publisher_that_gives_a_batch_up_does_not_fence_the_driver_that_has_taken_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scene = Scene(monkeypatch, outage_timeout_ms=60_000)
     scene.outage_s, scene.condition = 7.0, "MESSAGE_TOO_LARGE"
     with pytest.raises(DeliveryError, match="MESSAGE_TOO_LARGE"):
@@ -160,7 +162,7 @@ def test_giving_a_batch_up_does_not_fence_the_driver_that_has_taken_over(monkeyp
     assert scene.id.fences == 1
 
 
-def test_a_batch_that_who_took_over_has_committed_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_committed_by_the_driver_that_took_over_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
     write = scene.write
 

@@ -142,7 +142,7 @@ def test_rows_of_one_partition_keep_their_order_over_batches(producer: FakeProdu
     assert all(size <= 300 for _, _, size in producer.sent)
 
 
-def test_nothing_is_sent_before_enough_is_gathered_and_the_rest_at_commit(producer: FakeProducer) -> None:
+def test_rows_are_sent_when_enough_are_gathered_and_the_rest_at_commit(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
     quarter = values_of(*[b"x" * 1_024] * 1_024)
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_nothing_is_sent_before_enough_is_gathered_and_the_rest_at_commit(produc
     assert producer.events[-1] == "flush"
 
 
-def test_more_is_gathered_for_topics_of_many_partitions_within_a_bound(producer: FakeProducer) -> None:
+def test_topics_of_many_partitions_gather_more_rows_within_a_bound(producer: FakeProducer) -> None:
     producer.counts["t"] = 1_000
     writer = writer_of(VALUE_ONLY)
     half_mib = values_of(*[b"x" * 1_024] * 512)
@@ -172,7 +172,7 @@ def test_more_is_gathered_for_topics_of_many_partitions_within_a_bound(producer:
     assert sends_after == [8, 40]
 
 
-def test_a_slice_counts_as_what_it_is_not_as_what_it_was_cut_from(producer: FakeProducer) -> None:
+def test_slice_counts_with_its_own_bytes(producer: FakeProducer) -> None:
     large = values_of(*[b"x" * 1_024] * 10_000)
     writer = writer_of(VALUE_ONLY)
     for start in range(100):
@@ -257,7 +257,7 @@ def test_the_topic_option_makes_null_topics_of_rows_harmless(producer: FakeProdu
     assert {where.topic for where, _, _ in producer.sent} == {"t"}
 
 
-def test_an_aborted_writer_sends_nothing_more_and_gives_everything_back_once(producer: FakeProducer) -> None:
+def test_aborted_writer_sends_nothing_more_and_returns_its_producer_once(producer: FakeProducer) -> None:
     writer = writer_of(VALUE_ONLY)
     writer.write(values_of(*[b"x" * 1_024] * 6_000))
     writer.write(values_of(b"gathered"))
@@ -271,7 +271,7 @@ def test_an_aborted_writer_sends_nothing_more_and_gives_everything_back_once(pro
 
 
 @pytest.mark.parametrize("call", ["send", "flush", "count t"])
-def test_what_the_producer_cannot_deliver_is_raised(producer: FakeProducer, call: str) -> None:
+def test_failed_delivery_is_raised_by_the_writer(producer: FakeProducer, call: str) -> None:
     producer.fail_on = call
     writer = writer_of(VALUE_ONLY)
     writer.write(values_of(b"a"))

@@ -100,7 +100,7 @@ def test_a_task_without_rows_returns_nothing() -> None:
     assert writer_of(None).commit() == PreparedMessage(())
 
 
-def test_above_the_threshold_everything_goes_to_files(tmp_path: Path) -> None:
+def test_task_above_the_threshold_puts_everything_into_spool_files(tmp_path: Path) -> None:
     writer = writer_of(tmp_path, threshold=1000)
     writer.write(rows(0, 1000))
     message = writer.commit()
@@ -111,7 +111,7 @@ def test_above_the_threshold_everything_goes_to_files(tmp_path: Path) -> None:
     assert written(message, spool) == EVERYTHING
 
 
-def test_a_large_task_writes_files_of_a_size_that_a_driver_can_hold(tmp_path: Path) -> None:
+def test_large_task_writes_spool_files_of_a_size_that_a_driver_can_hold(tmp_path: Path) -> None:
     writer = writer_of(tmp_path)
     for first in range(0, 1000, 20):
         writer.write(rows(first, first + 20, size=50_000))
@@ -125,7 +125,7 @@ def test_a_large_task_writes_files_of_a_size_that_a_driver_can_hold(tmp_path: Pa
     assert written(message, spool_of(tmp_path)) == EVERYTHING
 
 
-def test_without_a_place_for_files_a_large_task_is_refused() -> None:
+def test_large_task_without_a_spool_is_refused() -> None:
     writer = writer_of(None)
     # 66 MB held, and one more batch that is too much.
     for _ in range(65):
@@ -134,7 +134,7 @@ def test_without_a_place_for_files_a_large_task_is_refused() -> None:
         writer.write(rows(0, 100, size=50_000))
 
 
-def test_giving_up_removes_the_files(tmp_path: Path) -> None:
+def test_abort_removes_the_spool_files(tmp_path: Path) -> None:
     writer = writer_of(tmp_path, threshold=1)
     for first in range(0, 1000, 20):
         writer.write(rows(first, first + 20, size=50_000))
@@ -152,7 +152,7 @@ def test_a_row_that_cannot_be_sent_is_refused_as_by_the_other_writer() -> None:
         writer.commit()
 
 
-def test_a_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
+def test_spool_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
     spool = spool_of(tmp_path)
     chunk = Chunk((PreparedBatch(TopicPartition("t", 0), 10, 1),), file="7-x")
     with pytest.raises(CheckpointError, match=r"SPOOL_FILE_MISSING\].*spool file 7-x in .* is not there.*share"):

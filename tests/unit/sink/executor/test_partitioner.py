@@ -54,7 +54,7 @@ def test_text_keys_are_hashed_as_their_bytes() -> None:
     assert found.to_pylist() == [java_partition(key.encode(), 11) for key in keys]
 
 
-def test_an_own_choice_goes_before_the_key_and_a_key_before_the_sticky_partition() -> None:
+def test_chosen_partition_takes_precedence_over_the_key_and_the_key_over_the_sticky_partition() -> None:
     keys: list[bytes | None] = [b"a", b"a", None, None]
     chosen: list[int | None] = [3, None, 4, None]
     assert chosen_by(Partitioner(5, 100, lambda _: 2), keys, chosen) == [3, java_partition(b"a", 5), 4, 2]

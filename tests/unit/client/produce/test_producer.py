@@ -86,7 +86,7 @@ def test_request_has_at_most_one_batch_a_partition_and_at_most_max_request_size(
 
 
 @pytest.mark.parametrize("max_in_flight", [1, 3, 5])
-def test_requests_under_way_are_bounded(max_in_flight: int) -> None:
+def test_requests_in_flight_are_bounded(max_in_flight: int) -> None:
     cluster = MemoryCluster(partitions=12)
     cluster.faults.extend([SILENCE] * 100)
     with make_producer(cluster, max_in_flight=max_in_flight) as producer:
@@ -139,7 +139,7 @@ def test_acks_1_sends_no_sequence_and_asks_for_no_producer_id() -> None:
     assert not cluster.sequences(0)
 
 
-def test_acks_0_waits_for_no_answer() -> None:
+def test_acks_0_waits_for_no_response() -> None:
     cluster = MemoryCluster()
     with make_producer(cluster, acks=0) as producer:
         send_numbered(producer, ORDERS_0, 1, 2)
@@ -179,7 +179,7 @@ def test_acks_0_waits_for_no_answer() -> None:
     ],
 )
 @pytest.mark.parametrize("position", [0, 1, 3])
-def test_one_fault_neither_loses_nor_duplicates_nor_reorders(fault: Fault, position: int) -> None:
+def test_records_are_there_once_and_in_order_after_one_fault(fault: Fault, position: int) -> None:
     cluster = MemoryCluster()
     cluster.faults.extend([*[None] * position, fault])
     with make_producer(cluster) as producer:
@@ -342,7 +342,7 @@ def test_throttled_broker_gets_nothing_until_the_time_is_over() -> None:
         assert producer.metrics.retries == 0
 
 
-def test_answer_that_leaves_a_partition_out_is_not_taken_for_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_that_leaves_a_partition_out_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = MemoryCluster()
     usual = cluster.produce
 
@@ -434,7 +434,7 @@ def test_close_gives_connections_back_and_may_be_called_again() -> None:
         producer.poll()
 
 
-def test_nothing_is_connected_or_asked_before_the_first_batch() -> None:
+def test_producer_connects_to_nothing_before_the_first_batch() -> None:
     cluster = MemoryCluster()
     with make_producer(cluster) as producer:
         producer.flush()
@@ -497,7 +497,7 @@ def test_small_batches_that_wait_for_company_are_sent_after_a_pause() -> None:
 
 
 @pytest.mark.parametrize("fault", [LOST_REQUEST, LOST_REPLY, SILENCE])
-def test_what_was_in_flight_when_the_connection_broke_in_a_pause_is_sent_again(fault: Fault) -> None:
+def test_batches_in_flight_are_sent_again_after_the_connection_broke_in_a_pause(fault: Fault) -> None:
     cluster = MemoryCluster()
     cluster.latency_s = 0.01
     cluster.faults.append(fault)
@@ -533,7 +533,7 @@ def test_time_inside_of_calls_still_counts() -> None:
     assert 119 <= cluster.clock.now - began <= 125
 
 
-def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
+def test_batches_of_many_partitions_share_few_requests_in_bulk() -> None:
     cluster = MemoryCluster(partitions=100)
     producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
     # Each answer is there at once, so that nothing is ever in flight.
@@ -545,7 +545,7 @@ def test_in_bulk_the_batches_of_many_partitions_go_in_few_requests() -> None:
     assert cluster.values(7) == numbers(7, 107, 207, 307)
 
 
-def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> None:
+def test_buffer_full_of_small_batches_for_many_brokers_is_sent_in_bulk() -> None:
     cluster = MemoryCluster(partitions=50, brokers=50)
     producer = make_producer(cluster, bulk=True, buffer_bytes=100_000)
     for number in range(200):
@@ -554,7 +554,7 @@ def test_in_bulk_a_buffer_full_of_small_batches_for_many_brokers_is_sent() -> No
     assert cluster.values(49) == numbers(49, 99, 149, 199)
 
 
-def test_in_bulk_what_waits_is_not_walked_over_for_each_small_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_batches_are_not_looked_through_for_each_small_batch_in_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = MemoryCluster(partitions=1_000)
     producer = make_producer(cluster, bulk=True, max_request_size=1 << 20)
     looks = 0
@@ -588,7 +588,7 @@ def test_a_broker_that_takes_long_to_connect_to_holds_up_nothing_for_the_others(
     assert 20 <= cluster.clock.now - started < 21
 
 
-def test_what_waits_for_a_broker_that_cannot_be_connected_to_is_late_for_that_reason() -> None:
+def test_batch_for_an_unreachable_broker_expires_with_that_reason() -> None:
     cluster = MemoryCluster()
     cluster.connecting_until[0] = cluster.clock.now + 1_000
     with make_producer(cluster, delivery_timeout_ms=40_000) as producer:
