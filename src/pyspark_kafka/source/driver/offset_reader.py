@@ -240,8 +240,7 @@ class KafkaOffsetReader:
             try:
                 return self._past_unknown_topics(call, read_topics)
             except ConnectorError as error:
-                # The client has already retried what passes without help, up to its deadline; waiting as long again
-                # would only hide the error from the user.
+                # The client has already retried until its deadline; to wait as long again would only hide the error.
                 if (
                     isinstance(error, (TimeoutError, TransportError, AccessError))
                     or not error.retriable
@@ -252,7 +251,7 @@ class KafkaOffsetReader:
         raise RuntimeError("the last attempt returns or raises")
 
     def _past_unknown_topics(self, call: Callable[[KafkaClient], T], read_topics: Collection[str]) -> T:
-        """Make a look-up; a topic that the brokers do not know is looked up several times before that is believed."""
+        """Return what a look-up finds; a topic that brokers do not know is looked up several times."""
         backoff = Backoff(self._connection.retry_backoff_ms, self._connection.retry_backoff_max_ms)
         for look in attempts(backoff):
             try:
@@ -264,7 +263,7 @@ class KafkaOffsetReader:
                 known = error.facts.get("topic") in read_topics
                 if look < (_KNOWN_TOPIC_LOOKS if known else _UNKNOWN_TOPIC_LOOKS):
                     continue
-                # Of one that was read the spelling is right.
+                # A topic that the query has read is spelled right: no advice about its name.
                 if known or "partition" in error.facts:
                     raise
                 with borrow_client(self._connection) as client:
