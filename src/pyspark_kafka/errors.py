@@ -7,10 +7,32 @@ the data, and ends with a hint. Secrets never enter an error. Layer: bottom, imp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+_T = TypeVar("_T")
+
+
+# How many things an error or a line of the log lists by name.
+MOST_LISTED = 20
+
+
+def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separator: str = ", ", noun: str = "") -> str:
+    """Return the first things as text, and how many more there are: `a, b and 3 more partitions`.
+
+    Args:
+        things: all of them, in the order to name them.
+        describe: the text of one.
+        separator: between two; if it is not a comma, it stands before the number as well.
+        noun: what the others are, after the number.
+    """
+    text = separator.join(map(describe, things[:MOST_LISTED]))
+    if len(things) <= MOST_LISTED:
+        return text
+    more = f"and {len(things) - MOST_LISTED} more {noun}".rstrip()
+    return f"{text} {more}" if separator == ", " else f"{text}{separator}{more}"
 
 
 class ConnectorError(Exception):

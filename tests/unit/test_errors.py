@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka import errors
-from pyspark_kafka.errors import BrokerError, ConnectorError, DataLossError, DeadlineError, OptionError
+from pyspark_kafka.errors import BrokerError, ConnectorError, DataLossError, DeadlineError, OptionError, listed
 
 ERROR_CLASSES = sorted(
     (cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, ConnectorError)),
@@ -84,3 +84,23 @@ def test_located_keeps_class_facts_and_hint_and_names_the_place() -> None:
     assert located.facts == error.facts
     assert str(pickle.loads(pickle.dumps(located))) == str(located)  # noqa: S301 - our own bytes
     assert str(error) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
+
+
+@pytest.mark.parametrize(
+    ("count", "arguments", "ending"),
+    [
+        (20, {}, "18, 19"),
+        (21, {}, "18, 19 and 1 more"),
+        (23, {"noun": "partitions"}, "18, 19 and 3 more partitions"),
+        (23, {"separator": "; ", "noun": "partitions"}, "18; 19; and 3 more partitions"),
+    ],
+)
+def test_a_long_list_names_20_and_counts_the_others(count: int, arguments: dict[str, Any], ending: str) -> None:
+    text = listed(range(count), **arguments)
+    assert text.startswith("0" + arguments.get("separator", ", ") + "1")
+    assert text.endswith(ending)
+
+
+def test_a_list_is_described_thing_by_thing() -> None:
+    assert listed([3, 1], lambda number: f"t-{number}") == "t-3, t-1"
+    assert listed([]) == ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import PlanningError
+from pyspark_kafka.errors import PlanningError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark_kafka.model import TopicPartition
 
-_LISTED = 20
 _HINT = (
     "Start the query again: it continues from its checkpoint, and the cause may have passed. Use a new "
     "checkpointLocation if a topic was deleted or recreated."
@@ -89,5 +88,4 @@ def _error(condition: str, sentence: str, partitions: list[TopicPartition]) -> P
 
 
 def _list(partitions: list[TopicPartition], describe: Callable[[TopicPartition], str] = str) -> str:
-    more = f" and {len(partitions) - _LISTED} more" if len(partitions) > _LISTED else ""
-    return (", ".join(map(describe, partitions[:_LISTED])) or "none") + more
+    return listed(partitions, describe) or "none"

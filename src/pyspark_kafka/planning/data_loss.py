@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import DataLossError
+from pyspark_kafka.errors import MOST_LISTED, DataLossError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.model import TopicPartition
-
-# A plan may have thousands of partitions; an error names at most this number of them, and counts the others.
-_LISTED = 20
 
 
 class DataLossKind(str, Enum):
@@ -87,20 +84,16 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     """
     kinds = list(dict.fromkeys(finding.kind for finding in findings))
     several = len(kinds) > 1
-    listed = "; ".join(
-        f"{finding.kind.value} {finding.describe()}" if several else finding.describe()
-        for finding in findings[:_LISTED]
-    )
-    more = f"; and {len(findings) - _LISTED} more partitions" if len(findings) > _LISTED else ""
+    texts = [f"{finding.kind.value} {finding.describe()}" if several else finding.describe() for finding in findings]
     return DataLossError(
-        f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. {listed}{more}. This "
-        "batch has read nothing yet.",
+        f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. "
+        f"{listed(texts, separator='; ', noun='partitions')}. This batch has read nothing yet.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
         hint="Set failOnDataLoss to false to continue with the remaining records, or start with a new "
         "checkpointLocation.",
         facts={
             "kinds": ", ".join(kind.value for kind in kinds),
-            "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:_LISTED]),
+            "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MOST_LISTED]),
             "count": len(findings),
         },
     )
@@ -121,11 +114,10 @@ def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLos
     The caller raises it, or logs it if data loss is tolerated.
     """
     read = sorted((tp.partition, offset) for tp, offset in position.items() if tp.topic == topic)
-    listed = ", ".join(f"partition {number} up to {offset}" for number, offset in read[:_LISTED])
-    more = f" and {len(read) - _LISTED} more partitions" if len(read) > _LISTED else ""
+    positions = listed([f"partition {number} up to {offset}" for number, offset in read], noun="partitions")
     return DataLossError(
         f"Topic '{topic}' does not exist any more, or this user may not describe it now: the brokers answer "
-        f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {listed}{more}; what came after it is gone. This "
+        f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {positions}; what came after it is gone. This "
         "batch has read nothing yet.",
         condition=DataLossKind.PARTITIONS_DELETED.condition,
         hint="Read a recreated topic with a new checkpointLocation. Set failOnDataLoss to "

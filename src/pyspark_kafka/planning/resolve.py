@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.errors import OptionError, listed
 from pyspark_kafka.offsets import (
     AtTimestamp,
     Earliest,
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pyspark_kafka.model import TopicPartition
-
-_LISTED = 20
 
 
 def resolve_offsets(
@@ -147,14 +145,10 @@ def _resolve(
 
 
 def _no_offset(option: str, timestamps: Mapping[TopicPartition, int], unmatched: list[TopicPartition]) -> OptionError:
-    listed = ", ".join(
-        f"{topic_partition} since {timestamp_text(timestamps[topic_partition])} ({timestamps[topic_partition]})"
-        for topic_partition in unmatched[:_LISTED]
-    )
-    more = f" and {len(unmatched) - _LISTED} more" if len(unmatched) > _LISTED else ""
+    texts = listed(unmatched, lambda tp: f"{tp} since {timestamp_text(timestamps[tp])} ({timestamps[tp]})")
     return OptionError(
         f"There is no record of the time of option '{option}' or later in {len(unmatched)} of {len(timestamps)} "
-        f"topic-partitions: {listed}{more}. Nothing was read.",
+        f"topic-partitions: {texts}. Nothing was read.",
         condition="NO_OFFSET_FOR_TIMESTAMP",
         hint="Set startingOffsetsByTimestampStrategy to latest to start such partitions at their end, or set an "
         "earlier time.",
@@ -193,6 +187,4 @@ def _mismatch(option: str, extra: set[TopicPartition], missing: set[TopicPartiti
 
 
 def _list(partitions: set[TopicPartition]) -> str:
-    ordered = [str(topic_partition) for topic_partition in sorted(partitions)]
-    more = f" and {len(ordered) - _LISTED} more" if len(ordered) > _LISTED else ""
-    return ", ".join(ordered[:_LISTED]) + more
+    return listed(sorted(partitions))

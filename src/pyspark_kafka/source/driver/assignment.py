@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.errors import listed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import Subscription
 
 _LOG = logging.getLogger(__name__)
-
-_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,7 @@ class SubscriptionListing:
         # Once, not at each trigger.
         before, self._missing = self._missing, missing
         if missing and missing != before:
-            _LOG.warning(
-                "Option 'assign' lists partitions that do not exist: %s%s. They are left out.",
-                ", ".join(map(str, missing[:_LISTED])),
-                f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else "",
-            )
+            _LOG.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", listed(missing))
 
 
 def _assignment_of(

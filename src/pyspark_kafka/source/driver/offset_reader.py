@@ -11,7 +11,7 @@ from pyspark_kafka.client.lookups.missing_topics import explain_missing_topic
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.waiting import contact_of
-from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
+from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.source.driver.assignment import SubscriptionListing
 
@@ -28,7 +28,6 @@ _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LISTED = 20
 # How often brokers must call a topic unknown before that is believed: one that was never seen, and one that the query
 # has read. Brokers that start know no topics yet, and a topic that is being recreated is missing for a moment.
 _UNKNOWN_TOPIC_LOOKS = 4
@@ -200,7 +199,7 @@ class KafkaOffsetReader:
                 "Latest offsets are lower than known ones at attempt %d of %d: %s",
                 attempt,
                 self._attempts,
-                ", ".join(f"{tp} ends at {latest[tp]}, known is {known[tp]}" for tp in back[:_LISTED]),
+                listed([f"{tp} ends at {latest[tp]}, known is {known[tp]}" for tp in back]),
             )
         return found
 
