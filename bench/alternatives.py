@@ -81,7 +81,7 @@ class Bench:
         return name
 
     def read(self, side: str, topic: str, columns: str | None = None) -> Callable[[], None]:
-        """Give a call that reads a whole topic and throws the rows away."""
+        """Return a call that reads a whole topic and throws the rows away."""
         reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
         reader = reader.option("subscribe", topic)
         if columns is None:
@@ -93,7 +93,7 @@ class Bench:
         return lambda: rows.write.format("noop").mode("overwrite").save()
 
     def floor(self, topic: str, records: int) -> dict[str, float]:
-        """Give the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
+        """Return the rows/s of a Python source that has its batches ready: what Spark allows, whatever the source."""
         found = {}
         for name, columns in (("all columns", None), ("key + value", KEY_VALUE)):
             rows = self._prepared(topic, records, columns)
@@ -103,7 +103,7 @@ class Bench:
         return found
 
     def copy_floor(self, topic: str, records: int) -> dict[str, float]:
-        """Give the rows/s from that source to a Python sink that throws its rows away."""
+        """Return the rows/s from that source to a Python sink that throws its rows away."""
         prepared.register_sink(self._spark)
         writer = self._prepared(topic, records, KEY_VALUE).write.format(prepared.SINK_NAME).mode("append")
         return {"source with its batches ready, to a sink that throws them away": records / self._median(writer.save)}
@@ -115,7 +115,7 @@ class Bench:
         return (source.schema(columns) if columns else source).load()
 
     def sink_floor(self, rows: DataFrame, records: int) -> dict[str, float]:
-        """Give the rows/s of a Python sink that throws its rows away: what Spark allows, whatever the sink."""
+        """Return the rows/s of a Python sink that throws its rows away: what Spark allows, whatever the sink."""
         prepared.register_sink(self._spark)
         writer = rows.write.format(prepared.SINK_NAME).mode("append")
         return {"sink that throws its rows away": records / self._median(writer.save)}
@@ -129,7 +129,7 @@ class Bench:
         )
 
     def write(self, side: str, rows: DataFrame, *, exactly_once: bool = False) -> Callable[[], None]:
-        """Give a call that writes all rows, with lz4, to a topic of its own.
+        """Return a call that writes all rows, with lz4, to a topic of its own.
 
         Spark's connector writes at least once, whatever is asked of ours.
         """
@@ -142,7 +142,7 @@ class Bench:
         return writer.save
 
     def copy(self, side: str, topic: str, *, exactly_once: bool = False) -> Callable[[], None]:
-        """Give a call that reads key and value of a whole topic and writes them to another."""
+        """Return a call that reads key and value of a whole topic and writes them to another."""
         reader = self._spark.read.format(side).option("kafka.bootstrap.servers", self._kafka.bootstrap_servers)
         reader = reader.option("subscribe", topic)
         rows = (reader.schema(KEY_VALUE) if side == OURS else reader).load().select("key", "value")
@@ -165,7 +165,7 @@ class Bench:
 
 
 def rows_to_write(spark: SparkSession, records: int) -> DataFrame:
-    """Give a cached DataFrame of `key` and `value`, two partitions, the same rows as the topics to read hold."""
+    """Return a cached DataFrame of `key` and `value`, two partitions, the same rows as the topics to read hold."""
     batch = order_rows(90)
     values = spark.createDataFrame(batch.to_pandas())
     copies = spark.range(0, -(-records // batch.num_rows), numPartitions=2)

@@ -30,7 +30,7 @@ _ALL = [name for name in SOURCE_SCHEMA.names if name != "headers"]
 
 
 def read_all(connection: ConnectionOptions, columns: list[str], offset_range: OffsetRange) -> tuple[int, int]:
-    """Read a range to its end; gives rows and bytes of Arrow data."""
+    """Read a range to its end; return rows and bytes of Arrow data."""
     schema = pa.schema([SOURCE_SCHEMA.field(name) for name in columns])
     factory = KafkaPartitionReaderFactory(connection, FetchOptions(), schema, fail_on_data_loss=True)
     reader = factory.createReader(KafkaInputPartition(offset_range))
@@ -45,7 +45,7 @@ def read_all(connection: ConnectionOptions, columns: list[str], offset_range: Of
 
 
 def measure(connection: ConnectionOptions, columns: list[str], offset_range: OffsetRange) -> dict[str, float]:
-    """Give the best of five runs, after one that warms up."""
+    """Return the best of five runs, after one that warms up."""
     best = {"rows_per_s": 0.0, "rows_per_cpu_s": 0.0, "arrow_mb_per_s": 0.0}
     for _ in range(6):
         wall, cpu = time.perf_counter(), time.process_time()

@@ -37,13 +37,13 @@ _GOAL_MS = 10.0
 
 
 def connection_options(bootstrap_servers: str) -> ConnectionOptions:
-    """Give what an executor is told of the cluster."""
+    """Return the options that an executor connects with."""
     options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": "any"}
     return parse_batch_read_options(options).connection
 
 
 def first_record_ms(factory: KafkaPartitionReaderFactory, topic: str, offset: int) -> float:
-    """Read the range of one record as a task does; give the milliseconds to its batch."""
+    """Read the range of one record as a task does; return the milliseconds to its batch."""
     partition = KafkaInputPartition(OffsetRange(TopicPartition(topic, 0), offset, offset + 1))
     began = time.perf_counter()
     reader = factory.createReader(partition)
@@ -56,7 +56,7 @@ def first_record_ms(factory: KafkaPartitionReaderFactory, topic: str, offset: in
 
 
 def bare_request_ms(options: ConnectionOptions) -> float:
-    """Ask the broker for its versions; give the milliseconds to the answer."""
+    """Ask the broker for its versions; return the milliseconds to the answer."""
     with borrow_client(options) as client:
         connection = client.any_connection(client.deadline())
         request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
@@ -66,7 +66,7 @@ def bare_request_ms(options: ConnectionOptions) -> float:
 
 
 def describe(name: str, values: list[float]) -> str:
-    """Give the median and the tail of timings."""
+    """Return the median and the tail of timings."""
     ordered = sorted(values)
     return (
         f"{name}: p50 {statistics.median(ordered):.2f} ms, p99 {percentile(ordered, 0.99):.2f} ms, "
@@ -75,7 +75,7 @@ def describe(name: str, values: list[float]) -> str:
 
 
 def percentile(sorted_values: list[float], share: float) -> float:
-    """Give the value that `share` of the values do not exceed."""
+    """Return the value that `share` of the values do not exceed."""
     return sorted_values[min(len(sorted_values) - 1, int(share * len(sorted_values)))]
 
 

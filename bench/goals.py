@@ -30,5 +30,5 @@ class Figure:
 
 
 def seconds(name: str, took: float, most: float, **values: float) -> Figure:
-    """Give the line of something that is to take less than `most` seconds."""
+    """Return the line of something that is to take less than `most` seconds."""
     return Figure(name, f"{took:.2f} s", f"< {most:g} s", took < most, {"seconds": took, **values})

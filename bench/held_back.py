@@ -93,7 +93,7 @@ class Watcher:
 
 
 def run_query(spark: Any, servers: str, checkpoint: str, per_batch: int) -> list[dict[str, Any]]:
-    """Copy the source to the target exactly once, so many records a batch; give the progress reports."""
+    """Copy the source to the target exactly once, by a number of records a batch; return the progress reports."""
     reader = spark.readStream.format(OURS).option("kafka.bootstrap.servers", servers).option("subscribe", _SOURCE)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(per_batch))
     writer = reader.load().select("key", "value").writeStream.format(OURS).option("kafka.bootstrap.servers", servers)

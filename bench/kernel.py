@@ -28,7 +28,7 @@ CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
 
 
 def best_seconds(work: Callable[[], object], budget_s: float = 0.4) -> float:
-    """Give the shortest of the runs that fit in the budget; at least three."""
+    """Return the shortest of the runs that fit in the budget; at least three."""
     best, runs, started = float("inf"), 0, time.perf_counter()
     while runs < 3 or time.perf_counter() - started < budget_s:
         begin = time.perf_counter()
@@ -39,7 +39,7 @@ def best_seconds(work: Callable[[], object], budget_s: float = 0.4) -> float:
 
 
 def payload(key_bytes: int, value_bytes: int, count: int) -> RecordColumns:
-    """Give keys of digits and values like JSON: neither random nor constant, so that codecs have something to do."""
+    """Return keys of digits and values like JSON: neither random nor constant, so that codecs have something to do."""
     source = random.Random(7)
     text = [
         f'{{"id": {i}, "name": "user{source.randrange(10**6)}", "score": {source.random()}, "pad": "'

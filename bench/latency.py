@@ -56,7 +56,7 @@ class Round:
 
 
 def shares(sorted_ms: list[float]) -> dict[str, float]:
-    """Give the percentiles that are shown."""
+    """Return the percentiles that are shown."""
     if not sorted_ms:
         raise RuntimeError("no record arrived: the query did not run, or wrote elsewhere")
     return {name: sorted_ms[min(len(sorted_ms) - 1, int(share * len(sorted_ms)))] for name, share in _SHARES.items()}
@@ -76,7 +76,7 @@ class LatencyBench:
         self._rounds = 0
 
     def bare_hop(self) -> dict[str, float]:
-        """Give the latency of the load itself: from its generator to its reader, past Spark."""
+        """Return the latency of the load itself: from its generator to its reader, past Spark."""
         with Reader(self._servers, [_INPUT]) as reader:
             time.sleep(1)
             began = time.monotonic_ns()
@@ -129,7 +129,7 @@ def _wait_for_first_batch(query: Any) -> None:
 
 
 def as_dict(report: Any) -> dict[str, Any]:
-    """Give a progress report as what its JSON says, which has more than its attributes."""
+    """Return a progress report as what its JSON says, which has more than its attributes."""
     found: dict[str, Any] = report if isinstance(report, dict) else json.loads(report.json)
     return found
 

@@ -42,7 +42,7 @@ class Arrivals:
     arrived_ns: list[int] = field(default_factory=list)
 
     def latencies_ms(self, since_ns: int, until_ns: int) -> list[float]:
-        """Give the sorted latencies of the records that were created in a window."""
+        """Return the sorted latencies of the records that were created in a window."""
         pairs = zip(self.created_ns, self.arrived_ns, strict=True)
         return sorted((arrived - created) / 1e6 for created, arrived in pairs if since_ns <= created < until_ns)
 
@@ -73,13 +73,13 @@ class Reader:
         self._process.end()
 
     def finish(self) -> dict[str, Arrivals]:
-        """Stop reading; give what was read, by topic."""
+        """Stop reading; return what was read, by topic."""
         found: dict[str, Arrivals] = self._process.end()
         return found
 
 
 class _Process:
-    """A process that runs `work(pipe, ...)` until its pipe is written to or closed, and may give a value at its end."""
+    """A process that runs `work(pipe, ...)` until its pipe is written to or closed, and may send a value at its end."""
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
         self._pipe, theirs = _CONTEXT.Pipe()

@@ -66,7 +66,7 @@ def time_in_turns(
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give the CPU time that a process has used so far, user and system; NaN where /proc is not there."""
+    """Return the CPU time that a process has used so far, user and system; NaN where /proc is not there."""
     try:
         fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -75,7 +75,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def python_worker_peaks_mib(jvm_pid: int) -> list[float]:
-    """Give the peak resident memory of each Python worker below the JVM, in MiB; empty where /proc is not there."""
+    """Return the peak resident memory of each Python worker below the JVM, in MiB; empty where /proc is not there."""
     peaks = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:

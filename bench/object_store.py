@@ -20,7 +20,7 @@ _KEY, _SECRET = "bench", "not-a-secret"
 
 
 class ObjectStore:
-    """Use as a context manager; `uri` gives locations in its bucket, for `spoolLocation`.
+    """Use as a context manager; `uri` returns locations in its bucket, for `spoolLocation`.
 
     Args:
         bucket: made at the start.
@@ -58,13 +58,13 @@ class ObjectStore:
         self._server.server_close()
 
     def uri(self, path: str) -> str:
-        """Give a location in the bucket that pyarrow opens."""
+        """Return a location in the bucket that pyarrow opens."""
         endpoint = quote(f"127.0.0.1:{self._server.server_port}", safe="")
         place = "/".join(part for part in (self._bucket, path) if part)
         return f"s3://{_KEY}:{_SECRET}@{place}?scheme=http&endpoint_override={endpoint}&region=us-east-1"
 
     def take(self) -> Counter[str]:
-        """Give the calls since the last time."""
+        """Return the calls since the last time."""
         with self._lock:
             found, self.calls = self.calls, Counter()
         return found

@@ -101,7 +101,7 @@ def measure_look_ups(bootstrap_servers: str, partitions: int, repeats: int) -> d
 def measure_query(
     spark: SparkSession, bootstrap_servers: str, partitions: int, checkpoint: str, per_task: int
 ) -> list[dict[str, int]]:
-    """Run batches of one record a partition through Spark; give their durationMs, the first one cold."""
+    """Run batches of one record a partition through Spark; return their durationMs, the first one cold."""
     rows = spark.readStream.format(OURS).option("kafka.bootstrap.servers", bootstrap_servers)
     rows = rows.option("startingOffsets", "earliest").option("subscribe", _TOPIC)
     rows = rows.option("maxPartitionsPerTask", str(per_task))

@@ -28,7 +28,7 @@ _ROWS = 10_000
 
 
 def register(spark: SparkSession, columns: StructType, partitions: int) -> None:
-    """Register the source with the columns of another one; option `records` says how many rows it gives."""
+    """Register the source with the columns of another one; option `records` sets how many rows it yields."""
 
     # Local classes, so that they are pickled whole: workers cannot import this folder.
     class Reader(DataSourceReader):

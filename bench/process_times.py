@@ -51,7 +51,7 @@ class ProcessTimes:
         self._thread.start()
 
     def stop(self) -> list[Process]:
-        """Give all that were seen, the first one first."""
+        """Return all that were seen, the first one first."""
         self._stopped.set()
         self._thread.join()
         self._look()

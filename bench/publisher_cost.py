@@ -63,14 +63,14 @@ def _measured(name: str) -> float:
     try:
         figures = json.loads(_RESULTS.read_text())["figures"]
     except FileNotFoundError:
-        raise typer.BadParameter(f"{_RESULTS} is not there: run make bench-scale, or give the rates") from None
+        raise typer.BadParameter(f"{_RESULTS} is not there: run make bench-scale, or pass the rates") from None
     for figure in figures:
         values = figure["values"] or {}
         if name == "mb_s" and "mb_s" in values:
             return float(values["mb_s"])
         if name == "core_mb_s" and values.get("spool_bytes", 0) > 0 and values["tasks_seconds"] > 0:
             return float(values["bytes"]) / 1e6 / float(values["tasks_seconds"]) / 2
-    raise typer.BadParameter(f"{_RESULTS} does not hold what is needed: run make bench-scale, or give the rates")
+    raise typer.BadParameter(f"{_RESULTS} does not hold what is needed: run make bench-scale, or pass the rates")
 
 
 if __name__ == "__main__":

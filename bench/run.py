@@ -76,7 +76,7 @@ class Choice:
     Attributes:
         title: the line in the table.
         goal: what the ratio has to be.
-        build: gives the call of one side.
+        build: returns the call of one side.
         seconds: about how long one run takes on two cores, ours and the JVM connector's.
         divisor: of the records, how many times fewer it has.
     """
@@ -130,7 +130,7 @@ _NAMES = (_MEMORY, *_CHOICES, *_FLOORS)
 
 
 def chosen(cases: str) -> list[str]:
-    """Give the names that are meant, in the order in which they run; `read` means all that begin with `read-`."""
+    """Return the names that are meant, in the order in which they run; `read` means all that begin with `read-`."""
     wanted = [name.strip() for name in cases.split(",") if name.strip()]
     known = {name for each in _NAMES for name in (each, each.partition("-")[0])}
     unknown = [name for name in wanted if name not in known]
@@ -172,7 +172,7 @@ class Progress:
         self._done_s += self._expected[name]
 
     def _pace(self) -> float:
-        """Give how many times longer it takes than on the machine of the estimates."""
+        """Return how many times longer it takes than on the machine of the estimates."""
         return (time.monotonic() - self._began) / self._done_s if self._done_s else 1.0
 
     def _say(self, text: str) -> None:
@@ -192,7 +192,7 @@ def _duration(seconds: float) -> str:
 
 
 def worker_memory(bench: Bench, of: Inputs, kafka: EmbeddedKafka, jvm: int, sizes: tuple[int, int]) -> dict[str, float]:
-    """Read the usual topic and a large one once; give the peak memory of a worker after each, in MiB."""
+    """Read the usual topic and a large one once; return the peak memory of a worker after each, in MiB."""
     records, large = sizes
     bench.read(OURS, of.lz4)()
     memory = {f"{records:,} records": max(python_worker_peaks_mib(jvm), default=float("nan"))}

@@ -46,7 +46,7 @@ _METADATA_VERSION = 12
 
 
 def measure() -> list[Figure]:
-    """Give the lines of this part."""
+    """Return the lines of this part."""
     return [*look_up_cold(), *look_up_with_one_silent(), *read_with_one_silent(), *remember_metadata()]
 
 
@@ -193,7 +193,7 @@ def remember_metadata() -> list[Figure]:
 
 
 def _large_answer() -> Any:
-    """Give a metadata response about all topics of a large cluster."""
+    """Return a metadata response about all topics of a large cluster."""
     topic_class = MetadataResponse.MetadataResponseTopic
     topics = [
         topic_class(
@@ -237,7 +237,7 @@ def _ends() -> dict[TopicPartition, Latest]:
 
 
 def _timed(call: Callable[[], object]) -> tuple[float, str]:
-    """Give the seconds of a call, and the error it ended with."""
+    """Return the seconds of a call, and the error it ended with."""
     began = time.monotonic()
     try:
         call()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _PARTITIONS = 4
-# A record takes this, with what a record batch says of it: 64 hexadecimal digits so many times, and a frame around.
+# A record takes this, with what a record batch says of it: 64 hexadecimal digits, repeated, and a frame around them.
 _VALUE_BYTES, _RECORD_BYTES = 4_096, 4_106
 # Of tasks that spool: as much as can be written in a minute or two.
 _SPOOLED_BYTES = 4 * _MIB
@@ -41,12 +41,12 @@ _MAX_RESULT_SIZE = 1 << 30
 
 
 def measure_below() -> list[Figure]:
-    """Give the lines of 200 tasks, the default of a shuffle, that just spool nothing."""
+    """Return the lines of 200 tasks, the default of a shuffle, that just spool nothing."""
     return _commit(200, int(_threshold() * 0.97), "just below the spool threshold")
 
 
 def measure_above() -> list[Figure]:
-    """Give the lines of 500 tasks that spool, and of 200 whose messages would not fit the driver together."""
+    """Return the lines of 500 tasks that spool, and of 200 whose messages would not fit the driver together."""
     return [
         *_commit(500, max(int(_threshold() * 1.03), _SPOOLED_BYTES), "above the spool threshold"),
         *_commit(200, max(int(_threshold() * 1.03), 2 * _SPOOLED_BYTES), "above the spool threshold"),
@@ -54,7 +54,7 @@ def measure_above() -> list[Figure]:
 
 
 def _threshold() -> int:
-    """Give the default of `spoolThresholdBytes` for a stream."""
+    """Return the default of `spoolThresholdBytes` for a stream."""
     given = {"kafka.bootstrap.servers": "127.0.0.1:1", "deliveryGuarantee": "exactly_once", "checkpointLocation": "/c"}
     options = parse_write_options(given, streaming=True).exactly_once
     if options is None:
@@ -63,7 +63,7 @@ def _threshold() -> int:
 
 
 def _commit(tasks: int, task_bytes: int, where: str) -> list[Figure]:
-    """Run one micro-batch of so many tasks with so many encoded bytes each."""
+    """Run one micro-batch with a number of tasks, each with the same number of encoded bytes."""
     rows = max(1, task_bytes // _RECORD_BYTES)
     ensure_java_for_spark()
     with ExitStack() as stack:
@@ -130,7 +130,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _failure(call: Callable[[], Any]) -> str:
-    """Give what a query failed with; empty where it ended."""
+    """Return what a query failed with; empty where it ended."""
     try:
         ended = call()
     except Exception as error:  # noqa: BLE001 - whatever ended the query is the figure
@@ -139,7 +139,7 @@ def _failure(call: Callable[[], Any]) -> str:
 
 
 def _results(spark: SparkSession) -> tuple[int, int, float]:
-    """Give the bytes of all tasks' results as Spark counts them, of one on average, and how long the tasks took."""
+    """Return the bytes of all tasks' results as Spark counts them, of one on average, and how long the tasks took."""
     # No public way, as in `session.jvm_process`: REST has it, where there is a web UI.
     context: Any = spark.sparkContext
     store, nothing = context._jsc.sc().statusStore(), context._jvm.java.util.ArrayList()  # noqa: SLF001

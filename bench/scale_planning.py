@@ -30,7 +30,7 @@ _REPEATS = 10
 
 
 def measure() -> list[Figure]:
-    """Give the lines of this part."""
+    """Return the lines of this part."""
     ranges = [OffsetRange(TopicPartition("many", number), 0, 5) for number in range(_PARTITIONS)]
     figures = [_packed(ranges, most) for most in (100, 1_000, _PARTITIONS)]
     topics = [f"many-{number}" for number in range(_TOPICS)]

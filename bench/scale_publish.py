@@ -72,7 +72,7 @@ class Published:
 
 
 def measure() -> list[Figure]:
-    """Give the lines of this part, and print where the driver's time goes with many partitions."""
+    """Return the lines of this part, and print where the driver's time goes with many partitions."""
     figures = []
     for partitions in (_MANY, _FEW):
         found = publish(partitions)
@@ -104,7 +104,7 @@ def measure() -> list[Figure]:
 
 
 def publish(partitions: int) -> Published:
-    """Publish batches into so many partitions."""
+    """Publish batches into a number of partitions."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-")))
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
@@ -136,7 +136,7 @@ def publish(partitions: int) -> Published:
 
 
 def streaming_write(options: dict[str, str], directory: Path) -> KafkaExactlyOnceStreamingWrite:
-    """Give the sink of a query whose checkpoint is made here."""
+    """Return the sink of a query whose checkpoint is made here."""
     checkpoint = directory / "checkpoint"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text(json.dumps({"id": "bench"}))

@@ -29,7 +29,7 @@ _KINDS = ("PUT", "POST", "COPY", "GET", "HEAD", "LIST", "DELETE")
 
 
 def measure() -> list[Figure]:
-    """Give the lines of this part."""
+    """Return the lines of this part."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-")))
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))

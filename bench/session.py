@@ -38,6 +38,6 @@ def start_spark(directory: str, jars: Sequence[Path] = (), *, driver_memory: str
 
 
 def jvm_process(spark: SparkSession) -> int:
-    """Give the process id of Spark's JVM, the ancestor of its Python workers."""
+    """Return the process id of Spark's JVM, the ancestor of its Python workers."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - there is no public way
     return int(jvm.java.lang.ProcessHandle.current().pid())

@@ -61,7 +61,7 @@ class Side:
 
 
 def sides(jars: list[Path], hidden: str) -> dict[str, Side]:
-    """Give the alternatives; those with a setting of this package last.
+    """Return the alternatives; those with a setting of this package last.
 
     Args:
         jars: of the JVM connector.
@@ -80,7 +80,7 @@ def sides(jars: list[Path], hidden: str) -> dict[str, Side]:
 
 
 def run_session(side: Side, servers: str, *, timeline: bool) -> dict[str, Any]:
-    """Run both queries of a side in a Spark of its own; give what they took."""
+    """Run both queries of a side in a Spark of its own; return what they took."""
     kafka = {"kafka.bootstrap.servers": servers}
     with tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-") as directory:
         task = {
@@ -106,7 +106,7 @@ def run_session(side: Side, servers: str, *, timeline: bool) -> dict[str, Any]:
 
 
 def median(rounds: list[dict[str, Any]], query: int, name: str) -> float:
-    """Give the middle of a figure over the rounds."""
+    """Return the middle of a figure over the rounds."""
     return float(statistics.median(each["queries"][query][name] for each in rounds))
 
 
@@ -150,7 +150,7 @@ def print_time_line(console: Console, title: str, query: dict[str, Any]) -> None
 
 
 def cpu_of(query: dict[str, Any]) -> float:
-    """Give the CPU time of the Python processes of a query, in seconds."""
+    """Return the CPU time of the Python processes of a query, in seconds."""
     return float(sum(each["cpu"] for each in query["processes"]))
 
 

@@ -63,14 +63,14 @@ def start_spark(directory: str, config: dict[str, str]) -> SparkSession:
 
 
 def process_cpu(pid: int) -> float:
-    """Give the CPU time that a process has used so far, in seconds."""
+    """Return the CPU time that a process has used so far, in seconds."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:  # noqa: PTH123 - as short as it gets
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_query(spark: SparkSession, task: dict[str, Any], number: int) -> dict[str, Any]:
-    """Start a query as a program does, wait for its first micro-batch, stop it; give the seconds of the steps."""
+    """Start a query as a program does, wait for its first micro-batch, stop it; return the seconds of the steps."""
     began = time.monotonic()
     rows: DataFrame = spark.readStream.format(task["format"]).options(**task["read"]).load()
     writer = rows.select("key", "value").writeStream.format(task["format"]).options(**task["write"])

@@ -15,7 +15,7 @@ _CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Warsaw", "Oslo", "Lisbon", "Vie
 
 
 def order_rows(value_bytes: int, seed: int = 11) -> pa.RecordBatch:
-    """Give rows of a 10-byte key and a JSON value of exactly `value_bytes`; compressible about as real events are."""
+    """Return rows of a 10-byte key and a JSON value of exactly `value_bytes`; compressible about as real events are."""
     draw = random.Random(seed)
     keys, values = [], []
     for row in range(_ROWS):

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def steps_of(call: Callable[[], None]) -> set[Step]:
-    """Run a call and give the pairs of successive lines that it went through in the package, and the errors' texts."""
+    """Run a call and return the pairs of successive lines that it ran in the package, and the errors' texts."""
     steps: set[Step] = set()
     last: dict[FrameType, int] = {}
 

@@ -75,7 +75,7 @@ def libraries() -> list[Path]:
         except OSError:
             sys.exit(f"The kernel cannot be built with a sanitizer: there is no compiler {compiler[0]!r}. Install gcc.")
         path = Path(answer.stdout.strip())
-        # A compiler that does not know the library gives back its bare name.
+        # A compiler that does not know the library prints its bare name.
         if not path.is_absolute():
             sys.exit(f"The kernel cannot be built with a sanitizer: {compiler[0]} has no {name}. Install gcc with it.")
         found.append(path.resolve())

@@ -1,7 +1,7 @@
 """Fuzz every target for a while, in processes of their own, and tell what was found. `make fuzz` runs this.
 
 Each target gets two thirds of its time with the coverage engine, which runs both variants of the kernel on every
-input, and one third with the mutation engine, which runs the compiled one alone and so many more inputs. Without
+input, and one third with the mutation engine, which runs the compiled one alone and so takes many more inputs. Without
 atheris the mutation engine has all the time, and runs both. Exits with 1 when something was found.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def jobs(target: str, seconds: float, seed: int, *, sanitized: bool) -> list[child.Job]:
-    """Give the jobs of a target."""
+    """Return the jobs of a target."""
     grown = GROWN / target
     grown.mkdir(parents=True, exist_ok=True)
     for entry in sorted((child.CORPUS / target).glob("*")):
@@ -66,7 +66,7 @@ def jobs(target: str, seconds: float, seed: int, *, sanitized: bool) -> list[chi
 
 
 def run_until_done(job: child.Job) -> int:
-    """Run a job, again with what is left of its time when it ended early; give the number of findings."""
+    """Run a job, again with what is left of its time when it ended early; return the number of findings."""
     begun = time.monotonic()
     executions = findings = 0
     seed, left = job.seed, job.seconds

@@ -28,14 +28,14 @@ ENDS_WITHIN_S = 120
 
 
 def path_of_archive() -> Path:
-    """Give where the archive of this environment is, or would be."""
+    """Return where the archive of this environment is, or would be."""
     return Path(sys.prefix) / f"spark-classes-{metadata.version('pyspark')}.jsa"
 
 
 def start_drivers_quickly() -> None:
     """Have all drivers that this process and its children start be up soon, with the archive if there is one.
 
-    Spark gives SPARK_SUBMIT_OPTS to the driver's JVM, and SPARK_LAUNCHER_OPTS to the short one that builds its command.
+    Spark passes SPARK_SUBMIT_OPTS to the driver's JVM, and SPARK_LAUNCHER_OPTS to the one that builds its command.
     """
     archive = path_of_archive()
     options = f"{QUICK} -XX:SharedArchiveFile={archive}" if archive.exists() else QUICK

@@ -48,7 +48,7 @@ class Case:
         return self.topic_config.get("cleanup.policy") == "compact"
 
     def steps(self, writer: str) -> list[Step]:
-        """Give the script without what the writer cannot send."""
+        """Return the script without what the writer cannot send."""
         return [
             (verb, name, *[[r for record in records if (r := possible(record, writer))] for records in rest])
             for verb, name, *rest in self.script
@@ -69,7 +69,7 @@ class Case:
 
 
 def possible(record: Record, writer: str) -> Record | None:
-    """Give the record as far as the client takes it; None when it does not take it at all."""
+    """Return the record as far as the client takes it; None when it does not take it at all."""
     headers, time = record.headers, record.timestamp_ms
     if writer == "java" and time < 0:
         time = 2  # "Timestamp should always be non-negative or null"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
 
-    # Plays a script; gives the version of the program and the acknowledged offset and time of each record.
+    # Plays a script; return the version of the program and the acknowledged offset and time of each record.
     Writer = Callable[[dict[str, Any]], tuple[str, list[dict[str, int]]]]
 
 WRITERS_FOLDER = Path(__file__).with_name("fixture_writers")
@@ -56,7 +56,7 @@ class RawHeaderKey(str):
     raw: bytes
 
     def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:  # noqa: ARG002 - as str has it
-        """Give the bytes as they are."""
+        """Return the bytes as they are."""
         return self.raw
 
 
@@ -67,7 +67,7 @@ def play_java(script: dict[str, Any]) -> tuple[str, list[dict[str, int]]]:
 
 
 def play_librdkafka(python: Path) -> Writer:
-    """Give the writer that plays a script with librdkafka, by an interpreter that has confluent-kafka."""
+    """Return the writer that plays a script with librdkafka, by an interpreter that has confluent-kafka."""
     return lambda script: run([str(python), str(WRITERS_FOLDER / "librdkafka_writer.py")], script)
 
 
@@ -194,7 +194,7 @@ def make(case: Case, writer: str, play: Writer, broker: EmbeddedKafka) -> None:
 
 
 def describe(case: Case, steps: list[Any], sent: list[dict[str, int]]) -> list[dict[str, Any]]:
-    """Give each record that was sent, with its acknowledged offset and whether its transaction was aborted."""
+    """Return each record that was sent, with its acknowledged offset and whether its transaction was aborted."""
     log_append = case.topic_config.get("message.timestamp.type") == "LogAppendTime"
     written: list[dict[str, Any]] = []
     undecided: dict[str, list[dict[str, Any]]] = {}
@@ -218,7 +218,7 @@ def describe(case: Case, steps: list[Any], sent: list[dict[str, int]]) -> list[d
 
 
 def survivors(written: list[dict[str, Any]]) -> list[int]:
-    """Give the offsets that compaction leaves: of each key the last record that was not aborted."""
+    """Return the offsets that compaction leaves: of each key the last record that was not aborted."""
     last = {record["key"]: record["offset"] for record in written if not record["aborted"]}
     return sorted(last.values())
 

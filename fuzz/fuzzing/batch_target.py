@@ -79,7 +79,7 @@ def batch(data: bytes, variants: Sequence[Kernel]) -> None:
     require(whole[0].next_offset == last, f"decode ends at {whole[0].next_offset}, iter_decode at {last}")
     if pieces and options.common["columns"]:
         joined = pa.Table.from_batches([piece.batch for piece in pieces])
-        require(joined.equals(pa.Table.from_batches([whole[0].batch])), "decode and iter_decode give different rows")
+        require(joined.equals(pa.Table.from_batches([whole[0].batch])), "decode and iter_decode return different rows")
     if options.end is None:
         require(found.next_offset == last, f"scan ends at {found.next_offset}, decoding at {last}")
     if options.common["isolation_level"] == "read_committed":

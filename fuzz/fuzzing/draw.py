@@ -23,26 +23,26 @@ class Draw:
         return self._at >= len(self._data)
 
     def taken(self, size: int) -> bytes:
-        """Give the next `size` bytes, or what is left of them."""
+        """Return the next `size` bytes, or what is left of them."""
         self._at += size
         return self._data[self._at - size : self._at]
 
     def number(self, size: int, *, signed: bool = False) -> int:
-        """Give a big-endian integer of `size` bytes."""
+        """Return a big-endian integer of `size` bytes."""
         return int.from_bytes(self.taken(size).ljust(size, b"\0"), "big", signed=signed)
 
     def flag(self) -> bool:
-        """Give a choice of two."""
+        """Return a choice of two."""
         return bool(self.number(1) & 1)
 
     def pick(self, choices: Sequence[T]) -> T:
-        """Give one of at most 256 choices."""
+        """Return one of at most 256 choices."""
         return choices[self.number(1) % len(choices)]
 
     def peeked(self, size: int) -> bytes:
-        """Give the next `size` bytes, zeros behind the end, and leave them there."""
+        """Return the next `size` bytes, zeros behind the end, and leave them there."""
         return self._data[self._at : self._at + size].ljust(size, b"\0")
 
     def rest(self) -> bytes:
-        """Give everything that is left."""
+        """Return everything that is left."""
         return self.taken(max(0, len(self._data) - self._at))

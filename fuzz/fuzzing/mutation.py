@@ -12,13 +12,13 @@ LONG_BORDERS = (*BORDERS, 2**53, 9_223_372_036_854_775, 2**62, 2**63 - 1)
 
 
 def border(random: Random, *, long: bool = True) -> int:
-    """Give an integer near a border, of either sign."""
+    """Return an integer near a border, of either sign."""
     value = random.choice(LONG_BORDERS if long else BORDERS) + random.choice((-1, 0, 0, 0, 1))
     return -value if random.random() < 0.3 else value
 
 
 def fitted(value: int, size: int) -> bytes:
-    """Give the low `size` bytes of an integer, big-endian."""
+    """Return the low `size` bytes of an integer, big-endian."""
     return (value & (1 << 8 * size) - 1).to_bytes(size, "big")
 
 

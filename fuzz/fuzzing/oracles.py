@@ -35,7 +35,7 @@ class Outcome(Generic[T]):
 
 
 def outcome_of(call: Callable[[], T]) -> Outcome[T]:
-    """Run a call; any error but a ConnectorError goes on and is a finding."""
+    """Run a call; any error but a ConnectorError passes through and is a finding."""
     try:
         return Outcome(call(), None)
     except ConnectorError as error:
@@ -43,7 +43,7 @@ def outcome_of(call: Callable[[], T]) -> Outcome[T]:
 
 
 def both_variants(call: Callable[[], T], variants: Sequence[_variant.Kernel], same: Callable[[T, T], bool]) -> T | None:
-    """Run a call on every variant of the kernel, check that they agree, and give the value, if it is one."""
+    """Run a call on every variant of the kernel, check that they agree, and return the value, if it is one."""
     outcomes: list[Outcome[T]] = []
     before = _variant.kernel
     try:
@@ -67,7 +67,7 @@ def require(holds: bool, message: str) -> None:
 
 
 def load_variants(which: str) -> list[_variant.Kernel]:
-    """Give the variants named `compiled`, `uncompiled` or `both`; where none is compiled, the uncompiled one."""
+    """Return the variants named `compiled`, `uncompiled` or `both`; where none is compiled, the uncompiled one."""
     compiled = _variant.load_compiled() if which != "uncompiled" else None
     uncompiled = _variant.load_pure_python() if which != "compiled" or compiled is None else None
     return [variant for variant in (compiled, uncompiled) if variant is not None]

@@ -123,7 +123,7 @@ def _sealed(header: bytearray, section: bytes, random: Random, *, length: bool =
 
 
 def _changed_records(section: bytes, random: Random) -> tuple[bytes, int]:
-    """Change tokens of records, or the order of records; give the section and how many records it has."""
+    """Change tokens of records, or the order of records; return the section and how many records it has."""
     records = _parsed(section)
     if not records:
         return mutate_bytes(section, section, random), 1

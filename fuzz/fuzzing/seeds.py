@@ -25,7 +25,7 @@ _TEXT = b"".join(b"a line that repeats itself %d\n" % (index % 7) for index in r
 
 
 def seeds_of(target: str) -> list[bytes]:
-    """Give the seeds of a target."""
+    """Return the seeds of a target."""
     if target.startswith("codec_"):
         return [b"\xff\xff" + written for written in _compressed(target.removeprefix("codec_"))]
     makers = {"frame": _frames, "fetch_response": _responses, "batch": _batches, "encode": _rows}
@@ -162,7 +162,7 @@ def _xerial(*blocks: bytes) -> bytes:
 
 
 def _streamed_zstd() -> bytes:
-    """Give a frame without a content size, as a streaming writer does."""
+    """Return a frame without a content size, as a streaming writer does."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(_TEXT)

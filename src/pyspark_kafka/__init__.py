@@ -1,7 +1,16 @@
 """Apache Kafka for PySpark: `format("pyspark_kafka")`, for batch and streaming, reading and writing.
 
-PySpark finds `DefaultSource` here by itself, with no import and no registration. The names are loaded when they are
-first used, so that the parts that need no Spark (`pyspark_kafka.records`, `pyspark_kafka.testing`) can be had alone.
+PySpark finds `DefaultSource` here automatically: programs that only read and write need not import this package.
+
+- `prepare()`: call it before the Spark session is created; Spark then runs this Python, which has the package.
+- `KafkaSource`: for programs that ask for their batches themselves; a batch is a DataFrame.
+- `KafkaMicroBatchStream`: the micro-batch source behind a streaming query, to be driven by hand.
+- `pyspark_kafka.metrics`: how far streaming queries are behind.
+- `pyspark_kafka.testing`: a real Kafka for tests and notebooks.
+- `pyspark_kafka.records`: record batches without a broker and without Spark.
+- `pyspark_kafka.checkpoint`: the files of a streaming query's checkpoint.
+
+Each name is loaded when it is first used, so that the parts that need no Spark work without it.
 """
 
 from __future__ import annotations
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "prepare"]
 
-_PLACES = {
+_EXPORTS = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
@@ -28,7 +37,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _PLACES[name]
+    module, attribute = _EXPORTS[name]
     return getattr(import_module(module), attribute)

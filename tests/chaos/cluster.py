@@ -227,23 +227,23 @@ class Cluster:
         eventually(lambda: len(self.partitions(topic)) == count and self.has_leaders(topic), SETTLED_WITHIN_S)
 
     def spread(self, partitions: int, first: int = 0) -> list[list[int]]:
-        """Give replicas for partitions from number `first` on, leaders in turn."""
+        """Return replicas for partitions from number `first` on, leaders in turn."""
         numbers = sorted(self.nodes)[-REPLICAS:]
         rotations = [numbers[at:] + numbers[:at] for at in range(len(numbers))]
         return [rotations[at % len(rotations)] for at in range(first, first + partitions)]
 
     def partitions(self, topic: str) -> list[PartitionMetadata]:
-        """Give what is known of a topic's partitions now; empty if there is none of that name."""
+        """Return what is known of a topic's partitions now; empty if there is none of that name."""
         with self._ask() as client:
             found = client.fetch_metadata([topic]).topics.get(topic)
         return [] if found is None else list(found.partitions)
 
     def topics(self) -> list[str]:
-        """Give the names of all topics, internal ones included."""
+        """Return the names of all topics, internal ones included."""
         return sorted(self.administer(lambda admin: admin.list_topics()) or ())
 
     def known_brokers(self) -> set[int]:
-        """Give the brokers that the cluster counts as its own."""
+        """Return the brokers that the cluster counts as its own."""
         with self._ask() as client:
             return set(client.fetch_metadata(()).brokers)
 

@@ -52,7 +52,7 @@ COPY = f"concat_ws('|', {', '.join(SAYS)})"
 
 
 class Driver:
-    """Runs until it is told to finish."""
+    """Runs until it is asked to finish."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec

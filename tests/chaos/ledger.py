@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, order=True)
 class Log:
-    """A partition of one topic. A topic that is deleted and created again is another one, of the next incarnation."""
+    """A partition of one topic. A recreated topic is another one, of the next incarnation."""
 
     topic: str
     incarnation: int
@@ -24,7 +24,7 @@ class Stamp:
     number: int
 
     def to_value(self) -> bytes:
-        """Give the value of the record."""
+        """Return the value of the record."""
         return f"{self.log.topic}/{self.log.incarnation}/{self.log.partition}/{self.number}".encode()
 
     @classmethod
@@ -78,7 +78,7 @@ class Ledger:
             self.deletions[topic].append(now)
 
     def extents(self, ends: dict[tuple[str, int], int]) -> dict[Log, Extent]:
-        """Give what is to be found in the outputs.
+        """Return what is to be found in the outputs.
 
         Args:
             ends: of each partition of the topics that are there at the end.

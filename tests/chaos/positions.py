@@ -92,7 +92,7 @@ class Positions:
         return found or {}
 
     def keep_from(self, offsets: Mapping[int, int]) -> int:
-        """Have batch reads begin at these offsets or later; returns the number of what they are told next."""
+        """Have batch reads begin at these offsets or later; returns the number of the next such call."""
         with self._lock:
             self._kept_from.update(offsets)
             return self._number + 1

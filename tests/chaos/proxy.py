@@ -32,7 +32,7 @@ class Wire:
     """How a proxy handles what passes.
 
     Attributes:
-        delay_s: each chunk is held back for so long, in both directions.
+        delay_s: each chunk is held back for this time, in both directions.
         black_hole: nothing passes and nothing is closed; connections are still accepted.
         cut: the share of broker's chunks of which only a half passes, before the connection is reset.
         reset: all connections, new ones included, are reset.

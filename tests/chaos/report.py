@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chaos.timeline import Timeline
 
 BEGIN, END = "<!-- chaos table: make test-chaos -->", "<!-- end of the chaos table -->"
-# A query may begin to feel a fault, or go on feeling it, so long after it has healed.
+# A query may begin to feel a fault, or still feel it, for this time after the fault has healed.
 _AFTERMATH_S = 10.0
 _ERROR_CHARACTERS = 300
 

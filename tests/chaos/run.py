@@ -115,7 +115,7 @@ def run(
     Args:
         place: an empty folder.
         queries: that run all the time.
-        todo: gives the steps, once everything runs.
+        todo: returns the steps, once everything runs.
         seed: of the faults and of the wires.
         batch_jobs: whether batch reads and writes run beside them.
         jars: for Spark's driver.

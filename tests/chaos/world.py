@@ -121,7 +121,7 @@ def compared_queries(place: Path) -> list[Query]:
 
 @dataclass(frozen=True)
 class DriverSpec:
-    """What the driver program is told."""
+    """The specification that the driver program reads."""
 
     place: str
     queries: Mapping[str, Mapping[str, Any]]
@@ -221,7 +221,7 @@ class DriverProcess:
 
     def _check_alive(self) -> None:
         if self._process.poll() is not None and not any(each["event"] == "finished" for each in self.events):
-            raise AssertionError(f"the driver has ended by itself\n{self.log[-6000:]}")
+            raise AssertionError(f"the driver has ended unasked\n{self.log[-6000:]}")
 
 
 def create_topics(cluster: Cluster, queries: Sequence[Query]) -> None:

@@ -38,7 +38,7 @@ class SourceWriter:
 
     Args:
         servers: brokers' own addresses, of all of them.
-        ledger: is told what was acknowledged.
+        ledger: records what was acknowledged.
     """
 
     def __init__(self, servers: list[str], ledger: Ledger) -> None:
@@ -60,7 +60,7 @@ class SourceWriter:
         self.stop()
 
     def write(self, topic: str, partitions: int, rate: float) -> None:
-        """Begin with a topic, or go on with one that was deleted and created again, or that has more partitions."""
+        """Begin with a topic, or continue with one that was recreated, or that has more partitions."""
         with self._lock:
             known = self._flows.get(topic)
             incarnation = self._ledger.incarnations.get(topic, 0)

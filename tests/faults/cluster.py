@@ -48,7 +48,7 @@ def prepare(conf: SparkConf, place: str) -> None:
 
 
 def _start(conf: SparkConf, work: str) -> str:
-    """Start a master and a worker on each host, as `local-cluster` does, and give the master's address."""
+    """Start a master and a worker on each host, as `local-cluster` does, and return the master's address."""
     SparkContext._ensure_initialized(conf=conf)
     gateway = SparkContext._gateway
     jvm = gateway.jvm  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""A streaming query from Kafka to Kafka as a program, which stops where it is told to: `driver.py SPEC.json`.
+"""A streaming query from Kafka to Kafka as a program, which stops at points that a file names: `driver.py SPEC.json`.
 
 The specification is what `harness.DriverSpec` writes. At a point the process that comes to it leaves a file
 `<batch>.<point>` with its process id in the folder of the run, and stands still until there is `<batch>.<point>.go`; or
@@ -71,7 +71,7 @@ def main(path: str) -> None:
                 raise
             traceback.print_exc()
         else:
-            # A cluster in this JVM would start executors anew while it goes down.
+            # A cluster in this JVM would start executors again while it goes down.
             spark.stop()
             return
 

@@ -62,7 +62,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class DriverSpec:
-    """What a driver program is told."""
+    """The specification that a driver program reads."""
 
     place: str
     checkpoint: str
@@ -121,13 +121,13 @@ class Driver:
         return Path(self.spec.checkpoint, "commits", str(batch)).stat().st_mtime
 
     def await_file(self, name: str, *, seconds: float = _STEP_S) -> str:
-        """Wait until there is a file of the run, and give its text; the driver may have ended meanwhile."""
+        """Wait until there is a file of the run, and return its text; the driver may have ended meanwhile."""
         path = self.place / name
         self._until(path.exists, name, seconds, lives=False)
         return path.read_text()
 
     def await_stop(self, stop: Stop) -> int:
-        """Wait until it has come to a stop, and give the id of the process that stands there."""
+        """Wait until it has come to a stop, and return the id of the process that stands there."""
         path = self.place / stop.name
         self._until(path.exists, stop.name, _STEP_S, lives=True)
         return int(path.read_text())
@@ -142,7 +142,7 @@ class Driver:
         _kill(self.await_stop(stop))
 
     def kill_executor_at(self, stop: Stop) -> int:
-        """Wait until a task has come to a stop, kill the executor that runs it, and give its process id."""
+        """Wait until a task has come to a stop, kill the executor that runs it, and return its process id."""
         pid = executor_of(self.await_stop(stop))
         _kill(pid)
         return pid
@@ -152,7 +152,7 @@ class Driver:
         (self.place / f"{stop.name}.go").touch()
 
     def await_end(self) -> int:
-        """Wait until it has ended, and give its exit code."""
+        """Wait until it has ended, and return its exit code."""
         return self._process.wait(_STEP_S)
 
     def await_gone(self, pid: int | None = None) -> None:
@@ -195,7 +195,7 @@ class Driver:
             return None
 
     def _left(self) -> set[int]:
-        """Give the processes that this run has started and that still are there."""
+        """Return the processes that this run has started and that still are there."""
         wanted = f"{_TAG}={self.place}".encode()
         found = set()
         for each in Path("/proc").iterdir():
@@ -249,7 +249,7 @@ class World:
         }
 
     def produce(self, batches: int) -> dict[int, Pairs]:
-        """Write so many micro-batches' worth of records to the source, and give them."""
+        """Write the records of a number of micro-batches to the source, and return them."""
         more = batches * RECORDS_PER_BATCH // SOURCE_PARTITIONS
         ranges = {partition: range(start, start + more) for partition, start in self._sent.items()}
         made = generate(self.run, ranges, self._seed)
@@ -301,7 +301,7 @@ class World:
         return driver
 
     def planned_batches(self) -> list[int]:
-        """Give the micro-batches of the offset log."""
+        """Return the micro-batches of the offset log."""
         log = self.checkpoint / "offsets"
         return sorted(int(each.name) for each in log.glob("*") if each.name.isdecimal()) if log.is_dir() else []
 
@@ -365,7 +365,7 @@ class Outcome:
 
 
 def executor_of(pid: int) -> int:
-    """Give the process id of the executor that a Python worker belongs to."""
+    """Return the process id of the executor that a Python worker belongs to."""
     above = pid
     while above > 1:
         if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{above}/cmdline").read_bytes():

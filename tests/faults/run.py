@@ -52,7 +52,7 @@ class Line:
 
 
 def spread(names: Sequence[str], count: int, rng: random.Random) -> list[str]:
-    """Give each name about as often as the others, in random order."""
+    """Return each name about as often as the others, in random order."""
     chosen: list[str] = []
     while len(chosen) < count:
         chosen += rng.sample(names, len(names))
@@ -119,7 +119,7 @@ def kill_processes(world: World, kills: int, rng: random.Random, lines: dict[str
 
 
 def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Line], *, executors: bool) -> None:
-    """Kill Python workers in the middle of tasks, or the executors that they belong to; the query goes on."""
+    """Kill Python workers in the middle of tasks, or the executors that they belong to; the query continues."""
     who, key = ("executor", "executor") if executors else ("task's Python", "task")
     master = TWO_EXECUTORS if executors else f"local[2,{_TASK_FAILURES}]"
     first = world.next_batch
@@ -138,7 +138,7 @@ def kill_tasks(world: World, kills: int, rng: random.Random, lines: dict[str, Li
 
 
 def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Random, lines: dict[str, Line]) -> None:
-    """Kill the broker while a batch is published, and start it again; the query goes on, or starts again."""
+    """Kill the broker while a batch is published, and start it again; the query continues, or starts again."""
     first = world.next_batch
     points = spread(["before_produce", "within_produce", "before_end"], kills, rng)
     stops = [Stop(first + number, point) for number, point in enumerate(points)]
@@ -158,7 +158,7 @@ def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Ran
 
 
 def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
-    """Give the table, a line per crash point, in Markdown."""
+    """Return the table, a line per crash point, in Markdown."""
     points = [*EXACTLY_ONCE, *(f"{point} again" for point in EXACTLY_ONCE), *TWICE]
     kinds = ["", "process ", "task ", "executor ", "broker "]
     order = [kind + point for kind in kinds for point in points]
@@ -192,7 +192,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="of drivers")
     parser.add_argument("--minutes", type=float, default=600, help="after which no more drivers are killed")
     parser.add_argument("--task-kills", type=int, help="of tasks; as drivers if not given")
-    parser.add_argument("--process-kills", type=int, default=40, help="of drivers' Python processes, at the most")
+    parser.add_argument("--process-kills", type=int, default=40, help="of drivers' Python processes, at most")
     parser.add_argument("--executor-kills", type=int, default=4)
     parser.add_argument("--broker-kills", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

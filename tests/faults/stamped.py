@@ -25,7 +25,7 @@ class Stamp:
 
 
 def to_value(stamp: Stamp, rng: random.Random, max_padding: int = 64) -> bytes:
-    """Give the value of a record: its stamp, some padding, and a hash of both."""
+    """Return the value of a record: its stamp, some padding, and a hash of both."""
     padding = rng.randbytes(rng.randrange(max_padding)).hex()
     text = f"{stamp.run}|{stamp.partition}|{stamp.sequence}|{padding}"
     return f"{text}|{_hash(text)}".encode()
@@ -42,7 +42,7 @@ def from_value(value: bytes) -> Stamp | None:
 
 
 def generate(run: str, counts: dict[int, range], seed: int) -> dict[int, list[tuple[bytes, bytes]]]:
-    """Give keys and values of a source: of each partition, those of a range of sequences.
+    """Return keys and values of a source: of each partition, those of a range of sequences.
 
     A key belongs to one source partition, so that records of one output partition have an order to keep.
     """

@@ -1,4 +1,4 @@
-"""The package's source and sink, which stop where they are told to; for `driver.py`.
+"""The package's source and sink, which stop at the points that a driver names; for `driver.py`.
 
 Nothing of the package knows of this: its classes are patched in the processes that Spark starts. A module of its own,
 so that a process which is used again finds the state that its patches look at.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 # A test that fails to kill it does not leave it behind for ever. Longer than any wait of the harness: what a test waits
-# for must not come because who stands has gone on by itself.
+# for must not come because the one that stands has continued unasked.
 _LONGEST_S = 600.0
 
 
@@ -41,7 +41,7 @@ class Stops:
         self.stops: list[dict[str, Any]] = json.loads(stops)
 
     def planned(self) -> int:
-        """Give the newest batch of the offset log; -1 if there is none."""
+        """Return the newest batch of the offset log; -1 if there is none."""
         found = Path(self.checkpoint, "offsets")
         numbers = (each.name for each in found.iterdir()) if found.is_dir() else ()
         return max((int(name) for name in numbers if name.isdecimal()), default=-1)
@@ -115,7 +115,7 @@ def patch_publishing(stops: Stops, plant: str) -> None:
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
     wrap(Producer, "send", sending, lambda: None)
     if "marker_ignored" in plant:
-        setattr(publisher, "judge", lambda *_: Finding.NOT_COMMITTED)  # noqa: B010 - no name that it gives to others
+        setattr(publisher, "judge", lambda *_: Finding.NOT_COMMITTED)  # noqa: B010 - not a public name
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
         real_init = TransactionalId.__init__
 
@@ -127,7 +127,7 @@ def patch_publishing(stops: Stops, plant: str) -> None:
 
 
 class StoppingSource(DefaultSource):
-    """The package's source and sink, which stop where they are told to."""
+    """The package's source and sink, which stop at the points that a driver names."""
 
     def __init__(self, options: dict[str, str]) -> None:
         """Take what is not for the package out of the options."""
@@ -142,7 +142,7 @@ class StoppingSource(DefaultSource):
         return "stopping_kafka"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's contract
-        """Give the package's reader, wrapped."""
+        """Return the package's reader, wrapped."""
         stops = self.stops
         plain = super().streamReader(schema)
 
@@ -160,7 +160,7 @@ class StoppingSource(DefaultSource):
         return plain
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's contract
-        """Give the package's writer, wrapped."""
+        """Return the package's writer, wrapped."""
         stops = self.stops
         patch_publishing(stops, self.plant)
         plain = super().streamWriter(schema, overwrite)

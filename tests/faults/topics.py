@@ -57,7 +57,7 @@ def read_committed(servers: str, topic: str, patience_s: float = _PATIENCE_S) ->
 
 
 def read_markers(servers: str, topic: str) -> list[tuple[int, int]]:
-    """Give batch id and number of records of every committed marker; there is one sink in the topic."""
+    """Return batch id and number of records of every committed marker; there is one sink in the topic."""
     partitions = read_committed(servers, topic)
     markers = [json.loads(value) for pairs in partitions.values() for _, value in pairs]
     return [(marker["batch_id"], marker["records"]) for marker in markers]

@@ -21,6 +21,7 @@ HELD = [
     "DESIGN.md",
     "README.md",
     "docs/batch-reads.md",
+    "docs/chaos.md",
     "docs/checkpoints.md",
     "docs/decisions/codec.md",
     "docs/decisions/driver-as-publisher.md",
@@ -52,6 +53,7 @@ HELD = [
     "docs/parity.md",
     "docs/performance.md",
     "docs/records.md",
+    "docs/scale.md",
     "docs/transactions.md",
     "docs/troubleshooting.md",
     "docs/writes.md",
@@ -59,7 +61,12 @@ HELD = [
 
 # The rooms of the source that are held to the list, as folders or files: their docstrings, comments and texts.
 HELD_ROOMS: list[str] = [
+    "bench",
+    "examples",
+    "fuzz",
+    "src/pyspark_kafka/__init__.py",
     "src/pyspark_kafka/checkpoint",
+    "src/pyspark_kafka/cli",
     "src/pyspark_kafka/client/admin",
     "src/pyspark_kafka/client/cluster",
     "src/pyspark_kafka/client/fetch",
@@ -70,6 +77,7 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/client/retry.py",
     "src/pyspark_kafka/client/transactions",
     "src/pyspark_kafka/connector",
+    "src/pyspark_kafka/metrics.py",
     "src/pyspark_kafka/offsets",
     "src/pyspark_kafka/options",
     "src/pyspark_kafka/planning",
@@ -77,6 +85,15 @@ HELD_ROOMS: list[str] = [
     "src/pyspark_kafka/source/driver",
     "src/pyspark_kafka/source/executor",
     "src/pyspark_kafka/source/handoff.py",
+    "src/pyspark_kafka/spark",
+    "src/pyspark_kafka/testing",
+    "src/pyspark_kafka/version.py",
+    "tests/chaos",
+    "tests/faults",
+    "tests/unit/cli",
+    "tests/unit/spark",
+    "tests/unit/testing",
+    "tools",
 ]
 
 # Each with what to write instead.

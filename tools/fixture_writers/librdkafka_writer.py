@@ -13,7 +13,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Play the script, and give librdkafka's version and what brokers acknowledged."""
+    """Play the script, and return librdkafka's version and what brokers acknowledged."""
     confluent_kafka = importlib.import_module("confluent_kafka")
     script = json.load(sys.stdin)
     producers = {}

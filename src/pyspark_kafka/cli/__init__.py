@@ -1,1 +1,5 @@
-"""The `pyspark-kafka` program. Uses the package as a user would; nothing below imports it."""
+"""The program `pyspark-kafka`: `version`, `demo`, `transactions`.
+
+Entry point: `main.main`. A command imports what it needs when it runs, so that `--help` needs no Spark. Invariant: the
+program uses the package as a user does, and nothing imports it.
+"""

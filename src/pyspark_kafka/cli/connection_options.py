@@ -1,4 +1,4 @@
-"""How a command reaches the brokers: an address, and a file of Java client properties for everything else.
+"""The connection of a command: an address, and a file of Java client properties for everything else.
 
 Layer: cli.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 _SERVERS = "kafka.bootstrap.servers"
-# What is refused here, or not supported, must not be passed over: connections would be less safe than they look.
+# An unknown property of security must be refused, not ignored: connections would be less safe than they look.
 _SECURITY = ("ssl.", "sasl.", "security.")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -26,9 +26,9 @@ _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTA
 
 
 def resolve_connection(servers: str | None, file: Path | None) -> tuple[ConnectionOptions, tuple[str, ...]]:
-    """Resolve how to connect, from an address and a file; the address wins over the file's `bootstrap.servers`.
+    """Resolve how to connect, from an address and a file; the address takes precedence over that in the file.
 
-    The file may be the one of Kafka's own tools: what it says about reading and writing is passed over, as it has no
+    The file may be the one of Kafka's own tools: properties for reading and writing are ignored, as they have no
     meaning here. Names that no Kafka client has are refused.
 
     Returns:
@@ -98,7 +98,7 @@ def _unescape(text: str, line: int) -> str:
 
 def _read(file: Path) -> dict[str, str]:
     try:
-        # Java's tools read these files so.
+        # The encoding that Java's tools read these files in.
         properties = parse_properties(file.read_text(encoding="iso-8859-1"))
     except OSError as error:
         raise OptionError(
@@ -109,7 +109,7 @@ def _read(file: Path) -> dict[str, str]:
         ) from error
     except ValueError as error:
         raise OptionError(
-            f"The file of --config, {file}, is no properties file: {error}.",
+            f"The file of --config, {file}, is not a properties file: {error}.",
             condition="CONFIG_INVALID",
             hint="A backslash in a value is written twice; other characters as \\uXXXX.",
             facts={"file": file},
@@ -122,7 +122,7 @@ def _read(file: Path) -> dict[str, str]:
             raise OptionError(
                 f"Line {line} of the file of --config, {file}, does not begin with the name of a client property.",
                 condition="CONFIG_INVALID",
-                hint="A value goes on in the next line only where its line ends with a backslash.",
+                hint="A value continues in the next line only if its line ends with a backslash.",
                 facts={"file": file, "line": line},
             )
         if option is None or option.scopes == EVERYWHERE or name.lower().startswith(_SECURITY):

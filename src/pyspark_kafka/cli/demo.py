@@ -78,7 +78,7 @@ def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) 
 
 @contextmanager
 def _spark_log_in(file: Path) -> Iterator[None]:
-    """Have what Spark says at its start in a file, and show it if Spark does not start.
+    """Keep what Spark prints at its start in a file, and print it if Spark does not start.
 
     The JVM keeps the standard error that it is started with. Its first lines come before any log level can be set.
     """

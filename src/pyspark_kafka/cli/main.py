@@ -1,4 +1,4 @@
-"""The commands of `pyspark-kafka` and how their errors are shown."""
+"""The commands of `pyspark-kafka`. An error of the connector is printed as its sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_kafka.cli import transactions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
 
-# What shells give for a program that was ended by SIGINT: 128 + 2.
+# The exit code of a program that SIGINT ended, in shells: 128 + 2.
 _INTERRUPTED = 130
 
 app = typer.Typer(
@@ -32,7 +32,7 @@ def _print_version(asked: bool) -> None:
 def program(
     *,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="As the command version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Apache Kafka for PySpark."""
@@ -59,15 +59,18 @@ def version() -> None:
 
 @app.command()
 def demo(
-    records: Annotated[int, typer.Option(min=1, max=50_000_000, help="How many order events to produce.")] = 500_000,
+    records: Annotated[int, typer.Option(min=1, max=50_000_000, help="Number of orders to produce.")] = 500_000,
     codec: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Compression of the topics.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Compression of the records.")
     ] = "lz4",
     keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Leave the broker up until Ctrl-C and print lines to paste.")
+        bool,
+        typer.Option(
+            "--keep-running", help="Keep the broker up until Ctrl-C, and print lines to paste into a PySpark shell."
+        ),
     ] = False,
 ) -> None:
-    """Start a real Kafka, produce orders, aggregate them with Spark, write the result back and read it."""
+    """Start a real Kafka, stream orders through Spark on it, check the result, and remove everything."""
     from pyspark_kafka.cli.heartbeat import Step  # noqa: PLC0415
     from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415
 

@@ -39,7 +39,7 @@ class OrderEvents:
     cents_by_country: dict[str, int] = field(default_factory=dict)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give batches with the columns `key` (customer id) and `value` (JSON)."""
+        """Return batches with the columns `key` (customer id) and `value` (JSON)."""
         draw = random.Random(self.seed)  # noqa: S311 - test data, not a secret
         names = [name for name, _, _ in _COUNTRIES]
         weights = [weight for _, weight, _ in _COUNTRIES]

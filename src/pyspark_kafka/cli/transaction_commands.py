@@ -1,4 +1,4 @@
-"""What `pyspark-kafka transactions list` and `abort` do and print. Layer: cli."""
+"""The work of `pyspark-kafka transactions list` and `abort`. Layer: cli."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from pyspark_kafka.cli.connection_options import resolve_connection
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
-from pyspark_kafka.client.transactions.inspection import list_transactions as ask_for_transactions
+from pyspark_kafka.client.transactions.inspection import list_transactions as fetch_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.offsets import timestamp_text
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 DONE, NOTHING_DONE = 0, 1
 
-# What the id is registered with when it is taken over, at most; its owner brings its own timeout again.
+# The largest timeout that fencing registers for the id; its owner sets its own again.
 _TAKEOVER_TIMEOUT_MS = 60_000
 _NO_EDGE = 100_000
 _SHOWN_TOPICS = 10
 _SHOWN_RANGES = 10
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 _DECIDED = {
-    TransactionState.PREPARE_COMMIT: "It is being committed already: its markers are on their way.",
-    TransactionState.PREPARE_ABORT: "It is being aborted already: its markers are on their way.",
-    TransactionState.PREPARE_EPOCH_FENCE: "It is being aborted already: its owner is being shut out.",
+    TransactionState.PREPARE_COMMIT: "It is being committed already; its markers are not written yet.",
+    TransactionState.PREPARE_ABORT: "It is being aborted already; its markers are not written yet.",
+    TransactionState.PREPARE_EPOCH_FENCE: "It is being aborted already; its owner is being fenced.",
 }
 
 
@@ -53,13 +53,13 @@ def list_transactions(
     commit_topic: str | None,
     as_json: bool,
 ) -> int:
-    """Print the transactions; give the exit code.
+    """Print the transactions; return the exit code.
 
     Raises:
         ConnectorError: the brokers cannot be asked, or refuse.
     """
     with _connect(servers, config) as client:
-        found = ask_for_transactions(client, prefix=prefix, open_only=not every)
+        found = fetch_transactions(client, prefix=prefix, open_only=not every)
         now_ms = _now_ms()
         if longer_ms is not None:
             found = [each for each in found if (_open_for_ms(each, now_ms) or 0) >= longer_ms]
@@ -79,14 +79,14 @@ def list_transactions(
 def abort_transaction(
     servers: str | None, config: Path | None, transactional_id: str, *, commit_topic: str | None, ask: bool
 ) -> int:
-    """Show the open transaction of an id, ask, and abort it by taking the id over; give the exit code.
+    """Show the open transaction of an id, ask, and abort it by fencing its owner; return the exit code.
 
     Raises:
         ConnectorError: the brokers cannot be asked, or refuse.
     """
     name = printable(transactional_id)
     with _connect(servers, config) as client:
-        # First a look: to take over an id that is not known would create it.
+        # Describe it first: fencing an id that does not exist would create it.
         found = describe_transaction(client, transactional_id)
         if found is None:
             _say(f"The transactional id '{name}' is not known to its coordinator. Nothing was done.")
@@ -98,30 +98,30 @@ def abort_transaction(
         if ask and not _confirmed():
             _say("Nothing was done.")
             return NOTHING_DONE
-        # An answer may take its time, and the owner does not wait for it.
+        # The user may take a while to confirm, and the owner does not wait for that.
         seen = found
         found = describe_transaction(client, transactional_id)
         if found is None or not seen.same_transaction(found):
             state = "gone" if found is None else f"state {found.state}, epoch {found.producer_epoch}"
-            _say(f"The transaction went on meanwhile (now: {state}). Nothing was done; look again.")
+            _say(f"The transaction has changed meanwhile (now: {state}). Nothing was done; list it again.")
             return NOTHING_DONE
         owner = TransactionalId(client, transactional_id, min(found.timeout_ms, _TAKEOVER_TIMEOUT_MS))
         try:
             owner.fence()
         except (DeadlineError, TransportError) as error:
             raise error.located(
-                "The abort may be decided already, and its end be on its way; `pyspark-kafka transactions list` tells"
+                "The abort may be decided already and take effect soon; `pyspark-kafka transactions list` shows it"
             ) from error
     _say(
-        f"The transaction of '{name}' is aborted: readers with read_committed go on, and never see its records.\n"
+        f"The transaction of '{name}' is aborted: readers with read_committed continue, and never see its records.\n"
         "Its owner is fenced: what it writes next fails, with INVALID_PRODUCER_EPOCH or the like. An exactly-once "
-        "query of pyspark-kafka then writes its batch again by itself; another program may have to be started again."
+        "query of pyspark-kafka then writes its batch again automatically; another program may have to be restarted."
     )
     return DONE
 
 
 def duration_text(ms: int) -> str:
-    """Give a time span for people, in its two largest units.
+    """Return a time span for people, in its two largest units.
 
     Example:
         >>> duration_text(7_384_000), duration_text(60_000), duration_text(250)
@@ -139,7 +139,7 @@ def duration_text(ms: int) -> str:
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> list[str]:
-    """Give topic-partitions for people, one text a topic, neighbours as ranges; long lists are cut and counted.
+    """Return topic-partitions for people, one text a topic, neighbours as ranges; long lists are cut and counted.
 
     Args:
         partitions: in ascending order.
@@ -154,7 +154,7 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Give a text of the cluster as a terminal may show it: control characters as their escapes."""
+    """Return a text of the cluster as a terminal may show it: control characters as their escapes."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
@@ -210,7 +210,7 @@ def _describe(found: TransactionDescription, now_ms: int, markers: dict[str, Com
 
 def _confirmed() -> bool:
     try:
-        return typer.confirm("Abort it, and shut out its owner?")
+        return typer.confirm("Abort it, and fence its owner?")
     except typer.Abort:
         # Ctrl-C, or nobody there to ask; click's own word for it is "Aborted!".
         typer.echo()
@@ -227,12 +227,12 @@ def _print_table(
     for row in rows:
         table.add_row(*map(Text, row))
     width = console.measure(table, options=console.options.update(max_width=_NO_EDGE)).maximum
-    # In a pipe there is no edge to fold at, and whole words can be searched for.
+    # A pipe has no edge to fold at, and whole words can be searched for.
     if width <= console.width or not console.is_terminal:
         console.width = max(console.width, width)
         console.print(table)
         return
-    # Folded cells could not be copied: one below the other.
+    # Folded cells could not be copied, so they are printed one below the other.
     for row in rows:
         block = Table.grid(padding=(0, 2))
         for name, cell in zip(names[1:], row[1:], strict=True):
@@ -283,7 +283,7 @@ def _producer(found: TransactionDescription) -> str:
 
 
 def _open_for_ms(found: TransactionDescription, now_ms: int) -> int | None:
-    """Give how long it is open by this machine's clock; None where it is ended. The broker's may differ a little."""
+    """Return how long it is open by this machine's clock; None where it is ended. The broker's may differ a little."""
     if found.began_at_ms is None or not found.state.is_open:
         return None
     return max(0, now_ms - found.began_at_ms)

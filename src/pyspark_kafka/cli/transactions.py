@@ -1,4 +1,4 @@
-"""`pyspark-kafka transactions`: the options of its commands; what they do is in `transaction_commands`."""
+"""`pyspark-kafka transactions`: the options of its commands. `transaction_commands` does the work."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from pyspark_kafka.errors import ConnectorError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Below it: 1, nothing was done. What typer gives for options that it refuses, too.
+# typer exits with the same code for options that it refuses. 1 means that nothing was done.
 _FAILED = 2
 
-app = typer.Typer(help="See and end transactions that hold readers back.", no_args_is_help=True)
+app = typer.Typer(help="List and abort open transactions, which hold readers back.", no_args_is_help=True)
 
 _Servers = Annotated[
     str | None,
     typer.Option(
         "--bootstrap-servers",
         envvar="PYSPARK_KAFKA_BOOTSTRAP_SERVERS",
-        help="Brokers to begin with, host:port with commas between them.",
+        help="Where to find the cluster: host:port, several with commas between them.",
     ),
 ]
 _Config = Annotated[
     Path | None,
-    typer.Option("--config", help="A file of Java client properties: security.protocol=…, sasl.jaas.config=…"),
+    typer.Option(
+        "--config", help="A file of Java client properties, such as security.protocol=… and sasl.jaas.config=…"
+    ),
 ]
 _CommitTopic = Annotated[
     str | None,
     typer.Option(
         "--commit-topic",
-        help="Where exactly-once sinks keep their commit markers (option commitTopic): names the query of each id.",
+        help="The topic of exactly-once sinks' commit markers (option commitTopic): shows the query of each id.",
     ),
 ]
 
@@ -43,22 +45,29 @@ _CommitTopic = Annotated[
 def list_command(
     bootstrap_servers: _Servers = None,
     config: _Config = None,
-    prefix: Annotated[str, typer.Option(help="Only transactional ids that begin with it.")] = "",
+    prefix: Annotated[str, typer.Option(help="Only transactional ids that begin with this text.")] = "",
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="SPAN", help="Only those open for longer: 90s, 5m, 2h.")
+        str | None,
+        typer.Option(
+            "--older-than",
+            metavar="SPAN",
+            help="Only transactions that have been open for longer, such as 90s, 5m or 2h.",
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also ids whose transaction is ended.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also ids without an open transaction.")] = False,
     commit_topic: _CommitTopic = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Show which transactions are open, whose they are, and since when."""
+    """List open transactions: their transactional ids, how long they have been open, and what they hold back."""
     from pyspark_kafka.cli.transaction_commands import list_transactions  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.options import duration_ms  # noqa: PLC0415
 
     longer_ms = None
     if older_than is not None:
         if every:
-            raise typer.BadParameter("an ended transaction is not open for any time; give --older-than or --all")
+            raise typer.BadParameter(
+                "an ended transaction is not open for any time; use --older-than or --all, not both"
+            )
         try:
             longer_ms = duration_ms(older_than)
         except ValueError as error:
@@ -78,13 +87,13 @@ def list_command(
 
 @app.command()
 def abort(
-    transactional_id: Annotated[str, typer.Argument(help="Whose open transaction is to be aborted.")],
+    transactional_id: Annotated[str, typer.Argument(help="The id whose open transaction to abort.")],
     bootstrap_servers: _Servers = None,
     config: _Config = None,
     commit_topic: _CommitTopic = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Abort without asking.")] = False,
 ) -> None:
-    """Abort the open transaction of a transactional id, and shut out its owner."""
+    """Abort the open transaction of a transactional id, and fence its owner, which can then write no more."""
     from pyspark_kafka.cli.transaction_commands import abort_transaction  # noqa: PLC0415 - the client only when needed
 
     _told(

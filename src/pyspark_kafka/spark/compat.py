@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Give the Arrow schema that Spark's Python worker compares the first batch with: equal types and nullability."""
+    """Return the Arrow schema that Spark's Python worker compares the first batch with: equal types and nullability."""
     converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return converted
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Give the Spark schema of an Arrow schema; timestamps with a zone become Spark's session-zone timestamps."""
+    """Return the Spark schema of an Arrow schema; timestamps with a zone become Spark's session-zone timestamps."""
     return from_arrow_schema(schema)
 
 
@@ -36,8 +36,8 @@ def from_spark_limit(limit: spark_limits.ReadLimit, default: ReadLimit | None = 
     """Translate the limit that Spark hands over.
 
     Args:
-        limit: the default that the source gave, or `ReadAllAvailable` where the trigger asks for everything.
-        default: the source's own default. Where `limit` is what stands for it in Spark, it is given back whole:
+        limit: the default that the source returned, or `ReadAllAvailable` if the trigger asks for everything.
+        default: the source's own default. Where `limit` is what stands for it in Spark, it is returned whole:
             Spark's Python API has no composite limits and no delays.
     """
     if default is not None and limit == to_spark_limit(default):

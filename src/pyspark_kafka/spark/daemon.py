@@ -1,7 +1,7 @@
-"""For `spark.python.daemon.module`: PySpark's daemon for tasks, with the installed PySpark. Layer: spark.
+"""For `spark.python.daemon.module`: PySpark's daemon for tasks, with the PySpark that pip has installed. Layer: spark.
 
-See `worker_python` for what it does. Spark takes the setting for the processes of tasks only; by it, executors need no
-path of a program to be told.
+See `worker_python` for what it does. Spark uses the setting for the processes of tasks only. It names a module, so
+executors need no path of a program.
 """
 
 from __future__ import annotations

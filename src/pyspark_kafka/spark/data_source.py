@@ -47,11 +47,11 @@ class KafkaDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Give the format's name."""
+        """Return the format's name."""
         return "pyspark_kafka"
 
     def schema(self) -> StructType:
-        """Give the source's columns, after checking the options, so that mistakes show at `load()`."""
+        """Return the source's columns, after checking the options, so that mistakes show at `load()`."""
         from pyspark_kafka.options import parse_read_options
         from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.source_schema import spark_source_schema

@@ -1,4 +1,4 @@
-"""Spark's filters as places of records: what a filter on the source's own columns says of partitions and offsets."""
+"""Spark's filters on the source's own columns, as filters on topic-partitions and offsets. Pure."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 _EVERYTHING = RecordFilter()
 
-# What a filter says, and whether that is all of it: only then Spark need not look at the rows again.
+# A filter on records, and whether it is the whole of Spark's filter: if so, Spark need not evaluate that again.
 _Meaning = tuple[RecordFilter, bool]
 
 
 def translate_filters(filters: Sequence[spark.Filter]) -> tuple[RecordFilter, list[spark.Filter]]:
-    """Give what the filters, all of which hold, say of records' places, and those that Spark must evaluate as well.
+    """Return the filters as one on topic-partitions and offsets, and those that Spark must evaluate as well.
 
     A filter on `topic`, `partition` or `offset` is left to Spark where a range cannot express it (`offset <> 5`); one
     on `timestamp` always is, since records are not ordered by time.
@@ -44,7 +44,7 @@ def translate_filters(filters: Sequence[spark.Filter]) -> tuple[RecordFilter, li
 
 
 def _meaning(pushed: spark.Filter) -> _Meaning | None:
-    """Give what a filter says, or more than it lets through; None where nothing is known of it."""
+    """Return a filter that lets at least the same records through; None if there is no narrower one than all."""
     if isinstance(pushed, spark.Not):
         return _negated(pushed.child)
     column = _column(pushed)

@@ -1,7 +1,7 @@
-"""Spark's first streaming source interface, for jobs that drive their own batches. Layer: spark.
+"""`KafkaSource`: Spark's first streaming source interface, for jobs that drive their own batches. Layer: spark.
 
-What a batch reads is planned by `KafkaMicroBatchStream`; here is only how a program holds it: offsets in any form, the
-initial ones kept beside a checkpoint, a batch as a DataFrame.
+`KafkaMicroBatchStream` plans what a batch reads. This class adds what a program needs: offsets in any form, the initial
+offsets kept beside a checkpoint, a batch as a DataFrame.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 OffsetLike: TypeAlias = KafkaSourceOffset | Mapping[str, Any] | str
-"""An offset as a program may have it: ours, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
+"""An offset as a program may have it: a `KafkaOffset`, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
 
-# What a planned batch says itself.
+# The planned ranges replace these options.
 _PLANNED = ("subscribe", "subscribePattern", "assign")
 _PLANNED_PREFIXES = ("starting", "ending")
 
 
 class KafkaSource:
-    """A Kafka subscription whose batches a program asks for itself.
+    """A Kafka subscription from which a program takes its batches itself.
 
     For jobs with a loop or a schedule of their own (Airflow, notebooks), and to read a past batch again. The program
     keeps the offsets; a batch is an ordinary DataFrame, and reads the same records however often it is used.
@@ -62,8 +62,8 @@ class KafkaSource:
         spark: the session, classic or Spark Connect.
         options: those of `spark.readStream.format("pyspark_kafka")`.
         metadata_path: the source's own directory, `<checkpoint>/sources/<index>`, where the initial offsets are kept.
-            They are resolved once: in a later run, they go before the starting options. None: the place that option
-            `checkpointLocation` names; without that, they are kept in memory only.
+            They are resolved once; in a later run they take precedence over the starting options. None: below the
+            location in option `checkpointLocation`, or in memory only without that option.
 
     Raises:
         OptionError: options are missing, unknown, malformed or in conflict.
@@ -90,14 +90,14 @@ class KafkaSource:
         return f"KafkaSourceV1[{self._options.subscription.describe()}]"
 
     def schema(self) -> StructType:
-        """Give the columns of every batch."""
+        """Return the columns of every batch."""
         return spark_schema(self._arrow_schema)
 
     def initialOffset(self) -> KafkaSourceOffset:
-        """Give where the first batch begins; resolve the starting option, and keep what it gives, the first time.
+        """Return where the first batch begins. The first call resolves the starting option, and keeps the result.
 
         Raises:
-            OptionError: the option names other partitions than the subscription means, or a time without a record.
+            OptionError: the option names other partitions than the subscription, or a time without a record.
             CheckpointError: the kept offsets cannot be read or written.
         """
         if self._initial is None:
@@ -107,26 +107,26 @@ class KafkaSource:
         return self._initial
 
     def getOffset(self) -> KafkaSourceOffset | None:
-        """Give the end of the batch that follows the last one asked for here, or the first one.
+        """Return the end of the batch that follows the last one that `getBatch` returned, or of the first one.
 
-        As `latestOffset` with the options' own limit. Spark's connector has only that one left.
+        As `latestOffset` with the limit in the options. Spark's connector has only `latestOffset` left.
         """
         return self.latestOffset(self._position)
 
     def latestOffset(
         self, start: OffsetLike | None = None, limit: ReadLimit | SparkReadLimit | None = None
     ) -> KafkaSourceOffset | None:
-        """Give the end of the batch that begins at `start`; `start` itself when there is nothing to read.
+        """Return the end of the batch that begins at `start`; `start` itself if there is nothing to read.
 
         Args:
             start: the end of the batch before; None: the initial offsets.
-            limit: how much to take; None: what the options say.
+            limit: how much to read at most; None: the limit in the options.
 
         Returns:
-            None where there are no partitions at all.
+            None if there are no partitions at all.
 
         Raises:
-            CheckpointError: `start` is no offset of a Kafka source.
+            CheckpointError: `start` is not an offset of a Kafka source.
         """
         begin = self.initialOffset() if start is None else _offset(start)
         if limit is None:
@@ -137,37 +137,37 @@ class KafkaSource:
         return end if end.partitions else None
 
     def reportLatestOffset(self) -> KafkaSourceOffset | None:
-        """Give the ends of the partitions as the last `latestOffset` saw them; None before that."""
+        """Return the ends of the partitions as the last `latestOffset` saw them; None before that."""
         return self._stream.reportLatestOffset()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Give the limit that the options ask for."""
+        """Return the limit in the options: how much a batch reads at most."""
         return self._stream.getDefaultReadLimit()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """End at what is available at the next `latestOffset` call: later ones give nothing newer."""
+        """End at what is available at the next `latestOffset` call: later calls return nothing newer."""
         self._stream.prepareForTriggerAvailableNow()
 
     def getBatch(self, start: OffsetLike | None, end: OffsetLike) -> DataFrame:
-        """Give the records of `[start, end)`.
+        """Return the records of `[start, end)`.
 
-        It is planned as a micro-batch is: partitions that are only in `end` are read from their earliest offset,
-        deleted ones and those that went back are data loss. Records are read when the DataFrame is used: a topic that
-        is deleted and created again before that is not told from the former one.
+        It is planned like a micro-batch: partitions that are only in `end` are read from their earliest offset; deleted
+        partitions and those that went back are data loss. Records are read when the DataFrame is used; a topic that is
+        recreated before that is not recognized.
 
         Args:
-            start: inclusive; None: where the first batch begins, by `end` itself if it carries that, else the
-                initial offsets. A start that is given touches no kept offsets.
+            start: inclusive; None: where the first batch begins, which `end` may carry, else the initial offsets. With
+                a start, the kept offsets are not used.
             end: exclusive.
 
         Raises:
-            CheckpointError: an offset is none of a Kafka source.
+            CheckpointError: an offset is not one of a Kafka source.
             DataLossError: partitions were deleted, or went back, and `failOnDataLoss` is true.
             PlanningError: the batch does not fit the snapshot of an available-now run.
             SetupError: the Python that Spark starts does not have this package; with Spark Connect that shows at the
                 first action, as an error of Spark's.
 
-        Shape: the columns of `schema()`; without rows where there is nothing in the range.
+        Shape: the columns of `schema()`; no rows if the range has none.
         """
         last = _offset(end)
         if start is not None:
@@ -186,7 +186,7 @@ class KafkaSource:
             return self._spark.createDataFrame([], self.schema())
         options = _batch_options(self._raw, ranges)
         try:
-            # A Connect client asks for nothing before the first action; what is missing shows there then.
+            # A Connect client asks the server for nothing before the first action, and raises only then.
             return self._spark.read.format("pyspark_kafka").options(**options).load()
         except Exception as error:
             # A class of PySpark's in some versions, the JVM's error as it is in others; the text is the same.
@@ -195,27 +195,27 @@ class KafkaSource:
             raise without_package() from None
 
     def deserializeOffset(self, text: str) -> KafkaSourceOffset:
-        """Read an offset of a checkpoint, this connector's or Spark's own.
+        """Parse an offset of a checkpoint, this connector's or that of Spark's own.
 
         Raises:
-            CheckpointError: the text is no offset of a Kafka source.
+            CheckpointError: the text is not an offset of a Kafka source.
         """
         return KafkaSourceOffset.from_json(text)
 
     def commit(self, end: OffsetLike) -> None:
-        """Learn that everything below `end` is processed. Nothing is committed to Kafka.
+        """Note that everything below `end` is processed. Nothing is committed to Kafka.
 
         Raises:
-            CheckpointError: `end` is no offset of a Kafka source.
+            CheckpointError: `end` is not an offset of a Kafka source.
         """
         self._stream.commit(_offset(end))
 
     def stop(self) -> None:
-        """Give back what the source holds. Batches that it gave can still be read."""
+        """Release what the source holds. Batches that it has returned can still be read."""
         self._stream.stop()
 
     def _resolve_initial(self) -> KafkaSourceOffset:
-        # By another stream: one that has resolved a start puts it into the end of its first batch.
+        # With another stream: one that has resolved a start puts it into the end of its first batch.
         return KafkaSourceOffset(KafkaMicroBatchStream(self._options, self._arrow_schema).resolve_start())
 
 
@@ -250,7 +250,7 @@ def _offset(given: OffsetLike) -> KafkaSourceOffset:
 
 
 def _batch_options(raw: Mapping[str, Any], ranges: list[OffsetRange]) -> dict[str, Any]:
-    """Give the options of a batch read of exactly these ranges: those of the stream that mean something there."""
+    """Return the options of a batch read of exactly these ranges, with those of the stream that apply to it."""
     options = {}
     for name, value in raw.items():
         option = OPTIONS.get(name.strip().lower())

@@ -91,7 +91,7 @@ class FilteringBatchReaderAdapter(BatchReaderAdapter):
         return {**super().__getstate__(), "_narrow": None}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Narrow the read; gives the filters that Spark must evaluate as well."""
+        """Narrow the read, and return the filters that Spark must evaluate as well."""
         record_filter, left = translate_filters(filters)
         self._narrow(record_filter)
         return left
@@ -143,17 +143,17 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
             announce()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Give the offset a new query starts from."""
+        """Return the offset a new query starts from."""
         return _to_dict(self._stream.initialOffset())
 
     def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:
-        """Give the end of the next batch."""
+        """Return the end of the next batch."""
         control = self._control
         limits = from_spark_limit(limit, control.getDefaultReadLimit())
         return _to_dict(control.latestOffset(self._offset(start), limits))
 
     def getDefaultReadLimit(self) -> SparkReadLimit:
-        """Give the limit that the options ask for."""
+        """Return the limit that the options ask for."""
         return to_spark_limit(self._control.getDefaultReadLimit())
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -161,7 +161,7 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
         self._control.prepareForTriggerAvailableNow()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Give the newest offset known, for progress reports."""
+        """Return the newest offset known, for progress reports."""
         offset = self._control.reportLatestOffset()
         return None if offset is None else _to_dict(offset)
 

@@ -1,9 +1,9 @@
-"""The program `pyspark-kafka-python`: the Python that Spark starts its processes with, up sooner. Layer: spark.
+"""The program `pyspark-kafka-python`: a Python for the processes that Spark starts, which is up sooner. Layer: spark.
 
 Spark puts its own `pyspark.zip` first on the path of every Python process that it starts. The archive has no bytecode:
-each process compiles some hundred modules anew, which takes three to four times as long as to import those of the same
-release that pip has installed, bytecode included. So here the archives go last, where the installed release is the
-same, and everything else is as ever.
+each process compiles about a hundred modules again, which takes three to four times as long as to import the same
+release with the bytecode that pip has installed. So this program puts the archives last, if the installed release is
+the same, and leaves everything else as it is.
 
 Nothing here may import pyspark: it would come from the archive.
 """
@@ -25,7 +25,7 @@ _SPARKS_OWN = "pyspark."
 
 
 def prefer_installed(path: list[str]) -> list[str]:
-    """Give a module path with Spark's archives last, if the same release of PySpark is installed; else as it is.
+    """Return a module path with Spark's archives last, if the same release of PySpark is installed; else unchanged.
 
     Runs on: driver and executor, when a process starts.
 
@@ -58,7 +58,7 @@ def run(module: str, arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """Be Python to Spark: run its processes, and give anything else to the interpreter as it comes."""
+    """Run as Python: the processes of Spark with the installed PySpark, anything else by the plain interpreter."""
     arguments = sys.argv[1:]
     if len(arguments) < 2 or arguments[0] != "-m" or not arguments[1].startswith(_SPARKS_OWN):
         sys.stdout.flush()

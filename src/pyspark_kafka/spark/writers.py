@@ -56,8 +56,8 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
             try:
                 writer.abort()
             except Exception:  # noqa: BLE001 - logged
-                # Why the task failed says more than why giving it up did.
-                _LOG.exception("Giving up the rows of a failed task failed.")
+                # The reason of the failure matters more than that of the abort.
+                _LOG.exception("The abort of a failed task failed; its rows are dropped.")
             raise
     finally:
         writer.close()
@@ -88,8 +88,8 @@ class BatchWriterAdapter(DataSourceArrowWriter):
         self._job.commit([message.message for message in messages])
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """Give the job up."""
-        log_as_spark("giving up a batch write")
+        """Abort the job."""
+        log_as_spark("aborting a batch write")
         self._job.abort([None if message is None else message.message for message in messages])
 
 
@@ -105,7 +105,7 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
         """Write the rows of one task of a micro-batch."""
         context = _task()
         batch_id = context.getLocalProperty(_BATCH_ID_PROPERTY)
-        # Without the number of its batch a row is not known by its query either.
+        # Without a batch number, the query does not identify a row either.
         factory = self._factory.of_query(context.getLocalProperty(_QUERY_ID_PROPERTY) if batch_id else None)
         writer = factory.createWriter(context.partitionId(), context.taskAttemptId(), int(batch_id or 0))
         return write_partition(writer, iterator)
@@ -116,6 +116,6 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
         self._job.commit(batchId, [message.message for message in messages])
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
-        """Give one micro-batch up."""
-        log_as_spark(f"giving up batchId={batchId}")
+        """Abort one micro-batch."""
+        log_as_spark(f"aborting batchId={batchId}")
         self._job.abort(batchId, [None if message is None else message.message for message in messages])

@@ -1,7 +1,9 @@
 """A real Apache Kafka for demos, tests and notebooks: started from Python, gone with it.
 
-What lives here starts and stops brokers and finds what they need (Java, jars). Nothing here reads or writes records,
-and nothing imports pyspark. Layer: above source/ and sink/, below spark/.
+Entry point: `EmbeddedKafka`, which finds Java (`java`) and the broker's jars (`jars`), writes its configuration
+(`broker_config`) and starts it under a supervisor (`supervised`). Invariant: a broker never outlives the process that
+started it, however that ends. Nothing here reads or writes records or imports pyspark.
+Layer: above source/ and sink/, below spark/.
 """
 
 from __future__ import annotations

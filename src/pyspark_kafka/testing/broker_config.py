@@ -1,4 +1,4 @@
-"""What an embedded broker is told: its properties file, its log4j2 file, its command lines. Pure: text in, text out.
+"""The configuration of an embedded broker: properties file, logging file, command lines. Pure: text in, text out.
 
 Layer: testing; imports nothing of this package.
 """
@@ -32,7 +32,7 @@ class BrokerAddress:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given: `127.0.0.1:port`."""
+        """The address for clients: `127.0.0.1:port`."""
         return f"{HOST}:{self.port}"
 
 
@@ -43,9 +43,9 @@ def build_properties(
     default_partitions: int = 1,
     overrides: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Build the server properties of a KRaft broker that is a cluster by itself.
+    """Build the server properties of a KRaft broker that is a cluster of one.
 
-    Topics are never made by accident, nothing is deleted by age, internal topics are as small as they can be so that
+    Topics are never created by accident, nothing is deleted by age, internal topics are as small as they can be so that
     start and stop are quick, and a consumer group does not wait for more members.
 
     Args:
@@ -119,7 +119,7 @@ def _escape(text: str, *, key: bool = False) -> str:
 
 
 def new_cluster_id(new_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """Give a random cluster id in Kafka's form: a UUID in URL-safe base64 without padding.
+    """Return a random cluster id in Kafka's form: a UUID in URL-safe base64 without padding.
 
     Never one that begins with "-": a command line takes that for an option (`org.apache.kafka.common.Uuid.randomUuid`).
     """
@@ -143,7 +143,7 @@ def parse_cluster_id(text: str) -> str | None:
 
 
 def build_logging_text(version: str) -> tuple[str, str]:
-    """Give the JVM flag that names the logging file and the file's text: everything from INFO up to standard output.
+    """Return the JVM flag that names the logging file and the file's text: everything from INFO up to standard output.
 
     Kafka 4 logs through log4j 2, Kafka 3 through log4j 1.
     """
@@ -192,7 +192,7 @@ def build_java_command(
 
 
 def explain_log(log: str, lines: int = 12) -> str:
-    """Give the telling lines of a broker's log: from its first error on, without stack frames; else its last lines."""
+    """Return the lines of a broker's log from its first error on, without stack frames; else its last lines."""
     kept = [line for line in log.splitlines() if line.strip() and not line.startswith(("\tat ", "\t... "))]
     for position, line in enumerate(kept):
         if any(word in line for word in (" ERROR ", " FATAL ", "Exception", "Error:")):

@@ -14,7 +14,7 @@ CACHE_VARIABLE = "PYSPARK_KAFKA_CACHE"
 
 
 def cache_directory() -> Path:
-    """Give the user's cache directory of this package, created when missing.
+    """Return the user's cache directory of this package, created when missing.
 
     `PYSPARK_KAFKA_CACHE` names it; without that it is `pyspark-kafka` below `XDG_CACHE_HOME` or `~/.cache`.
 

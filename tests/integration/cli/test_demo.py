@@ -29,7 +29,7 @@ def run_environment(place: Path) -> dict[str, str]:
 
 
 def processes_with(text: str) -> list[str]:
-    """Give the command lines of live processes that hold a text."""
+    """Return the command lines of live processes that hold a text."""
     found = []
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         try:

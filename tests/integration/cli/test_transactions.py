@@ -170,7 +170,7 @@ def test_abort_ends_it_after_yes_and_readers_go_on_and_the_owner_is_shut_out(
 
     done = run(bootstrap_servers, "abort", name, answer="y\n")
     assert done.exit_code == 0, done.output
-    assert f"The transaction of '{name}' is aborted: readers with read_committed go on" in done.stdout
+    assert f"The transaction of '{name}' is aborted: readers with read_committed continue" in done.stdout
     found = describe_transaction(client, name)
     assert found is not None
     assert (found.state, found.partitions) == (TransactionState.EMPTY, ())

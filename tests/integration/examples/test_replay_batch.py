@@ -57,11 +57,11 @@ class Replay:
         return str(ended.value)
 
     def folder(self, name: str) -> str:
-        """Give a place to write to."""
+        """Return a place to write to."""
         return str(self._place / name)
 
     def values(self, folder: str) -> list[int]:
-        """Give what the example wrote."""
+        """Return what the example wrote."""
         return sorted(int(row.value) for row in self._spark.read.parquet(self.folder(folder)).collect())
 
 

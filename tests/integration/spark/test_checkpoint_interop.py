@@ -193,7 +193,7 @@ class Query:
         assert not (self.checkpoint / "commits" / str(batch_id)).exists()
 
     def offset(self, *offsets: int) -> KafkaSourceOffset:
-        """Give an offset by partition."""
+        """Return an offset by partition."""
         return KafkaSourceOffset.from_dict({self.topic: {str(number): value for number, value in enumerate(offsets)}})
 
     @property

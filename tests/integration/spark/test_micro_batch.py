@@ -52,14 +52,14 @@ class Sink:
         )
 
     def values(self, spark: SparkSession) -> list[str]:
-        """Give all values that were written, sorted."""
+        """Return all values that were written, sorted."""
         rows = spark.read.schema("topic string, partition int, offset long, value string").parquet(
             str(self.place / "out")
         )
         return sorted(row.value for row in rows.collect())
 
     def end_offset(self, batch_id: int) -> Mapping[str, Any]:
-        """Give the end offset that the checkpoint's offset log has for a batch."""
+        """Return the end offset that the checkpoint's offset log has for a batch."""
         lines = (Path(self.checkpoint) / "offsets" / str(batch_id)).read_text().splitlines()
         offset: Mapping[str, Any] = json.loads(lines[2])
         return offset

@@ -23,7 +23,7 @@ _MANY = 10_000
 
 
 def source_that_counts() -> type[KafkaDataSource]:
-    """Give our source with another name, whose values are how many objects are frozen in their worker."""
+    """Return our source with another name, whose values are how many objects are frozen in their worker."""
 
     class CountingReader(BatchReaderAdapter):
         def read(self, partition: Any) -> Any:
@@ -48,7 +48,7 @@ def source_that_counts() -> type[KafkaDataSource]:
 
 
 def sink_that_counts(counts: Path) -> type[KafkaDataSource]:
-    """Give our sink with another name, whose tasks note how many objects are frozen in their worker."""
+    """Return our sink with another name, whose tasks note how many objects are frozen in their worker."""
 
     class CountingWriter(BatchWriterAdapter):
         def write(self, iterator: Any) -> Any:

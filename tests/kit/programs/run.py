@@ -27,7 +27,7 @@ def python_without_packages(place: Path, *, name: str = "python3") -> Path:
 
 
 def run_program(text: str, *arguments: str, place: Path, flags: tuple[str, ...] = ()) -> str:
-    """Run a script and give what it printed; fails with its last error output where it fails."""
+    """Run a script and return what it printed; fails with its last error output where it fails."""
     return run_logging_program(text, *arguments, place=place, flags=flags)[0]
 
 
@@ -38,7 +38,7 @@ def run_logging_program(
     flags: tuple[str, ...] = (),
     environment: Mapping[str, str | None] | None = None,
 ) -> tuple[str, str]:
-    """Run a script and give what it printed, and what it and the processes that it started logged.
+    """Run a script and return what it printed, and what it and the processes that it started logged.
 
     `environment` adds to the variables of this process; None takes one away.
     """

@@ -54,7 +54,7 @@ def test_listing_without_open_transactions_is_one_sentence_and_an_empty_list_for
     assert run(cluster, "list", "--json").stdout == "[]\n"
 
 
-_ON_THE_WAY = "its markers are on their way"
+_NOT_WRITTEN = "its markers are not written yet"
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ _ON_THE_WAY = "its markers are on their way"
     [
         ("Empty", "The transactional id 'a' has no open transaction (state Empty)."),
         ("CompleteAbort", "The transactional id 'a' has no open transaction (state CompleteAbort)."),
-        ("PrepareCommit", f"not aborted (state PrepareCommit). It is being committed already: {_ON_THE_WAY}."),
-        ("PrepareAbort", f"not aborted (state PrepareAbort). It is being aborted already: {_ON_THE_WAY}."),
+        ("PrepareCommit", f"not aborted (state PrepareCommit). It is being committed already; {_NOT_WRITTEN}."),
+        ("PrepareAbort", f"not aborted (state PrepareAbort). It is being aborted already; {_NOT_WRITTEN}."),
         ("NewerThanUs", "not aborted (state Unknown). This version of pyspark-kafka does not know the state."),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_transaction_that_went_on_while_the_user_was_asked_is_left_alone(clust
     done = run(cluster, "abort", "a", answer="y\n")
     assert done.exit_code == 1
     assert done.stdout.endswith(
-        "The transaction went on meanwhile (now: state CompleteCommit, epoch 3). Nothing was done; look again.\n"
+        "The transaction has changed meanwhile (now: state CompleteCommit, epoch 3). Nothing was done; list it again.\n"
     )
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}), describing({}, {"a": 105}))
     assert "(now: gone)" in run(cluster, "abort", "a", "--yes").stdout
@@ -97,8 +97,8 @@ def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
     done = run(cluster, "abort", "a", "--yes")
     assert done.exit_code == 2
     assert done.stderr == (
-        "[DEADLINE_EXCEEDED] The abort may be decided already, and its end be on its way; `pyspark-kafka transactions "
-        "list` tells: Taking over 'a' did not finish.\n"
+        "[DEADLINE_EXCEEDED] The abort may be decided already and take effect soon; `pyspark-kafka transactions "
+        "list` shows it: Taking over 'a' did not finish.\n"
     )
 
 

@@ -127,7 +127,7 @@ def test_filters_that_ranges_express_in_part_are_left_to_spark_as_well(pushed: F
         Not(IsNull(("key",))),
         EqualTo(("headers", "key"), "h"),
         IsNotNull(("topic", "inner")),
-        # Values of other types than Spark gives for these columns.
+        # Values of other types than Spark passes for these columns.
         EqualTo(P, True),
         GreaterThan(O, 1.5),
         GreaterThan(O, "1"),

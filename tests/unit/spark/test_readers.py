@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Numbers(InputPartition):
-    """A task that gives `count` batches of one row, and fails after them if it `fails`."""
+    """A task that yields `count` batches of one row, and fails after them if it `fails`."""
 
     count: int
     fails: bool = False

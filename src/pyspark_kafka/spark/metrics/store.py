@@ -20,13 +20,13 @@ class MetricsStore:
     """The newest figures by query, for a bounded number of queries. Safe to use from several threads.
 
     Args:
-        capacity: how many queries are kept; what ended goes first, then what was heard of longest ago.
+        capacity: how many queries are kept; ended queries are dropped first, then the least recently reported.
     """
 
     def __init__(self, capacity: int = _KEPT_QUERIES) -> None:
         self._capacity = capacity
         self._lock = threading.Lock()
-        # The one that was heard of last comes last.
+        # The most recently reported one comes last.
         self._by_id: OrderedDict[str, QueryMetrics] = OrderedDict()
 
     def put(self, metrics: QueryMetrics) -> None:
@@ -53,11 +53,11 @@ class MetricsStore:
                 self._by_id[query_id] = replace(known, heard_at=values.now())
 
     def get(self, query_id: str) -> QueryMetrics | None:
-        """Give the figures of a query; None where none are known."""
+        """Return the figures of a query; None if there are none."""
         with self._lock:
             return self._by_id.get(query_id)
 
     def all(self) -> tuple[QueryMetrics, ...]:
-        """Give the figures of all queries; the one that was heard of last comes last."""
+        """Return the figures of all queries; the most recently reported one comes last."""
         with self._lock:
             return tuple(self._by_id.values())

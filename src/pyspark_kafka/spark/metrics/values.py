@@ -38,8 +38,8 @@ class SourceMetrics:
         topics: the topics that it reads, by name.
         num_input_rows: records that the micro-batch read from it.
         min_offsets_behind_latest: offsets between the end of the micro-batch and the end of the log that the trigger
-            saw at its start, of the partition where it is least.
-        max_offsets_behind_latest: the same where it is most.
+            saw at its start, of the partition with the fewest.
+        max_offsets_behind_latest: the same, of the partition with the most.
         avg_offsets_behind_latest: the mean over all partitions.
     """
 
@@ -66,14 +66,14 @@ class QueryMetrics:
 
     Attributes:
         query_id: the same over restarts from one checkpoint.
-        run_id: of this run.
+        run_id: another one in each run.
         name: as given with `queryName`; None without.
-        batch_id: of the micro-batch that the figures are of.
+        batch_id: the number of the micro-batch.
         timestamp: when its trigger began, ISO 8601 in UTC.
         num_input_rows: records that it read from all sources, also from those that are not of this package.
         sources: the Kafka sources of this package, in the order of the query.
         terminated: whether the run has ended.
-        heard_at: when Spark last said that the query had run a micro-batch or had nothing to do, in seconds of
+        heard_at: when Spark last reported a micro-batch of the query, or that it had nothing to do, in seconds of
             `time.monotonic`; see `seconds_since_progress`.
     """
 
@@ -89,7 +89,7 @@ class QueryMetrics:
 
     @property
     def seconds_since_progress(self) -> float | None:
-        """For how long the query has neither ended a micro-batch nor been idle, now; None when it has ended.
+        """Seconds since the query last ended a micro-batch or had nothing to do; None if it has ended.
 
         It grows while the query waits for brokers, whichever process of it waits, and in a long micro-batch as well.
         """
@@ -113,8 +113,8 @@ def _source_text(source: SourceMetrics) -> str:
 def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
     """Compute the figures of a progress event; None where the query has no source of this package.
 
-    A source of this package is known by being a Python source whose offsets are those of a Kafka source: the event
-    tells neither the format nor the options.
+    A Python source with the offsets of a Kafka source is taken for one of this package: the event has neither the
+    format nor the options.
 
     Source: Spark `KafkaMicroBatchStream.metrics`.
     """

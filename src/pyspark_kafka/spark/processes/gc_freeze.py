@@ -1,4 +1,4 @@
-"""Keeps PySpark's collection of garbage between tasks short. Layer: spark; must not know sources or sinks."""
+"""Keeps PySpark's collection of garbage between tasks short. Layer: spark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _calls = 0
 
 
 def spare_long_lived_objects() -> None:
-    """Take what is alive now out of the collections of garbage to come, in a reused process of PySpark.
+    """Exclude what is alive now from future garbage collections, in a reused process of PySpark.
 
     PySpark's daemon calls `gc.collect()` after every task, in the worker, before it can begin its next one. It walks
-    through all that was ever imported (pyarrow, pandas, numpy, kafka-python): tens of milliseconds of CPU, twice a
+    through everything that was imported (pyarrow, pandas, numpy, kafka-python): tens of milliseconds of CPU, twice a
     task of a query from Kafka to Kafka, more than the task itself takes. Objects that are frozen are left out of it,
     and are still freed when their last reference goes.
 
-    To be called when a task begins. It acts at the second, fourth, eighth … call: the first task imports, and a
+    Call it when a task begins. It acts at the second, fourth, eighth … call: the first task imports, and a
     collection has just been run. What is part of a cycle and alive at one of these moments is never freed, which is
     why there are few of them. Does nothing in a process that is not PySpark's daemon's.
 

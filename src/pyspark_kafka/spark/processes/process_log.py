@@ -1,12 +1,12 @@
 """Log lines of the Python processes that Spark starts, in the form of Spark's own. Layer: spark.
 
-Python prints the warnings of a process that has configured no logging as bare text. Among the lines of a driver or an
-executor nobody finds that. So the processes that plan, read and write get one handler, which gives each line what
-Spark's have: time, level and logger, and which query and task it is of.
+Python prints the warnings of a process that has configured no logging as bare text. Nobody finds that
+among the lines of a driver or an executor. So the processes that plan, read and write get one handler, which adds what
+Spark's lines have: time, level and logger, and the query and the task.
 
     26/11/22 01:44:28 WARN pyspark_kafka.source.executor.range_decoding: [queryId=8c0e… runId=51f2… stage=3 TID=12] …
 
-What must not live here: what is logged, and where it is decided that something is.
+Modules decide what they log; this one decides only how it looks.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _where = ""
 
 
 class SparkFormatter(logging.Formatter):
-    """Gives a record the form of Spark's log lines, `yy/MM/dd HH:mm:ss LEVEL logger: text`, in local time."""
+    """Formats a record as Spark's log lines, `yy/MM/dd HH:mm:ss LEVEL logger: text`, in local time."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(spark_level)s %(name)s: %(where)s%(message)s", "%y/%m/%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the line, and behind it the lines of an exception's traceback."""
+        """Return the line, and behind it the lines of an exception's traceback."""
         where = _task() or _where
         record.spark_level = _LEVELS.get(record.levelname, record.levelname)
         record.where = f"[{where}] " if where else ""
@@ -43,7 +43,7 @@ class SparkFormatter(logging.Formatter):
 
 
 class StandInHandler(logging.Handler):
-    """Writes to standard error what no other handler takes; as Python's last resort does, but whole lines.
+    """Writes to standard error what no other handler takes, like Python's last resort, but as whole lines.
 
     It looks for other handlers at each record: Spark has one while it captures what workers log
     (`spark.sql.pyspark.worker.logging.enabled`), and a user's function may configure logging at any time.
@@ -54,7 +54,7 @@ class StandInHandler(logging.Handler):
         self.setFormatter(SparkFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record, unless somebody else does."""
+        """Write one record, unless another handler does."""
         if self._is_taken(record.name):
             return
         try:
@@ -78,7 +78,7 @@ class StandInHandler(logging.Handler):
 
 
 def stand_in(name: str = _PACKAGE) -> StandInHandler:
-    """Attach the handler to a logger, if it has none of ours yet, and give it.
+    """Attach the handler to a logger, if it has none of ours yet, and return it.
 
     Args:
         name: the package's logger, for all lines; or a part of it, which leaves the others as they are.
@@ -93,7 +93,7 @@ def stand_in(name: str = _PACKAGE) -> StandInHandler:
 
 
 def log_as_spark(where: str = "") -> None:
-    """Have this process write its log lines as Spark does, from now on, where nothing else is configured.
+    """Make this process write its log lines as Spark does from now on, if nothing else is configured.
 
     Called first by whatever Spark calls: readers, writers, planning. It costs next to nothing when it is called again.
 
@@ -108,7 +108,7 @@ def log_as_spark(where: str = "") -> None:
 
 
 def _task() -> str:
-    """Give which query and task a line is of; empty outside of tasks."""
+    """Return which query and task a line is of; empty outside of tasks."""
     context = TaskContext.get()
     if context is None:
         return ""

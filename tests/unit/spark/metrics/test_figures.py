@@ -235,7 +235,7 @@ def test_figures_are_immutable(listener: MetricsListener, store: MetricsStore) -
 
 
 class StandInStreams:
-    """What a session gives as `streams`; notes what is added and removed."""
+    """Stands for `streams` of a session; notes what is added and removed."""
 
     def __init__(self) -> None:
         self.listeners: list[object] = []

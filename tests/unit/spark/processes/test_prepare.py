@@ -1,4 +1,4 @@
-"""prepare(): which Python Spark is told to start, and when that is left alone."""
+"""prepare(): which Python Spark starts, and when the choice is left alone."""
 
 from __future__ import annotations
 

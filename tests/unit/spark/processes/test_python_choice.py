@@ -1,4 +1,4 @@
-"""Which Python Spark starts, and what is said before it reports that it does not find the format."""
+"""Which Python Spark starts, and the warning before Spark reports that it does not find the format."""
 
 from __future__ import annotations
 
