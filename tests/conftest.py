@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from hypothesis import settings
 
 from archive_classes import start_drivers_quickly
 
@@ -25,6 +26,9 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 os.environ["TZ"] = "UTC"
 time.tzset()
 start_drivers_quickly()
+# An example may take as long as a busy machine needs for it; a test that hangs ends by pytest's timeout.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

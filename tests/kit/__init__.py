@@ -28,5 +28,6 @@
 | record batches built by hand, byte by byte | `record_batches.py` |
 | Kafka's own client, to check against | `independent_client.py` |
 | what documents point to | `pointers.py` |
+| how much work a call is | `costs.py` |
 | to wait for a condition | `waiting.py` |
 """

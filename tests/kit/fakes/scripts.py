@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Far longer than any machine takes; only a test that fails waits for it.
+_PATIENCE_S = 20.0
 
 
 class Close:
@@ -24,3 +31,37 @@ class Raw:
 # Close, Silence, Raw, a response, or a function that makes one of these from the request.
 Response = Any
 Script = Any
+
+
+class Meeting:
+    """A script that answers nobody before several requests wait for their response at the same time.
+
+    Shows that a client asks brokers side by side, without a look at the time: one that asks them one after the other
+    never gets the first response.
+
+    Args:
+        parties: how many requests meet; later ones are answered at once.
+        then: the script that answers them.
+
+    Attributes:
+        waited: how many requests came.
+    """
+
+    def __init__(self, parties: int, then: Callable[[Any], Any]) -> None:
+        self.waited = 0
+        self._parties = parties
+        self._then = then
+        self._lock = threading.Lock()
+        self._met = threading.Event()
+
+    def __call__(self, request: Any) -> Any:
+        with self._lock:
+            self.waited += 1
+            if self.waited >= self._parties:
+                self._met.set()
+        return self._then(request) if self._met.wait(_PATIENCE_S) else Close()
+
+    @property
+    def took_place(self) -> bool:
+        """Whether so many requests waited at the same time."""
+        return self._met.is_set()

@@ -10,6 +10,7 @@ import pytest
 from kafka.protocol.sasl import SaslHandshakeResponse
 
 from kit.fakes.black_hole import BlackHole
+from kit.fakes.clock import Clock
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -176,8 +177,11 @@ def test_an_answer_without_brokers_is_not_believed() -> None:
         cluster.script(MetadataRequest, starting, starting, cluster.metadata)
         assert client.fetch_metadata(["t"]).topics["t"].error is None
         cluster.script(MetadataRequest, starting)
+        # Time passes in the pauses between attempts only, and each attempt has enough of it.
+        clock = Clock()
+        deadline = Deadline(60_000, clock=clock, sleep=lambda _: clock.sleep(15))
         with pytest.raises(DeadlineError, match=r"METADATA_WITHOUT_BROKERS.*knows of no brokers"):
-            client.fetch_metadata(["t"], Deadline(200))
+            client.fetch_metadata(["t"], deadline)
 
 
 @pytest.mark.parametrize(("highest", "expected"), [(8, -1), (9, 0)])
