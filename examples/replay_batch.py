@@ -34,11 +34,11 @@ def find_range(
     if start is not None:
         return KafkaSourceOffset.from_json(start), end
     if batch_id > 0 and before is None:
-        sys.exit(f"{files.shown} no longer has batch {batch_id - 1}, whose end is the start. Give it: --start JSON")
+        sys.exit(f"{files.shown} no longer has batch {batch_id - 1}, whose end is the start. Name it: --start JSON")
     # The source's first batch: its end may carry its start; else the source may have kept it in a file.
     kept = KafkaSourceOffset(end.starts) if end.starts else InitialOffsetLog(files, f"sources/{source}").get()
     if kept is None:
-        sys.exit(f"{files.shown} does not hold where batch {batch_id} began. Give it: --start JSON")
+        sys.exit(f"{files.shown} does not hold where batch {batch_id} began. Name it: --start JSON")
     return kept, end
 
 

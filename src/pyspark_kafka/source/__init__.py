@@ -4,6 +4,7 @@
 - `executor/` obeys: fetches, decodes, returns Arrow batches. Runs in the tasks.
 - `handoff`: what the driver pickles for the tasks.
 
-Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`, `handoff.KafkaReaderFactory`.
+Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`,
+`handoff.KafkaPartitionReaderFactory`.
 Invariant: `executor/` imports nothing of `driver/`. Layer: source.
 """

@@ -81,7 +81,7 @@ def test_a_batch_is_read_again_as_it_was(replay: Replay, capsys: pytest.CaptureF
 
 def test_the_first_batch_begins_where_the_checkpoint_says_or_the_user(replay: Replay) -> None:
     replay.run_query()
-    assert f"{replay.checkpoint} does not hold where batch 0 began. Give it: --start JSON" in replay.refused(0)
+    assert f"{replay.checkpoint} does not hold where batch 0 began. Name it: --start JSON" in replay.refused(0)
     InitialOffsetLog(CheckpointFiles(str(replay.checkpoint))).get_or_create(
         lambda: KafkaSourceOffset.from_dict({replay.topic: {"0": 1}})
     )

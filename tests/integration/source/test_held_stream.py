@@ -79,7 +79,7 @@ def test_a_snapshot_of_available_now_ends_where_it_was_taken(bootstrap_servers: 
     assert len(read(stream, start, end)) == 4
 
 
-def test_a_batch_takes_about_so_many_bytes(bootstrap_servers: str, make_topic: TopicMaker) -> None:
+def test_a_batch_reads_about_the_bytes_of_its_limit(bootstrap_servers: str, make_topic: TopicMaker) -> None:
     topic = make_topic(partitions=2)
     large, small = TopicPartition(topic, 0), TopicPartition(topic, 1)
     produce(
@@ -104,7 +104,7 @@ def test_a_batch_takes_about_so_many_bytes(bootstrap_servers: str, make_topic: T
 
 
 @pytest.mark.parametrize("records", [2, 30])
-def test_a_topic_that_was_made_again_is_noticed_by_the_next_run(
+def test_a_recreated_topic_is_noticed_by_the_next_run(
     kafka: EmbeddedKafka, make_topic: TopicMaker, tmp_path: Path, records: int
 ) -> None:
     topic = make_topic()

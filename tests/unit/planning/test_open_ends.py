@@ -26,7 +26,7 @@ def closed(open_ends: OpenEnds, planned: tuple[int, int], log: tuple[int, int]) 
         (BOTH, (5, 10), (5, 10)),
         (BOTH, (7, 30), (7, 30)),
         (BOTH, (40, 50), (40, 50)),
-        # The topic was made anew.
+        # The topic was recreated.
         (BOTH, (0, 3), (0, 3)),
         (OpenEnds(start_from=0), (7, 30), (7, 10)),
         (OpenEnds(start_from=0), (10, 30), (10, 10)),

@@ -126,7 +126,7 @@ def _resolve_parts(options: Collector, edges: tuple[EdgeOption, ...]) -> dict[st
             "OPTION_CONFLICT",
             f"Option 'minPartitions' is {options['minPartitions']} and asks for more tasks than topic-partitions, "
             f"'maxPartitionsPerTask' is {options['maxPartitionsPerTask']} and asks for fewer.",
-            "Give one of the two.",
+            "Set one of the two.",
             "maxPartitionsPerTask",
         )
     if options["kafka.fetch.max.bytes"] > options["maxBufferedBytesPerTask"]:

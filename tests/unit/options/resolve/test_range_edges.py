@@ -64,7 +64,7 @@ def test_time_for_all_takes_precedence_over_times_by_partition_and_these_over_of
 def test_the_start_does_not_decide_about_the_end() -> None:
     options = parse_batch_read_options({**READ, "startingTimestamp": "7", "endingOffsets": '{"t":{"0":9}}'})
     assert (options.starting, options.ending) == (AtTimestamp(7), SpecificOffsets({A: 9}))
-    # What goes before a start of latest makes it a good one.
+    # A start that takes precedence over latest makes it a good one.
     assert parse_batch_read_options({**READ, "startingTimestamp": "7", "startingOffsets": "latest"}).ending == Latest()
 
 

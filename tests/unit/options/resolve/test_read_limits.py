@@ -53,7 +53,7 @@ def test_partitions_that_share_tasks_and_more_tasks_than_partitions_do_not_go_to
         assert parse(READ).max_partitions_per_task == 1
         assert str(refused(parse, maxPartitionsPerTask="2", minPartitions="7")) == (
             "[OPTION_CONFLICT] Option 'minPartitions' is 7 and asks for more tasks than topic-partitions, "
-            "'maxPartitionsPerTask' is 2 and asks for fewer. Hint: Give one of the two."
+            "'maxPartitionsPerTask' is 2 and asks for fewer. Hint: Set one of the two."
         )
 
 

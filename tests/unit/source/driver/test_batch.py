@@ -53,7 +53,7 @@ def test_ends_that_options_leave_open_stay_open_and_numbers_and_times_do_not(off
         "starting": SpecificOffsets({A: 4}, {"t": Earliest()}),
         "ending": SpecificOffsets({A: Latest(), B: 8}),
     }
-    # What is said of a partition goes before what is said of its topic.
+    # The offset of a partition takes precedence over that of its topic.
     assert open_ends(**mixed) == [OpenEnds(None, NO_END), OpenEnds(0, None)]
     assert open_ends(starting=AtTimestamp(6), ending=AtTimestamp(99)) == [None, None]
     assert open_ends(starting=AtTimestamp(6)) == [OpenEnds(None, NO_END)] * 2

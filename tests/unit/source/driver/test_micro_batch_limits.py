@@ -84,7 +84,7 @@ def test_a_batch_waits_until_there_are_enough_offsets(offsets: ScriptedOffsets, 
     stream.latestOffset(start, limit)
     offsets.logs = {A: (0, 6), B: (0, 3)}
     assert stream.latestOffset(start, limit) is start
-    # What is there is told all the same.
+    # The ends are reported all the same.
     assert stream.reportLatestOffset() == KafkaSourceOffset({A: 6, B: 3})
     offsets.logs = {A: (0, 6), B: (0, 4)}
     assert stream.latestOffset(start, limit) == KafkaSourceOffset({A: 6, B: 4})

@@ -90,7 +90,7 @@ def test_the_default_limit_is_the_option(offsets: ScriptedOffsets) -> None:
 
 def test_batch_without_a_limit_ends_at_the_ends_of_the_logs(offsets: ScriptedOffsets) -> None:
     offsets.logs = {A: (0, 50), B: (3, 7)}
-    # The option gives the default limit only: the engine's own word counts.
+    # The option sets the default limit only: the limit of the engine applies.
     stream = stream_of(max_offsets_per_trigger=1)
     assert stream.latestOffset(KafkaSourceOffset({A: 10}), ALL) == KafkaSourceOffset({A: 50, B: 7})
     assert stream.reportLatestOffset() == KafkaSourceOffset({A: 50, B: 7})

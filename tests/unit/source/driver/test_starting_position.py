@@ -169,7 +169,7 @@ def test_start_is_carried_by_the_first_end_only(offsets: ScriptedOffsets) -> Non
     stream = stream_of(starting=Latest())
     stream.initialOffset()
     stream.latestOffset(KafkaSourceOffset({A: 7}), ALL)
-    # A batch of a query that goes on may begin by chance where this run would have started a new query.
+    # A batch of a query that continues may begin by chance where this run would have started a new query.
     offsets.logs = {A: (0, 20)}
     assert stream.latestOffset(KafkaSourceOffset({A: 10}), ALL).json() == '{"t":{"0":20}}'
 

@@ -1,4 +1,4 @@
-"""A topic that was deleted and created again is noticed by its id, whatever its offsets are."""
+"""A recreated topic is noticed by its id, whatever its offsets are."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_batch_that_reads_a_recreated_topic_does_so_again_if_it_is_planned_again
     for fail in (False, True):
         again = stream_of(checkpoint_location=str(tmp_path), fail_on_data_loss=fail)
         assert planned(again, first, again.deserializeOffset(second.json())) == expected
-    # The batch after it goes on.
+    # The batch after it continues.
     offsets.logs = {T: (0, 13), U: (0, 12)}
     last = stream_of(checkpoint_location=str(tmp_path))
     third = last.latestOffset(second, ALL)
