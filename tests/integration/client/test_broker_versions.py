@@ -218,18 +218,18 @@ def tour(kafka: EmbeddedKafka, client: KafkaClient) -> None:
     check_refusals(client, written)
 
 
-def test_the_newest_kafka_is_toured(kafka: EmbeddedKafka) -> None:
+def test_newest_kafka_is_toured(kafka: EmbeddedKafka) -> None:
     assert kafka.version == "4.3.0"
     with connect(kafka) as client:
         tour(kafka, client)
 
 
-def test_the_kafka_before_4_is_toured(older_kafka: EmbeddedKafka) -> None:
+def test_kafka_before_4_is_toured(older_kafka: EmbeddedKafka) -> None:
     with connect(older_kafka) as client:
         tour(older_kafka, client)
 
 
-def test_a_broker_that_offers_what_kafka_2_1_did_is_toured(
+def test_broker_that_offers_what_kafka_2_1_did_is_toured(
     older_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = cut_down(monkeypatch, KAFKA_2_1)
@@ -255,7 +255,7 @@ def test_every_fetch_version_reads_from_kafka_4(
     assert versions_of(sent, FetchRequest) == {version}
 
 
-def test_a_topic_of_zstd_is_refused_by_name_where_fetches_are_older_than_it(
+def test_topic_of_zstd_is_refused_by_name_where_fetches_are_older_than_it(
     older_kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # KIP-110; brokers from 4.0 on hand it out all the same.
@@ -309,7 +309,9 @@ def test_every_produce_version_writes_to_kafka_4(
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_gives_a_producer_id(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_every_init_version_returns_a_producer_id(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     sent = cut_down(monkeypatch, {InitProducerIdRequest: version})
     with connect(kafka) as client:
         partition = TopicPartition(f"tour-{uuid.uuid4().hex[:8]}", 0)
@@ -320,7 +322,9 @@ def test_every_version_gives_a_producer_id(kafka: EmbeddedKafka, monkeypatch: py
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_every_version_makes_a_topic(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+def test_every_create_version_creates_a_topic(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
     sent = cut_down(monkeypatch, {CreateTopicsRequest: version})
     name = f"tour-{uuid.uuid4().hex[:8]}"
     with connect(kafka) as client:

@@ -39,7 +39,7 @@ def test_metadata_describes_a_topic_and_the_broker_that_leads_it(client: KafkaCl
     assert all(partition.leader_epoch >= 0 for partition in described.partitions)
 
 
-def test_a_topic_that_does_not_exist_is_not_made_by_asking(client: KafkaClient) -> None:
+def test_missing_topic_is_not_created_by_asking(client: KafkaClient) -> None:
     name = f"missing-{uuid.uuid4().hex}"
     for _ in range(2):
         error = client.fetch_metadata([name]).topics[name].error
@@ -61,7 +61,7 @@ def test_offsets_are_found_by_end_and_by_time(
     assert list_offsets(client, {first: AtTimestamp(10_001)}) == {}
 
 
-def test_the_end_under_read_committed_is_before_an_open_transaction(
+def test_end_under_read_committed_is_before_an_open_transaction(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
 ) -> None:
     topic = make_topic()
@@ -79,7 +79,7 @@ def test_the_end_under_read_committed_is_before_an_open_transaction(
         producer.close()
 
 
-def test_the_sizes_of_logs_are_what_brokers_store(
+def test_log_sizes_are_those_that_brokers_store(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
 ) -> None:
     topic = make_topic(partitions=3)
@@ -91,7 +91,7 @@ def test_the_sizes_of_logs_are_what_brokers_store(
     assert found[empty] == 0
 
 
-def test_a_topic_or_partition_that_is_not_there_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
+def test_missing_topic_or_partition_is_named(client: KafkaClient, make_topic: TopicMaker) -> None:
     topic = make_topic()
     with pytest.raises(BrokerError, match=rf"\[UNKNOWN_TOPIC\] Topic '{topic}' has no partition 5"):
         list_offsets(client, {TopicPartition(topic, 5): Latest()})
@@ -99,7 +99,7 @@ def test_a_topic_or_partition_that_is_not_there_is_named(client: KafkaClient, ma
         list_offsets(client, {TopicPartition("not-there", 0): Latest()})
 
 
-def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstrap_servers: str) -> None:
+def test_topics_are_created_given_partitions_trimmed_and_deleted(client: KafkaClient, bootstrap_servers: str) -> None:
     topic = f"admin-{uuid.uuid4().hex[:8]}"
     partition = TopicPartition(topic, 0)
     create_topics(client, [NewTopic(topic, 2, configs={"retention.ms": "100000"})])
@@ -126,6 +126,6 @@ def test_topics_are_made_grown_trimmed_and_removed(client: KafkaClient, bootstra
         delete_topics(client, [topic])
 
 
-def test_a_topic_configuration_that_is_not_valid_is_refused_with_the_brokers_words(client: KafkaClient) -> None:
+def test_topic_configuration_that_is_not_valid_is_refused_with_the_brokers_words(client: KafkaClient) -> None:
     with pytest.raises(BrokerError, match=r'\[INVALID_CONFIG\] Creating topic .* The broker said: ".*retention.ms'):
         create_topics(client, [NewTopic(f"bad-{uuid.uuid4().hex[:8]}", configs={"retention.ms": "soon"})])

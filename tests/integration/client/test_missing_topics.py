@@ -37,16 +37,16 @@ def client(servers: tuple[tuple[str, int], ...]) -> Iterator[KafkaClient]:
     ("asked", "meant"),
     [("custmers", "customers"), ("payments", "Payments"), ("customers-archiv", "customers-archive"), ("xyzzy", None)],
 )
-def test_the_nearest_name_is_given(client: KafkaClient, asked: str, meant: str | None) -> None:
+def test_nearest_topic_is_found(client: KafkaClient, asked: str, meant: str | None) -> None:
     assert find_nearest_topic(client, asked) == meant
 
 
-def test_a_topic_is_not_offered_for_itself(client: KafkaClient) -> None:
+def test_nearest_topic_is_never_the_topic_itself(client: KafkaClient) -> None:
     # It may have been made a moment ago.
     assert find_nearest_topic(client, "customers") is None
 
 
-def test_the_error_names_the_cluster_and_what_was_perhaps_meant(
+def test_error_names_the_cluster_and_the_topic_that_was_perhaps_meant(
     client: KafkaClient, servers: tuple[tuple[str, int], ...]
 ) -> None:
     ((host, port),) = servers
@@ -58,17 +58,17 @@ def test_the_error_names_the_cluster_and_what_was_perhaps_meant(
     )
 
 
-def test_a_cluster_of_many_servers_is_named_by_the_first_ones() -> None:
+def test_cluster_of_many_servers_is_named_by_the_first_ones() -> None:
     many = tuple((f"b{number}", 9092) for number in range(9))
     assert cluster_text(ConnectionOptions(many)) == "the cluster of b0:9092, b1:9092, b2:9092, …"
 
 
-def test_names_that_cannot_be_had_are_not_guessed() -> None:
+def test_nearest_topic_is_none_when_the_names_cannot_be_fetched() -> None:
     with KafkaClient(ConnectionOptions((("127.0.0.1", 1),), api_timeout_ms=500)) as unreachable:
         assert find_nearest_topic(unreachable, "customers") is None
 
 
-def test_a_write_says_that_it_waits_for_a_topic(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_write_warns_that_it_waits_for_a_topic(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
     producer = Producer(client, ProducerOptions(), topic_timeout_ms=2_000)
     caplog.set_level(logging.WARNING)
     with pytest.raises(DeliveryError) as caught:

@@ -117,9 +117,7 @@ def test_new_owner_ends_an_open_transaction_and_fences_the_former_owner(
     assert committed(client, where) == [b"new"]
 
 
-def test_a_transaction_that_was_ended_already_is_in_doubt(
-    client: KafkaClient, partitions: list[TopicPartition]
-) -> None:
+def test_transaction_that_was_ended_already_is_in_doubt(client: KafkaClient, partitions: list[TopicPartition]) -> None:
     owner = TransactionalId(client, name(), 60_000)
     transaction = owner.fence()
     owner.join(transaction, partitions[:1])
@@ -131,7 +129,7 @@ def test_a_transaction_that_was_ended_already_is_in_doubt(
     assert committed(client, partitions[0]) == []
 
 
-def test_an_owner_renews_and_what_was_open_is_aborted(client: KafkaClient, partitions: list[TopicPartition]) -> None:
+def test_owner_renews_and_what_was_open_is_aborted(client: KafkaClient, partitions: list[TopicPartition]) -> None:
     where = partitions[0]
     owner = TransactionalId(client, name(), 60_000)
     first = owner.fence()
@@ -173,7 +171,7 @@ def test_fenced_owner_cannot_renew_and_leaves_the_new_owner_alone(
     assert committed(client, where) == [b"new"]
 
 
-def test_a_timeout_above_the_brokers_is_refused_before_anything_is_written(client: KafkaClient) -> None:
+def test_timeout_above_the_brokers_is_refused_before_anything_is_written(client: KafkaClient) -> None:
     with pytest.raises(OptionError) as caught:
         TransactionalId(client, name(), 900_001).fence()
     text = str(caught.value)
@@ -181,7 +179,7 @@ def test_a_timeout_above_the_brokers_is_refused_before_anything_is_written(clien
     assert "transaction.max.timeout.ms" in text.split("Hint: ")[1]
 
 
-def test_a_coordinator_that_was_away_is_looked_up_again(client: KafkaClient) -> None:
+def test_coordinator_that_was_away_is_looked_up_again(client: KafkaClient) -> None:
     owner = TransactionalId(client, name(), 60_000)
     first = owner.fence()
     client.close()

@@ -144,7 +144,7 @@ def test_one_task_reads_partitions_of_both_leaders(cluster: TwoBrokers, topic: s
     assert received[2] > 241 * KIB
 
 
-def test_reads_and_writes_go_on_with_a_leader_that_has_moved(
+def test_reads_and_writes_continue_with_a_leader_that_has_moved(
     cluster: TwoBrokers, topic: str, received: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learn, learned = KafkaClient.learn_leader, list[int]()
@@ -202,7 +202,7 @@ def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
     assert received[1] > 600 * KIB
 
 
-def test_writes_go_on_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
+def test_writes_continue_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     where = TopicPartition(topic, 0)
     with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
@@ -262,7 +262,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
     assert found == expected
 
 
-def test_a_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: TwoBrokers, topic: str) -> None:
+def test_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     fill(cluster, topic, [10])
     where = TopicPartition(topic, 0)
@@ -352,7 +352,7 @@ def die_after_the_end(cluster: TwoBrokers, publisher: Publisher, monkeypatch: py
         pytest.param(die_after_the_end, 2, marks=pytest.mark.long),
     ],
 )
-def test_a_batch_is_published_once_though_a_broker_dies(
+def test_batch_is_published_once_though_a_broker_dies(
     cluster: TwoBrokers, topic: str, monkeypatch: pytest.MonkeyPatch,
     die: Callable[[TwoBrokers, Publisher, pytest.MonkeyPatch], None], coordinator: int,
 ) -> None:  # fmt: skip

@@ -27,7 +27,7 @@ def pool() -> Iterator[ClientPool]:
     pool.close()
 
 
-def test_a_returned_client_is_lent_again(pool: ClientPool) -> None:
+def test_returned_client_is_lent_again(pool: ClientPool) -> None:
     with pool.borrow(OPTIONS) as first:
         pass
     with pool.borrow(OPTIONS) as second:
@@ -39,7 +39,7 @@ def test_two_borrowers_at_a_time_get_two_clients(pool: ClientPool) -> None:
         assert first is not second
 
 
-def test_other_options_get_another_client(pool: ClientPool) -> None:
+def test_client_is_another_one_for_other_options(pool: ClientPool) -> None:
     other = ConnectionOptions((("127.0.0.1", 1),), sasl_password=Secret("other"))
     with pool.borrow(OPTIONS) as first:
         pass
@@ -47,14 +47,14 @@ def test_other_options_get_another_client(pool: ClientPool) -> None:
         assert second is not first
 
 
-def test_a_client_comes_back_also_after_an_error(pool: ClientPool) -> None:
+def test_client_comes_back_also_after_an_error(pool: ClientPool) -> None:
     with pytest.raises(ValueError, match="boom"), pool.borrow(OPTIONS) as first:
         raise ValueError("boom")
     with pool.borrow(OPTIONS) as second:
         assert second is first
 
 
-def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
+def test_client_is_closed_and_replaced_when_it_was_idle_too_long() -> None:
     now = [0.0]
     pool = ClientPool(idle_seconds=60, clock=lambda: now[0])
     with TcpCluster() as cluster:
@@ -69,7 +69,7 @@ def test_a_client_that_rested_too_long_is_closed_and_replaced() -> None:
         pool.close()
 
 
-def test_a_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPool) -> None:
+def test_new_client_knows_brokers_that_another_one_has_learned_of(pool: ClientPool) -> None:
     with TcpCluster(2) as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=10_000)
         with pool.borrow(options) as first:
@@ -94,7 +94,7 @@ def test_brokers_that_were_learned_elsewhere_are_asked_behind_the_bootstrap_serv
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
+def test_warm_client_keeps_its_connection(pool: ClientPool) -> None:
     with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         for _ in range(3):
@@ -103,7 +103,7 @@ def test_a_warm_client_keeps_its_connection(pool: ClientPool) -> None:
         assert cluster.connections == 1
 
 
-def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -> None:
+def test_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool) -> None:
     with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:
@@ -116,7 +116,7 @@ def test_a_connection_ended_by_the_broker_is_replaced_silently(pool: ClientPool)
         assert cluster.connections == 2
 
 
-def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) -> None:
+def test_connection_is_closed_when_its_client_comes_back_with_a_request_in_flight(pool: ClientPool) -> None:
     with TcpCluster() as cluster:
         cluster.add_topic("t")
         options = ConnectionOptions(cluster.bootstrap_servers)
@@ -127,7 +127,7 @@ def test_a_connection_with_an_answer_due_does_not_come_back(pool: ClientPool) ->
         assert connection.closed
 
 
-def test_a_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
+def test_forked_child_starts_with_an_empty_pool(pool: ClientPool) -> None:
     with TcpCluster() as cluster:
         options = ConnectionOptions(cluster.bootstrap_servers)
         with pool.borrow(options) as client:

@@ -43,14 +43,14 @@ def list_with_errors(cluster: TcpCluster, errors: dict[int, int]) -> Any:
     return lambda request: cluster.list_offsets(request, errors)
 
 
-def test_any_bootstrap_server_that_answers_will_do() -> None:
+def test_bootstrap_server_that_responds_is_enough() -> None:
     with TcpCluster() as cluster:
         servers = (("127.0.0.1", free_port()), *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers, api_timeout_ms=5_000)) as client:
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_an_unreachable_cluster_names_every_server_and_why_and_the_option() -> None:
+def test_unreachable_cluster_names_every_server_and_why_and_the_option() -> None:
     first, second = free_port(), free_port()
     options = ConnectionOptions((("127.0.0.1", first), ("127.0.0.1", second)), api_timeout_ms=200)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
@@ -63,7 +63,7 @@ def test_an_unreachable_cluster_names_every_server_and_why_and_the_option() -> N
     assert "within 200 ms" in text
 
 
-def test_a_server_that_swallows_everything_leaves_time_for_the_next() -> None:
+def test_server_that_swallows_everything_leaves_time_for_the_next() -> None:
     with TcpCluster() as silent, TcpCluster() as cluster:
         silent.script(ApiVersionsRequest, Silence)
         servers = (*silent.bootstrap_servers, *cluster.bootstrap_servers)
@@ -71,7 +71,7 @@ def test_a_server_that_swallows_everything_leaves_time_for_the_next() -> None:
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_a_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -> None:
+def test_listener_confusion_is_reported_before_the_whole_deadline_is_spent() -> None:
     with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close)
         with cluster.client(api_timeout_ms=60_000) as client, pytest.raises(TransportError) as caught:
@@ -99,7 +99,7 @@ def test_metadata_describes_brokers_topics_and_missing_topics() -> None:
     assert "'missing'" in str(missing)
 
 
-def test_all_topics_are_asked_for_with_none() -> None:
+def test_metadata_of_all_topics_is_asked_for_with_none() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("a")
         cluster.add_topic("b")
@@ -107,20 +107,20 @@ def test_all_topics_are_asked_for_with_none() -> None:
         assert cluster.requests(MetadataRequest)[-1].request.topics is None
 
 
-def test_asking_never_creates_a_topic() -> None:
+def test_topic_is_never_created_by_asking() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(["t"])
         assert cluster.requests(MetadataRequest)[-1].request.allow_auto_topic_creation is False
 
 
-def test_a_lost_metadata_answer_is_asked_for_again() -> None:
+def test_metadata_is_asked_for_again_when_the_response_is_lost() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Close, cluster.metadata)
         assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_an_unanswered_step_ends_with_its_deadline_and_its_name() -> None:
+def test_step_without_a_response_ends_with_its_deadline_and_its_name() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence)
@@ -151,7 +151,7 @@ def test_metadata_that_may_not_be_kept_is_used_once_it_was_asked_for() -> None:
         assert list_offsets(client, {T0: Latest()}) == {T0: 10}
 
 
-def test_an_election_is_waited_for() -> None:
+def test_election_is_waited_for() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
 
@@ -164,14 +164,14 @@ def test_an_election_is_waited_for() -> None:
         assert (leader.leader_id, leader.leader_epoch) == (0, 5)
 
 
-def test_a_partition_that_stays_without_a_leader_is_named() -> None:
+def test_partition_that_stays_without_a_leader_is_named() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
         with pytest.raises(DeadlineError, match=r"Looking up the leader of t-0 .*LEADER_NOT_AVAILABLE \(5\)"):
             leader_of(client, T0, Deadline(500))
 
 
-def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
+def test_topic_is_looked_for_again_when_it_was_created_a_moment_ago() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
 
         def created(request: Any) -> Any:
@@ -183,7 +183,7 @@ def test_a_topic_made_a_moment_ago_is_looked_for_again() -> None:
 
 
 @pytest.mark.parametrize("partition", [0, 7])
-def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(partition: int) -> None:
+def test_missing_topic_or_partition_is_an_error_after_some_looks(partition: int) -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         if partition:
             cluster.add_topic("t")
@@ -194,7 +194,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_said_after_some_looks(parti
     assert caught.value.code == 3
 
 
-def test_an_advertised_address_that_cannot_be_reached_is_guessed() -> None:
+def test_advertised_address_that_cannot_be_reached_is_guessed() -> None:
     dead = free_port()
     with TcpCluster() as cluster, cluster.client() as client:
 
@@ -212,7 +212,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_guessed() -> None:
     assert "(a guess)" in text
 
 
-def test_a_broker_that_is_not_a_member_is_named_with_those_that_are() -> None:
+def test_broker_that_is_not_a_member_is_named_with_those_that_are() -> None:
     with (
         TcpCluster() as cluster,
         cluster.client() as client,
@@ -221,7 +221,7 @@ def test_a_broker_that_is_not_a_member_is_named_with_those_that_are() -> None:
         client.connection_to(9)
 
 
-def test_a_borrowed_connection_is_not_shared_and_is_used_again() -> None:
+def test_borrowed_connection_is_not_shared_and_is_used_again() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         node = client.find_broker(0, client.deadline())
         first, second = (
@@ -268,7 +268,7 @@ def test_each_kind_of_offset_and_the_isolation_level_are_carried() -> None:
         assert [p.timestamp for p in request.topics[0].partitions] == [-2, -1, 1234]
 
 
-def test_a_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
+def test_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         cluster.add_topic("t", partitions=2)
         cluster.ends["t", 0], cluster.ends["t", 1] = (0, 10), (0, 20)
@@ -282,7 +282,7 @@ def test_a_moved_leader_is_followed_for_the_partitions_that_moved() -> None:
         assert asked == [(0, 2), (1, 1)]
 
 
-def test_a_broker_lost_before_it_answered_is_asked_again() -> None:
+def test_broker_is_asked_again_when_it_was_lost_before_it_responded() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
@@ -290,7 +290,7 @@ def test_a_broker_lost_before_it_answered_is_asked_again() -> None:
         assert list_offsets(client, {T0: Latest()}) == {T0: 10}
 
 
-def test_an_end_that_is_not_available_yet_is_asked_for_again() -> None:
+def test_end_that_is_not_available_yet_is_asked_for_again() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
@@ -298,7 +298,7 @@ def test_an_end_that_is_not_available_yet_is_asked_for_again() -> None:
         assert list_offsets(client, {T0: Latest()}) == {T0: 10}
 
 
-def test_a_refused_look_up_is_an_access_error_at_once() -> None:
+def test_refused_look_up_is_an_access_error_at_once() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {0: 29}))
@@ -307,7 +307,7 @@ def test_a_refused_look_up_is_an_access_error_at_once() -> None:
         assert len(cluster.requests(ListOffsetsRequest)) == 1
 
 
-def test_a_look_up_that_never_succeeds_ends_with_the_deadline_and_the_last_failure() -> None:
+def test_look_up_that_never_succeeds_ends_with_the_deadline_and_the_last_failure() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.script(ListOffsetsRequest, list_with_errors(cluster, {0: 5}))
@@ -315,7 +315,7 @@ def test_a_look_up_that_never_succeeds_ends_with_the_deadline_and_the_last_failu
             list_offsets(client, {T0: Latest()}, deadline=Deadline(500))
 
 
-def test_a_partition_left_out_of_an_answer_is_asked_for_again() -> None:
+def test_partition_is_asked_for_again_when_a_response_leaves_it_out() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
         cluster.ends["t", 0] = (0, 10)
@@ -329,11 +329,11 @@ def test_a_partition_left_out_of_an_answer_is_asked_for_again() -> None:
         assert list_offsets(client, {T0: Latest()}) == {T0: 10}
 
 
-def test_no_partitions_need_no_broker() -> None:
+def test_broker_is_not_needed_for_no_partitions() -> None:
     with KafkaClient(ConnectionOptions((("127.0.0.1", 1),))) as client:
         assert list_offsets(client, {}) == {}
 
 
-def test_the_repr_shows_servers_and_no_secret() -> None:
+def test_repr_shows_servers_and_no_secret() -> None:
     client = KafkaClient(ConnectionOptions((("a", 1), ("b", 2)), sasl_username="alice"))
     assert repr(client) == "KafkaClient(a:1,b:2, PLAINTEXT)"

@@ -45,7 +45,7 @@ def test_brokers_that_are_slow_to_connect_to_are_connected_to_side_by_side() -> 
         assert cluster.connections == opened
 
 
-def test_a_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> None:
+def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> None:
     with BlackHole() as hole, TcpCluster(40) as cluster:
         specs = one_topic_each(cluster)
         cluster.elsewhere[7] = hole.address
@@ -65,7 +65,7 @@ def test_a_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() ->
             assert time.monotonic() - began_at < 3
 
 
-def test_the_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
+def test_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
     with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
@@ -79,7 +79,7 @@ def test_the_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() ->
         assert len(cluster.requests(ListOffsetsRequest)) == 3
 
 
-def test_the_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
+def test_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
     with TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         assert list_offsets(client, specs) == ends_of(cluster)
@@ -93,7 +93,7 @@ def test_the_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_lead
         timer.join()
 
 
-def test_a_broker_that_stops_in_the_middle_of_an_answer_holds_up_no_other() -> None:
+def test_broker_that_stops_in_the_middle_of_a_response_holds_up_no_other() -> None:
     with TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.script(ListOffsetsRequest, Raw(b"\x00\x00\x00\x40\x00"), broker_id=0)
@@ -103,7 +103,7 @@ def test_a_broker_that_stops_in_the_middle_of_an_answer_holds_up_no_other() -> N
         assert asked.count(1) == asked.count(2) == 1
 
 
-def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
+def test_response_that_comes_in_pieces_is_put_together() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         list_offsets(client, specs)
@@ -124,7 +124,7 @@ def test_an_answer_that_comes_in_pieces_is_put_together() -> None:
         assert list_offsets(client, specs) == ends_of(cluster)
 
 
-def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+def test_partition_without_a_leader_holds_up_no_other() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.add_topic("u", leader=-1)
@@ -134,7 +134,7 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
         assert len(cluster.requests(ListOffsetsRequest)) == 1
 
 
-def test_an_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_look_up_leaves_neither_thread_nor_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address

@@ -47,7 +47,7 @@ def test_brokers_that_were_learned_are_connected_to_where_nothing_is_open() -> N
         assert client.fetch_metadata(()).cluster_id == "fake"
 
 
-def test_a_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
+def test_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         client.fetch_metadata(())
         cluster.stop(1)
@@ -72,7 +72,7 @@ def test_error_does_not_speak_of_spelling_if_brokers_answered_before() -> None:
         assert f"127.0.0.1:{port}: [CONNECTION_FAILED]" in text
 
 
-def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
+def test_hint_about_the_bootstrap_servers_stands_once() -> None:
     options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=200)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
         client.fetch_metadata(())
@@ -81,7 +81,7 @@ def test_a_hint_about_the_bootstrap_servers_is_given_once() -> None:
     )
 
 
-def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
+def test_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
         servers = (hole.address, *cluster.bootstrap_servers)
         with KafkaClient(ConnectionOptions(servers)) as client:
@@ -91,7 +91,7 @@ def test_a_server_that_swallows_packets_delays_the_next_one_by_a_second() -> Non
             assert time.monotonic() - began_at < 5
 
 
-def test_refused_credentials_are_said_although_another_server_does_not_answer() -> None:
+def test_refused_credentials_are_reported_although_another_server_is_silent() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN"]))
         options = ConnectionOptions(
@@ -106,7 +106,7 @@ def test_refused_credentials_are_said_although_another_server_does_not_answer() 
             client.fetch_metadata(())
 
 
-def test_a_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
+def test_server_that_starts_is_tried_again_while_another_one_is_silent() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close, Close, cluster.api_versions)
         servers = (hole.address, *cluster.bootstrap_servers)
@@ -131,7 +131,7 @@ def test_another_broker_is_asked_when_one_is_silent() -> None:
         assert [seen.broker_id for seen in cluster.requests(MetadataRequest)] == [0, 0, 1, 1]
 
 
-def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> None:
+def test_late_response_is_taken_if_nobody_else_can_be_asked() -> None:
     released = threading.Event()
     with TcpCluster() as cluster, cluster.client() as client:
         client.fetch_metadata(())
@@ -146,7 +146,7 @@ def test_an_answer_that_comes_late_is_taken_where_nobody_else_can_be_asked() -> 
         assert len(cluster.requests(MetadataRequest)) == 2
 
 
-def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
+def test_first_broker_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
     with TcpCluster(2) as cluster, cluster.client() as client:
         client.fetch_metadata(())
@@ -163,7 +163,7 @@ def test_the_first_one_is_heard_when_the_second_one_cannot_be_reached() -> None:
         assert time.monotonic() - began_at < 6
 
 
-def test_an_answer_without_brokers_is_not_believed() -> None:
+def test_metadata_without_brokers_is_not_believed() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t")
 
@@ -194,7 +194,7 @@ def test_epochs_of_leaders_are_trusted_from_version_9_on(highest: int, expected:
         assert client.find_leaders([T0])[T0].leader_epoch == expected
 
 
-def test_a_lent_connection_that_answered_for_a_silent_one_is_lent_again() -> None:
+def test_lent_connection_is_lent_again_after_it_responded_for_a_silent_one() -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         for number in range(2):
             cluster.add_topic(f"t{number}", leader=number)

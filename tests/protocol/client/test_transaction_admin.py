@@ -89,7 +89,7 @@ def test_listing_leaves_out_ended_transactions_also_if_a_broker_does_not_filter(
     assert cluster.requests(ListTransactionsRequest)[-1].request.state_filters == []
 
 
-def test_many_ids_are_described_in_several_requests(cluster: TcpCluster, client: KafkaClient) -> None:
+def test_ids_are_described_in_several_requests_if_there_are_many(cluster: TcpCluster, client: KafkaClient) -> None:
     names = [f"n{number:04}" for number in range(1_001)]
     cluster.script(ListTransactionsRequest, listing(*((name, "Ongoing") for name in names)), broker_id=0)
     cluster.script(ListTransactionsRequest, listing(), broker_id=1)
@@ -99,7 +99,7 @@ def test_many_ids_are_described_in_several_requests(cluster: TcpCluster, client:
     assert asked == [500, 500, 1]
 
 
-def test_a_coordinator_that_is_loading_is_asked_again(cluster: TcpCluster, client: KafkaClient) -> None:
+def test_coordinator_that_is_loading_is_asked_again(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(
         ListTransactionsRequest, Close, listing(error_code=COORDINATOR_LOADING), listing(("a", "Ongoing")), broker_id=0
     )
@@ -108,7 +108,7 @@ def test_a_coordinator_that_is_loading_is_asked_again(cluster: TcpCluster, clien
     assert [each.transactional_id for each in list_transactions(client)] == ["a"]
 
 
-def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(cluster: TcpCluster, client: KafkaClient) -> None:
+def test_silent_broker_is_an_error_and_not_a_shorter_list(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(ListTransactionsRequest, listing(("a", "Ongoing")), broker_id=0)
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
     cluster.script(ListTransactionsRequest, Silence, broker_id=1)
@@ -121,7 +121,7 @@ def test_a_broker_that_does_not_answer_is_an_error_not_a_shorter_list(cluster: T
     assert f"{host}:{port}" in str(caught.value)
 
 
-def test_a_broker_that_cannot_tell_is_named() -> None:
+def test_broker_that_cannot_tell_is_named() -> None:
     keys = {ListTransactionsRequest.API_KEY: (9, 9), DescribeTransactionsRequest.API_KEY: (9, 9)}
     with TcpCluster(versions=keys) as old, KafkaClient(ConnectionOptions(old.bootstrap_servers)) as client:
         host, port = old.address(0)
@@ -149,7 +149,7 @@ def test_one_id_is_described_by_its_coordinator(cluster: TcpCluster, client: Kaf
     assert (asked.request.key, asked.request.key_type) == ("a", 1)
 
 
-def test_an_id_that_is_not_known_is_none_and_a_refused_one_says_which_right_is_missing(
+def test_unknown_id_is_none_and_a_refused_one_names_the_right_that_is_missing(
     cluster: TcpCluster, client: KafkaClient
 ) -> None:
     cluster.script(FindCoordinatorRequest, coordinator(0))
@@ -165,13 +165,13 @@ def test_an_id_that_is_not_known_is_none_and_a_refused_one_says_which_right_is_m
     )
 
 
-def test_a_refusal_to_list_is_raised_as_it_is(cluster: TcpCluster, client: KafkaClient) -> None:
+def test_refusal_to_list_is_raised_as_it_is(cluster: TcpCluster, client: KafkaClient) -> None:
     cluster.script(ListTransactionsRequest, listing(error_code=42))
     with pytest.raises(BrokerError, match=r"Listing the transactions of 127\.0\.0\.1:\d+ failed: .*\(42\)"):
         list_transactions(client)
 
 
-def test_looks_at_one_transaction_are_told_from_a_look_at_the_next() -> None:
+def test_descriptions_tell_one_transaction_from_the_next() -> None:
     seen = TransactionDescription("a", TransactionState.ONGOING, 7, 3, 1, "h:1", 60_000, 1_000)
     again = TransactionDescription(
         "a", TransactionState.ONGOING, 7, 3, 2, "h:2", 60_000, 1_000, (TopicPartition("t", 0),)

@@ -15,7 +15,7 @@ from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.options import ConnectionOptions
 
 
-def test_a_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None:
+def test_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None:
     identity = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=3)
     with TcpCluster(2) as cluster, KafkaClient(ConnectionOptions(cluster.bootstrap_servers)) as client:
         client.fetch_metadata(())

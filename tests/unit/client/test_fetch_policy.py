@@ -43,11 +43,11 @@ def test_each_failure_of_a_leader_has_its_action_and_a_reason(error: ConnectorEr
     assert decision.reason
 
 
-def test_a_followers_word_on_the_ends_of_the_log_does_not_count() -> None:
+def test_leader_is_asked_when_a_follower_refuses_an_offset() -> None:
     assert decide_fetch(broker_error(1, "x"), from_follower=True, surprises=0).action is Action.ASK_LEADER
 
 
 @pytest.mark.parametrize("code", [-1, 12345])
-def test_what_this_client_does_not_know_is_tried_five_times(code: int) -> None:
+def test_unknown_code_is_final_at_the_fifth_time(code: int) -> None:
     actions = [decide_fetch(broker_error(code, "x"), from_follower=False, surprises=n).action for n in range(5)]
     assert actions == [Action.REFRESH] * 4 + [Action.FAIL]

@@ -65,13 +65,13 @@ def test_failure_may_be_one_of_an_outage_if_it_may_pass(error: ConnectorError, p
     assert may_be_outage(error) is passes
 
 
-def test_an_outage_is_waited_out() -> None:
+def test_outage_is_waited_out() -> None:
     clock = Clock(0.0)
     assert _patience(clock).ride_out("listing partitions", _fails(clock, 2, LOST)) == "done"
     assert 40 < clock.now < 45
 
 
-def test_a_step_that_fails_at_once_is_not_a_storm() -> None:
+def test_step_is_paused_when_it_fails_at_once() -> None:
     clock = Clock(0.0)
     tries = 0
 
@@ -86,7 +86,7 @@ def test_a_step_that_fails_at_once_is_not_a_storm() -> None:
     assert tries < 60
 
 
-def test_an_outage_longer_than_the_timeout_ends_it_and_the_text_says_what_was_true() -> None:
+def test_outage_ends_a_step_after_the_timeout_with_a_text_about_it() -> None:
     clock = Clock(0.0)
     patience = _patience(clock)
     for _ in range(3):
@@ -113,7 +113,7 @@ def test_each_outage_has_its_own_time() -> None:
     assert clock.now > 200
 
 
-def test_first_contact_fails_at_once_and_the_first_success_makes_it_patient() -> None:
+def test_patience_begins_with_the_first_success() -> None:
     clock = Clock(0.0)
     patience = _patience(clock, reached=False)
     with pytest.raises(TransportError) as caught:
@@ -124,13 +124,13 @@ def test_first_contact_fails_at_once_and_the_first_success_makes_it_patient() ->
     assert patience.ride_out("listing partitions", _fails(clock, 1, NONE_LEFT)) == "done"
 
 
-def test_a_timeout_of_zero_waits_for_nothing() -> None:
+def test_failure_is_raised_at_once_when_the_timeout_is_zero() -> None:
     clock = Clock(0.0)
     with pytest.raises(TransportError):
         _patience(clock, 0).ride_out("listing partitions", _fails(clock, 1, LOST))
 
 
-def test_a_failure_that_does_not_pass_ends_it_in_an_outage_too() -> None:
+def test_final_failure_ends_a_step_in_an_outage_too() -> None:
     clock = Clock(0.0)
     refused = broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no right")
     errors = [LOST, refused]

@@ -26,7 +26,7 @@ def cluster_of(*topics: str, partitions: int = 1, port: int = 9092) -> ClusterMe
     )
 
 
-def test_what_is_old_is_not_given() -> None:
+def test_leader_is_not_returned_when_it_is_old() -> None:
     now = [0.0]
     cache = MetadataCache(5_000, clock=lambda: now[0])
     assert cache.led_partition(T0) is None
@@ -37,7 +37,7 @@ def test_what_is_old_is_not_given() -> None:
     assert cache.led_partition(T0) is None
 
 
-def test_what_was_just_heard_is_given_whatever_the_age_allowed() -> None:
+def test_leader_is_returned_when_it_was_just_heard_whatever_age_is_allowed() -> None:
     now = [0.0]
     cache = MetadataCache(0, clock=lambda: now[0])
     cache.remember(cluster_of("t"))
@@ -47,7 +47,7 @@ def test_what_was_just_heard_is_given_whatever_the_age_allowed() -> None:
     assert cache.led_partition(T0) is None
 
 
-def test_an_answer_about_all_topics_forgets_those_that_are_gone() -> None:
+def test_response_about_all_topics_forgets_those_that_are_gone() -> None:
     cache = MetadataCache(5_000)
     cache.remember(cluster_of("t", "u"))
     cache.remember(cluster_of("u"))
@@ -57,21 +57,21 @@ def test_an_answer_about_all_topics_forgets_those_that_are_gone() -> None:
     assert cache.partition(T0) is None
 
 
-def test_a_partition_that_a_topic_has_no_more_is_forgotten() -> None:
+def test_partition_is_forgotten_when_its_topic_has_it_no_more() -> None:
     cache = MetadataCache(5_000)
     cache.remember(cluster_of("t", partitions=2))
     cache.remember(cluster_of("t"))
     assert cache.partition(TopicPartition("t", 1)) is None
 
 
-def test_a_broker_at_another_address_is_told() -> None:
+def test_broker_is_returned_when_its_address_changed() -> None:
     cache = MetadataCache(5_000)
     assert cache.remember(cluster_of("t")) == []
     assert cache.remember(cluster_of("t")) == []
     assert cache.remember(cluster_of("t", port=9093)) == [0]
 
 
-def test_only_newer_leaders_with_an_address_are_learned() -> None:
+def test_leader_is_learned_if_it_is_newer_and_has_an_address() -> None:
     cache = MetadataCache(5_000)
     assert not cache.learn_leader(T0, 0, 1)
     cache.remember(cluster_of("t"))
@@ -84,7 +84,7 @@ def test_only_newer_leaders_with_an_address_are_learned() -> None:
     assert (found.leader_id, found.leader_epoch) == (7, 1)
 
 
-def test_remembering_ten_thousand_topics_takes_no_time_to_speak_of() -> None:
+def test_cache_remembers_ten_thousand_topics_in_no_time_to_speak_of() -> None:
     found = cluster_of(*(f"topic-{number}" for number in range(10_000)), partitions=6)
     cache = MetadataCache(300_000)
     cache.remember(found)

@@ -28,22 +28,22 @@ def response(*directories: Any, error_code: int = 0) -> Any:
     return DescribeLogDirsResponse(throttle_time_ms=0, error_code=error_code, results=list(directories))
 
 
-def test_sizes_come_from_all_directories_and_only_for_what_was_asked() -> None:
+def test_log_sizes_come_from_all_directories_for_what_was_asked_only() -> None:
     answer = response(directory((0, 10, False), (7, 99, False)), directory((1, 20, False)))
     assert _parse_response(answer, {A, B}, "kafka-1:9092") == {A: 10, B: 20}
 
 
-def test_a_log_on_its_way_to_another_disk_counts_once() -> None:
+def test_log_counts_once_while_it_moves_to_another_disk() -> None:
     assert _parse_response(response(directory((0, 10, False)), directory((0, 4, True))), {A}, "x:1") == {A: 10}
 
 
-def test_a_broken_disk_says_nothing_of_its_logs() -> None:
+def test_log_sizes_leave_out_a_broken_disk() -> None:
     answer = response(directory((0, 10, False), error_code=56), directory((1, 20, False)))
     assert _parse_response(answer, {A, B}, "x:1") == {B: 20}
 
 
 @pytest.mark.parametrize("answer", [response(error_code=31), response()], ids=["version 3", "older"])
-def test_a_user_who_may_not_describe_the_cluster_is_told(answer: Any) -> None:
+def test_log_sizes_are_refused_to_a_user_who_may_not_describe_the_cluster(answer: Any) -> None:
     with pytest.raises(AccessError) as caught:
         _parse_response(answer, {A}, "kafka-1:9092")
     text = str(caught.value)

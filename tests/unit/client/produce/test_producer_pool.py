@@ -70,7 +70,7 @@ def sequences(cluster: MemoryCluster, number: int = 0) -> list[int]:
     ]
 
 
-def test_the_next_task_goes_on_under_the_same_identity(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_next_task_continues_under_the_same_identity(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a", b"b")
     cluster.init_codes.append(31)  # another identity would be refused
     assert write(pool, b"c") is first
@@ -78,7 +78,7 @@ def test_the_next_task_goes_on_under_the_same_identity(pool: ProducerPool, clust
     assert cluster.values(0) == [b"a", b"b", b"c"]
 
 
-def test_a_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a")
     lookups = cluster.lookups
     with pool.borrow(SETTINGS) as producer:
@@ -88,7 +88,7 @@ def test_a_warm_task_asks_nothing_before_it_writes(pool: ProducerPool, cluster: 
     assert cluster.lookups == lookups
 
 
-def test_a_resting_producer_holds_no_connection(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_idle_producer_holds_no_connection(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a")
     assert cluster.given_back == cluster.connections
     write(pool, b"b")
@@ -104,7 +104,7 @@ def test_new_partitions_are_seen_when_metadata_is_old(cluster: MemoryCluster) ->
     assert producer.partition_count("orders") == 3
 
 
-def test_a_task_counts_its_own_records(pool: ProducerPool) -> None:
+def test_task_counts_its_own_records(pool: ProducerPool) -> None:
     write(pool, b"a", b"b")
     with pool.borrow(SETTINGS) as producer:
         assert producer.metrics == ProducerMetrics(0, 0, 0, 0)
@@ -113,7 +113,7 @@ def test_a_task_counts_its_own_records(pool: ProducerPool) -> None:
         assert producer.metrics.records == 1
 
 
-def test_the_error_of_a_task_counts_its_own_records(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_error_of_a_task_counts_its_own_records(pool: ProducerPool, cluster: MemoryCluster) -> None:
     write(pool, b"a", b"b")
     cluster.faults.append(Fault(appends=False, code=87))
     with pytest.raises(DeliveryError, match="delivered 0, not delivered 1"):
@@ -133,7 +133,7 @@ def test_first_batches_of_a_task_travel_alone(pool: ProducerPool, cluster: Memor
         producer.flush()
 
 
-def test_a_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a")
     cluster.faults.append(Fault(appends=False, code=87))
     with pytest.raises(DeliveryError):
@@ -144,7 +144,7 @@ def test_a_producer_is_dropped_after_a_failure(pool: ProducerPool, cluster: Memo
     assert sequences(cluster) == [0, 1, 0]
 
 
-def test_a_producer_is_dropped_when_the_task_fails_elsewhere(pool: ProducerPool) -> None:
+def test_producer_is_dropped_when_the_task_fails_elsewhere(pool: ProducerPool) -> None:
     def task() -> None:
         with pool.borrow(SETTINGS) as producer:
             producer.send(ORDERS_0, batch_of(b"a"), 1)
@@ -156,21 +156,21 @@ def test_a_producer_is_dropped_when_the_task_fails_elsewhere(pool: ProducerPool)
     assert len(pool) == 0
 
 
-def test_a_producer_is_dropped_when_rows_were_not_flushed(pool: ProducerPool) -> None:
+def test_producer_is_dropped_when_rows_were_not_flushed(pool: ProducerPool) -> None:
     write(pool, b"a")
     with pool.borrow(SETTINGS) as producer:
         producer.send(ORDERS_0, batch_of(b"b"), 1)
     assert len(pool) == 0
 
 
-def test_a_producer_is_dropped_when_sequences_were_reserved_only(pool: ProducerPool) -> None:
+def test_producer_is_dropped_when_sequences_were_reserved_only(pool: ProducerPool) -> None:
     write(pool, b"a")
     with pool.borrow(SETTINGS) as producer:
         producer.reserve(ORDERS_0, 1)
     assert len(pool) == 0
 
 
-def test_a_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPool, cluster: MemoryCluster) -> None:
     cluster.faults.append(LOST_REPLY)
     first = write(pool, b"a")
     assert write(pool, b"b") is first
@@ -185,7 +185,7 @@ def test_a_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerP
         ProducerSettings(CONNECTION, ProducerOptions(), buffer_bytes=1, topic_timeout_ms=15_000),
     ],
 )
-def test_other_settings_get_another_producer(pool: ProducerPool, other: ProducerSettings) -> None:
+def test_producer_is_another_one_for_other_settings(pool: ProducerPool, other: ProducerSettings) -> None:
     first = write(pool, b"a")
     with pool.borrow(other) as producer:
         assert producer is not first
@@ -196,14 +196,14 @@ def test_two_borrowers_at_a_time_get_two_producers(pool: ProducerPool) -> None:
         assert first is not second
 
 
-def test_a_producer_that_rested_too_long_is_dropped(pool: ProducerPool, cluster: MemoryCluster) -> None:
+def test_producer_is_dropped_when_it_was_idle_too_long(pool: ProducerPool, cluster: MemoryCluster) -> None:
     first = write(pool, b"a")
     cluster.clock.now += 301.0
     with pool.borrow(SETTINGS) as producer:
         assert producer is not first
 
 
-def test_only_so_many_rest_and_the_longest_unused_goes_first(cluster: MemoryCluster, pool: ProducerPool) -> None:
+def test_producer_that_is_idle_longest_is_dropped_beyond_the_bound(cluster: MemoryCluster, pool: ProducerPool) -> None:
     pool = ProducerPool(kept=2, clock=cluster.clock)
     borrowed = {}
     for codec in ("gzip", "lz4", "zstd"):
@@ -217,7 +217,7 @@ def test_only_so_many_rest_and_the_longest_unused_goes_first(cluster: MemoryClus
         assert producer is not borrowed["gzip"]
 
 
-def test_a_producer_of_too_many_partitions_is_not_kept(pool: ProducerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producer_of_too_many_partitions_is_not_kept(pool: ProducerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer_pool, "_MOST_PARTITIONS", 1)
     write(pool, b"a")
     assert len(pool) == 1
@@ -225,7 +225,7 @@ def test_a_producer_of_too_many_partitions_is_not_kept(pool: ProducerPool, monke
     assert len(pool) == 0
 
 
-def test_a_forked_child_starts_with_an_empty_pool(pool: ProducerPool) -> None:
+def test_forked_child_starts_with_an_empty_pool(pool: ProducerPool) -> None:
     first = write(pool, b"a")
     # What a child sees after a fork: the same memory under another process id.
     pool._idle._process_id = os.getpid() + 1
@@ -233,7 +233,7 @@ def test_a_forked_child_starts_with_an_empty_pool(pool: ProducerPool) -> None:
         assert producer is not first
 
 
-def test_a_producer_that_was_lent_before_a_fork_does_not_come_back_in_the_child(pool: ProducerPool) -> None:
+def test_producer_that_was_lent_before_a_fork_does_not_come_back_in_the_child(pool: ProducerPool) -> None:
     with pool.borrow(SETTINGS) as producer:
         producer.send(ORDERS_0, batch_of(b"a"), 1)
         producer.flush()
@@ -241,7 +241,7 @@ def test_a_producer_that_was_lent_before_a_fork_does_not_come_back_in_the_child(
     assert len(pool) == 0
 
 
-def test_clearing_drops_what_rests(pool: ProducerPool) -> None:
+def test_idle_producers_are_dropped_when_the_pool_is_cleared(pool: ProducerPool) -> None:
     first = write(pool, b"a")
     pool.clear()
     with pool.borrow(SETTINGS) as producer:
@@ -249,7 +249,7 @@ def test_clearing_drops_what_rests(pool: ProducerPool) -> None:
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_a_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: MemoryCluster, *, flushed: bool) -> None:
+def test_producer_in_use_or_not_flushed_cannot_be_opened_again(cluster: MemoryCluster, *, flushed: bool) -> None:
     producer = Producer(cluster.as_client(), ProducerOptions(), clock=cluster.clock)
     producer.send(ORDERS_0, batch_of(b"a"), 1)
     if flushed:
