@@ -7,7 +7,7 @@ The rooms, from the ground up; each imports only what stands above it in this li
 - `idle_pool`: connections that nobody uses now, and when they are closed.
 - `net/`: one connection to one broker.
 - `cluster/`: which broker to ask: metadata, connections to many brokers, clients that tasks share.
-- `lookups/`: questions with one answer for each partition: ends of logs, offsets by time, epochs, sizes.
+- `lookups/`: one result for each partition: ends of logs, offsets by time, epochs, sizes.
 - `fetch/`, `produce/`, `transactions/`, `admin/`: reading, writing, transactions, topics. None imports another.
 
 Entry point: `client.cluster.pool.borrow_client` lends a `KafkaClient`; `fetch`, `produce` and the others take one.

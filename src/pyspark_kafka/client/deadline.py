@@ -1,4 +1,4 @@
-"""Time budgets: one `Deadline` is shared by all the parts of a step, retries included. No I/O but the clock.
+"""Time budgets: all parts of a step share one `Deadline`, retries included. No sockets.
 
 Layer: client; imports errors only.
 """
@@ -19,13 +19,13 @@ _HINT = "Check that the brokers can be reached and are not overloaded."
 class Deadline:
     """A point in time by which a step must be done.
 
-    Runs on: driver and executor. Not picklable by intent: a clock of one process means nothing in another.
+    Runs on: driver and executor. Do not pickle it: a clock of one process means nothing in another.
     Units: milliseconds for budgets, seconds (`_s`) for what sockets and sleeps take.
 
     Args:
         timeout_ms: the budget, counted from now.
-        clock: monotonic seconds; tests give their own.
-        sleep: waits so many seconds; tests give their own.
+        clock: monotonic seconds; tests pass their own.
+        sleep: waits for seconds; tests pass their own.
     """
 
     __slots__ = ("_clock", "_ends_at", "_sleep", "_started_at", "timeout_ms")
@@ -44,7 +44,7 @@ class Deadline:
         self._ends_at = self._started_at + timeout_ms / 1000
 
     def remaining_s(self) -> float:
-        """Give the seconds left; never below 0."""
+        """Return the seconds left; never below 0."""
         return max(0.0, self._ends_at - self._clock())
 
     @property
@@ -53,15 +53,15 @@ class Deadline:
         return self._clock() >= self._ends_at
 
     def elapsed_ms(self) -> int:
-        """Give the milliseconds since the start."""
+        """Return the milliseconds since the start."""
         return int((self._clock() - self._started_at) * 1000)
 
     def within(self, timeout_ms: float) -> Deadline:
-        """Give a deadline of `timeout_ms` from now, or this one's end if that comes first."""
+        """Return a deadline of `timeout_ms` from now, or this one's end if that comes first."""
         return Deadline(min(timeout_ms, self.remaining_s() * 1000), clock=self._clock, sleep=self._sleep)
 
     def extended(self, timeout_ms: float) -> Deadline:
-        """Give a deadline that began when this one did, with another budget."""
+        """Return a deadline that began when this one did, with another budget."""
         other = Deadline(timeout_ms, clock=self._clock, sleep=self._sleep)
         other._started_at = self._started_at
         other._ends_at = self._started_at + timeout_ms / 1000
@@ -74,11 +74,11 @@ class Deadline:
             self._sleep(seconds)
 
     def check(self, step: str, cause: BaseException | None = None) -> None:
-        """Do nothing while there is time.
+        """Raise if no time is left.
 
         Args:
             step: what is being done, as the subject of the sentence in the error.
-            cause: the last failure of a retried step; its text is repeated.
+            cause: the last failure of a retried step; the error repeats its text.
 
         Raises:
             DeadlineError: the time is over.

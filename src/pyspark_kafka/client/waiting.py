@@ -1,8 +1,7 @@
-"""Says what this process waits for when brokers are away: a warning after some seconds, and when it is over.
+"""Warnings about long waits: which step waits for brokers, since when, the last failure, the last response.
 
-What lives here: which broker answered last, the waits of this process, and the thread that reports long ones, also
-while the waiting thread is blocked inside one call of a socket. What must not: how long an outage is waited out
-(`outage`), and anything that changes what a step does. Layer: client.
+A thread logs them, also while the waiting thread is blocked inside one call of a socket. Nothing here changes what a
+step does; `outage.py` decides how long an outage is waited out. Layer: client.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.errors import ConnectorError
 
-logger = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 
 # When the first line about a wait is logged, and how long after each line the next one.
 _FIRST_WARNING_S = 5.0
 _WARN_EVERY_S = 30.0
-# How often the reporting thread looks. It ends after so many looks without a wait.
+# How often the reporting thread looks, and after how many looks without a wait it ends.
 _LOOK_EVERY_S = 1.0
 _IDLE_LOOKS = 10
 # Sentences of errors of `connection_errors` and `bootstrap`.
@@ -33,11 +32,11 @@ _FOR_NEWCOMERS = re.compile(r" (?:This often means|It may be overloaded, or|Noth
 
 
 class Contact:
-    """Which broker of a cluster answered this process last. Written by every connection, read by reports.
+    """The broker of a cluster that responded to this process last. Written by every connection, read by reports.
 
     Attributes:
-        address: of the broker; empty before the first answer.
-        at: when it answered, seconds of `time.monotonic`.
+        address: of the broker; empty before the first response.
+        at: when it responded, seconds of `time.monotonic`.
     """
 
     __slots__ = ("address", "at")
@@ -47,17 +46,17 @@ class Contact:
         self.at = 0.0
 
     def answered(self, address: str) -> None:
-        """Note an answer; called for every one of them."""
+        """Note a response; called for every one of them."""
         self.address = address
         self.at = time.monotonic()
 
     @property
     def known(self) -> bool:
-        """Whether any broker of the cluster has answered this process."""
+        """Whether any broker of the cluster has responded to this process."""
         return bool(self.address)
 
     def describe(self) -> str:
-        """Give the last answer as a clause: who, when, and how long ago."""
+        """Return the last response as a clause: which broker, when, and how long ago."""
         if not self.known:
             return "no broker has answered this process yet"
         age_s = time.monotonic() - self.at
@@ -69,29 +68,29 @@ _CONTACTS: dict[tuple[tuple[str, int], ...], Contact] = {}
 
 
 def contact_of(bootstrap_servers: tuple[tuple[str, int], ...]) -> Contact:
-    """Give what this process has heard of a cluster; the same object for the same servers."""
+    """Return the contact of this process with a cluster; the same object for the same servers."""
     return _CONTACTS.setdefault(bootstrap_servers, Contact())
 
 
 def clock_time(age_s: float) -> str:
-    """Give the local time of day of `age_s` seconds ago; with the date where that was another day."""
+    """Return the local time of day of `age_s` seconds ago; with the date if that was another day."""
     at, now = time.localtime(time.time() - age_s), time.localtime()
     return time.strftime("%H:%M:%S" if at[:3] == now[:3] else "%Y-%m-%d %H:%M:%S", at)
 
 
 class Wait:
-    """Something that a thread of this process may have to wait for brokers with.
+    """A step of a thread that may have to wait for brokers.
 
-    Enter it around the calls that may block, and tell it of progress and of failures. Between `with` blocks its clock
+    Enter it around the calls that may block, and report progress and failures to it. Between `with` blocks its clock
     stands still: the caller's own time is no outage. A wait inside of another one of the same thread is a detail of
-    that: the outer one reports.
+    that: the outer one is logged.
 
     Runs on: driver and executor. One thread at a time. Entering costs about a microsecond.
 
     Args:
-        what: what is waited for, for a sentence "Waiting for Kafka: …"; called when there is something to report.
-        contact: what is heard of the cluster.
-        waits: where it is registered; tests give their own.
+        what: the step, for a sentence "Waiting for Kafka: …"; called when there is something to log.
+        contact: which broker responded last.
+        waits: where it is registered; tests pass their own.
     """
 
     __slots__ = (
@@ -140,7 +139,7 @@ class Wait:
             self._outer.failed(error)
 
     def progress(self) -> None:
-        """Note that what was waited for has come; says so if it was missed aloud."""
+        """Note that the step has made progress; log the end of the wait if a warning was logged."""
         now = self._waits.clock()
         if self._warned_at is not None:
             self._waits.report_end(self)
@@ -158,12 +157,12 @@ class Wait:
 
     @property
     def outage_s(self) -> float:
-        """How much of its time was waited in outages, whose end was progress or is not there yet."""
+        """How many seconds of the wait were outages, ended by progress or not ended yet."""
         return self._outage_s + (self.waited_s if self._failure is not None or self._warned_at is not None else 0.0)
 
     @property
     def failure(self) -> ConnectorError | None:
-        """Why the last attempt failed; None where there was progress since, or only silence."""
+        """Why the last attempt failed; None if there was progress since, or only silence."""
         return self._failure
 
     @property
@@ -172,16 +171,16 @@ class Wait:
         return self._warned_at
 
     def describe(self) -> str:
-        """Give what is waited for, the innermost step last."""
+        """Return the steps that wait, the innermost last."""
         inner = self._inner
         return self._what() if inner is None else f"{self._what()}: {inner.describe()}"
 
     def warn(self) -> None:
-        """Log what is waited for, since when, what failed last, and who answered last."""
+        """Log which step waits, since when, the last failure, and the broker that responded last."""
         self._warned_at = now = self._waits.clock()
         failure = self._failure
         reason = "no failure, no answer" if failure is None else what_failed(failure).rstrip(".")
-        logger.warning(
+        _LOG.warning(
             "Waiting for Kafka: %s, for %.0f s (since %s). Last failure: %s; %s.",
             self.describe(), now - self._since, clock_time(now - (self._started_at or now)), reason,
             self._contact.describe(),
@@ -190,14 +189,14 @@ class Wait:
     def over(self) -> None:
         """Log that the waiting is over."""
         now = self._waits.clock()
-        logger.warning(
+        _LOG.warning(
             "Waiting for Kafka is over after %.0f s (since %s): %s; %s.",
             now - self._since, clock_time(now - (self._started_at or now)), self._what(), self._contact.describe(),
         )  # fmt: skip
 
 
 def what_failed(error: ConnectorError) -> str:
-    """Give an error's text without what is said to who connects for the first time: hints, guesses about listeners."""
+    """Return an error's text without hints and guesses about listeners, which are for a first connection."""
     return _FOR_NEWCOMERS.sub("", str(error).partition(" Hint: ")[0])
 
 
@@ -207,10 +206,10 @@ class Waits:
     The thread exists while there are waits and some seconds longer; it is a daemon, and a forked child starts without.
 
     Args:
-        first_s: after how long the first line about a wait is logged.
-        every_s: how long after each line the next one.
+        first_s: after how many seconds the first line about a wait is logged.
+        every_s: how many seconds after each line the next one is logged.
         look_every_s: how often the thread looks.
-        clock: monotonic seconds; tests give their own.
+        clock: monotonic seconds; tests pass their own.
     """
 
     def __init__(
@@ -237,7 +236,7 @@ class Waits:
         self._thread: threading.Thread | None = None
 
     def enter(self, wait: Wait) -> Wait | None:
-        """Register a wait of this thread; give the one that it is inside of."""
+        """Register a wait of this thread; return the one that it is inside of."""
         outer: Wait | None = getattr(self._local, "innermost", None)
         self._local.innermost = wait
         if outer is None:
@@ -256,7 +255,7 @@ class Waits:
                 del self._waiting[ident]
 
     def report_end(self, wait: Wait) -> None:
-        """Say that a wait is over that there was a line about."""
+        """Log that a wait is over about which a warning was logged."""
         with self._reporting:
             wait.over()
 
@@ -273,7 +272,7 @@ class Waits:
         return self.clock() - wait.warned_at >= self._every_s
 
     def innermost(self) -> Wait | None:
-        """Give the wait that this thread is inside of."""
+        """Return the wait that this thread is inside of."""
         return getattr(self._local, "innermost", None)
 
     def _start(self) -> None:
@@ -288,9 +287,9 @@ class Waits:
             time.sleep(self._look_every_s)
             try:
                 self.report()
-            except Exception:
+            except Exception:  # noqa: BLE001 - it is logged
                 # A line that cannot be written must not end the reports of this process.
-                logger.exception("A wait for brokers could not be reported.")
+                _LOG.exception("A wait for brokers could not be reported.")
             idle = 0 if self._waiting else idle + 1
             if idle < _IDLE_LOOKS:
                 continue
@@ -307,13 +306,13 @@ os.register_at_fork(after_in_child=_WAITS.reset)
 
 
 def note_failure(error: ConnectorError) -> None:
-    """Tell the wait that this thread is inside of, if any, why an attempt failed."""
+    """Note at the wait that this thread is inside of, if any, why an attempt failed."""
     wait = _WAITS.innermost()
     if wait is not None:
         wait.failed(error)
 
 
 def outage_s_here() -> float:
-    """Give how much of the wait that this thread is inside of was waited in outages; 0 outside of any."""
+    """Return how many seconds of the wait that this thread is inside of were outages; 0 outside of any."""
     wait = _WAITS.innermost()
     return 0.0 if wait is None else wait.outage_s
