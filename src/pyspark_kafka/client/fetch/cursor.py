@@ -19,9 +19,8 @@ for the next ones is in flight. A cursor that the caller holds (`hold`) sends no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark_kafka.client.fetch.errors import log_truncated, out_of_range, position_mismatch
 from pyspark_kafka.client.fetch.origin import PreferredReplica, TopicIdentity
@@ -63,6 +62,8 @@ class CursorState(Enum):
     FAILED = "failed"
     DONE = "done"
 
+    allowed: tuple[CursorState, ...]
+
 
 _S = CursorState
 TRANSITIONS: dict[CursorState, frozenset[CursorState]] = {
@@ -73,10 +74,12 @@ TRANSITIONS: dict[CursorState, frozenset[CursorState]] = {
     _S.FAILED: frozenset({_S.READY, _S.PAUSED, _S.CHECKING, _S.FAILED, _S.DONE}),
     _S.DONE: frozenset({_S.DONE}),
 }
+for _state, _allowed in TRANSITIONS.items():
+    # A search by identity: hashing a member takes longer than all of it, and each response changes the state twice.
+    _state.allowed = tuple(_allowed)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedRecords:
+class FetchedRecords(NamedTuple):
     """The record batches of one partition in one response.
 
     Attributes:
@@ -174,7 +177,7 @@ class Cursor:
         return f"Cursor({self.offset_range} at {self.position}, {self.state.value})"
 
     def _enter(self, state: CursorState) -> None:
-        if state not in TRANSITIONS[self.state]:
+        if state not in self.state.allowed:
             raise RuntimeError(f"{self!r} cannot become {state.value}")
         self.state = state
 

@@ -173,12 +173,11 @@ class Fetcher:
             StopIteration: all positions have reached their ends.
             ConnectorError: see the class.
         """
-        if self._session.has_records and not self._closed:
-            step = self._session.next_step(self._clock())
-            if isinstance(step, Deliver):
-                return step.topic_partition, step.fetched
-        if self._closed and self._session.active:
+        if self._closed and (self._session.active or self._session.has_records):
             raise RuntimeError("the fetcher is closed")
+        if self._session.has_records:
+            # They came with the records that were returned last.
+            return self._session.next_records()
         with self._patience.wait:
             try:
                 found = self._take_steps()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from pyspark_kafka.client.wire.messages import FetchRequest
@@ -20,8 +19,7 @@ LAST_VERSION_WITH_NAMES = 12
 _NO_SESSION_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPosition:
+class FetchPosition(NamedTuple):
     """A partition and the offset to fetch from.
 
     Attributes:

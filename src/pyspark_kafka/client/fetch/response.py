@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from pyspark_kafka.client.cluster.metadata import BrokerNode
@@ -36,8 +36,7 @@ _LEADER = struct.Struct(">ii")
 _ABORTED = struct.Struct(">qq")
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPartitionResponse:
+class FetchPartitionResponse(NamedTuple):
     """One partition of a Fetch response.
 
     Attributes:

@@ -28,15 +28,19 @@ class RequestInFlight:
 
     Attributes:
         cursors: what it asks for, in its order.
-        by_name: the same, by both names that a response may use: topic or topic id, and partition.
         sent_at: when it was sent.
         waited_since: since when the caller waits for the response; None while it does not.
     """
 
     cursors: tuple[Cursor, ...]
-    by_name: dict[tuple[str | UUID, int], Cursor]
     sent_at: float
     waited_since: float | None = None
+
+    def by_name(self, *, ids: bool) -> dict[tuple[str | UUID | None, int], Cursor]:
+        """Return the ranges as a response names them: by topic id from version 13 of Fetch on, else by topic."""
+        if ids:
+            return {(cursor.topic.known, cursor.topic_partition.partition): cursor for cursor in self.cursors}
+        return {(cursor.topic_partition.topic, cursor.topic_partition.partition): cursor for cursor in self.cursors}
 
 
 @dataclass(slots=True, eq=False)
@@ -100,6 +104,7 @@ class Survey:
 def survey(active: Sequence[Cursor], memory: ClusterMemory, slots: dict[int, BrokerSlot], now: float) -> Survey:
     """Find out what each range needs; one walk over the ranges that are not done."""
     found = Survey()
+    busy = {broker_id: free_at for broker_id, slot in slots.items() if (free_at := slot.free_at) > now}
     for cursor in active:
         if not cursor.wake(now):
             found.until = min(found.until, cursor.wake_at)
@@ -123,9 +128,8 @@ def survey(active: Sequence[Cursor], memory: ClusterMemory, slots: dict[int, Bro
         if replica.broker_id >= 0:
             replica.expire(now, is_member=memory.cached_broker(replica.broker_id) is not None)
         broker_id = cursor.choose_broker(leader.leader_id)
-        slot = slots.get(broker_id)
-        if slot is not None and (free_at := slot.free_at) > now:
-            found.until = min(found.until, free_at)
+        if broker_id in busy:
+            found.until = min(found.until, busy[broker_id])
         else:
             found.routed.setdefault(broker_id, []).append((cursor, leader.leader_epoch))
     return found

@@ -217,7 +217,7 @@ class FetchSession:
 
     @property
     def has_records(self) -> bool:
-        """Whether the next step, once requests are sent, is `Deliver`."""
+        """Whether the next step is `Deliver`, as requests are sent and records of the same response are left."""
         return bool(self._records) and self._sent_ahead and not self._planned
 
     def position(self, topic_partition: TopicPartition) -> int:
@@ -269,8 +269,12 @@ class FetchSession:
             self._plan(now, lookups=False)
         if self._planned:
             return self._planned[0][0]
+        return Deliver(*self.next_records())
+
+    def next_records(self) -> tuple[TopicPartition, FetchedRecords]:
+        """Return what the next `Deliver` has; only while `has_records`."""
         cursor, fetched = self._records.popleft()
-        return Deliver(cursor.topic_partition, fetched)
+        return cursor.topic_partition, fetched
 
     def _raise_lost(self) -> Raise:
         error = self._lost[0].error
@@ -355,14 +359,9 @@ class FetchSession:
     def on_sent(self, broker_id: int, address: str, now: float) -> None:
         """Note that the request of the last `Send` is in flight."""
         send, cursors = self._planned.popleft()
-        by_name: dict[tuple[str | UUID, int], Cursor] = {}
         for cursor, position in zip(cursors, send.positions, strict=True):
             cursor.sent(position, address)
-            topic, partition = cursor.topic_partition.topic, cursor.topic_partition.partition
-            by_name[topic, partition] = cursor
-            if position.topic_id is not None:
-                by_name[position.topic_id, partition] = cursor
-        self._broker(broker_id).in_flight = RequestInFlight(cursors, by_name, now)
+        self._broker(broker_id).in_flight = RequestInFlight(cursors, now)
 
     def on_connecting(self, broker_id: int, now: float) -> None:
         """Note that the request of the last `Send` cannot be sent yet: a connection is being made."""
@@ -411,10 +410,11 @@ class FetchSession:
                 self._fail([cursor], fetch_refused(cursor, response.error_code))
             return
         missing = dict.fromkeys(request.cursors)
+        by_name = request.by_name(ids=any(entry.topic_id is not None for entry in response.partitions))
         by_outcome: dict[Outcome, list[Cursor]] = {}
         for entry in response.partitions:
             name = entry.topic if entry.topic_id is None else entry.topic_id
-            found = None if name is None else request.by_name.get((name, entry.partition))
+            found = by_name.get((name, entry.partition))
             if found is None:
                 # docs/internals/fetch-rules.md, R15
                 text = "Broker %d responded to a fetch with partition %d of topic %s, which was not requested: ignored."
