@@ -62,7 +62,7 @@ class ConnectorError(Exception):
         self.facts = {name: str(value) for name, value in (facts or {}).items()}
 
     def located(self, where: str) -> ConnectorError:
-        """Give the same error, of the same class, with `where` before its message.
+        """Return the same error, of the same class, with `where` before its message.
 
         For a layer that knows the place (topic-partition, range, broker) of what a lower layer refused. The caller
         raises the result `from` this error.
@@ -101,14 +101,14 @@ class CheckpointError(ConnectorError, ValueError):
 
 
 class BrokerError(ConnectorError):
-    """A broker answered with an error code; the text keeps the code's number and its Kafka name.
+    """A broker returned an error code; the text has its number and its Kafka name.
 
     Attributes:
         code: the number on the wire; unknown numbers are kept.
     """
 
     def __init__(self, message: str, *, code: int, condition: str, **details: Any) -> None:
-        """Keep the broker's code beside the text."""
+        """Keep the broker's code as well."""
         super().__init__(message, condition=condition, **details)
         self.code = code
 
@@ -134,7 +134,7 @@ class PlanningError(ConnectorError):
 
 
 class ProtocolError(ConnectorError):
-    """Bytes or a reply that the Kafka protocol does not allow."""
+    """Bytes or a response that the Kafka protocol does not allow."""
 
 
 class CorruptRecordsError(ProtocolError):
@@ -147,7 +147,7 @@ class CorruptRecordsError(ProtocolError):
     whole_bytes: int | None = None
 
     def __init__(self, message: str, *, whole_bytes: int | None = None, **details: Any) -> None:
-        """Keep where the damaged batch begins beside the text."""
+        """Keep the position of the damaged batch as well."""
         super().__init__(message, **details)
         self.whole_bytes = whole_bytes
 

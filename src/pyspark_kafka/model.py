@@ -1,4 +1,4 @@
-"""Plain values that every layer shares: frozen, slotted, picklable. No I/O, no behaviour beyond arithmetic."""
+"""Plain values that every layer shares: frozen, slotted, picklable. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """How many offsets the range spans; the number of records may be smaller (markers, compaction)."""
+        """How many offsets the range spans; the number of records may be smaller (control records, compaction)."""
         return self.end_offset - self.start_offset
 
     def __str__(self) -> str:

@@ -139,7 +139,7 @@ class BytesColumn:
     @cython.wraparound(False)
     @cython.initializedcheck(False)
     def size_of(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Give the length of a row's bytes, or -1 for null."""
+        """Return the length of a row's bytes, or -1 for null."""
         at: cython.Py_ssize_t = self.first + row
         if self.nullable and not (self.validity[at >> 3] >> (at & 7)) & 1:
             return -1

@@ -14,7 +14,7 @@ _NO_DATA = memoryview(bytes(64))
 
 
 def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, int]:
-    """Give a kernel column over a string or binary array, and its bytes; (None, 0) when all is null.
+    """Return a kernel column over a string or binary array, and its bytes; (None, 0) when all is null.
 
     Raises:
         SchemaError: the array has another type.
@@ -43,7 +43,7 @@ def bytes_column(array: pa.Array[Any] | None, name: str) -> tuple[Any | None, in
 
 
 def list_column(headers: Any) -> tuple[Any, Any, Any, int, int]:
-    """Give kernel columns over list<struct<key, value>>: rows, keys and values; and how many headers and bytes.
+    """Return kernel columns over list<struct<key, value>>: rows, keys and values; and how many headers and bytes.
 
     Raises:
         SchemaError: the array has another type.

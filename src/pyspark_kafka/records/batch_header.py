@@ -96,7 +96,7 @@ class HeaderWalk:
         self._stop_at = stop_at
 
     def __iter__(self) -> Iterator[BatchHeader]:
-        """Give the headers in order.
+        """Return the headers in order.
 
         Raises:
             CorruptRecordsError: when bytes are there but not one complete batch, or a batch is malformed.

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Give the CRC-32C of `data`, continuing from `value`; reads the buffer in place."""
+    """Return the CRC-32C of `data`, continuing from `value`; reads the buffer in place."""
     return _crc32c(data, value)
 
 
 def replace_prefix(crc: int, old_prefix: bytes, new_prefix: bytes, rest_length: int) -> int:
-    """Give the CRC-32C of a buffer after its first bytes were replaced, without reading the `rest_length` others.
+    """Return the CRC-32C of a buffer after its first bytes were replaced, without reading the `rest_length` others.
 
     A CRC is linear: two messages of one length differ in their CRC by what the difference of their prefixes becomes
     when `rest_length` zero bytes follow it.

@@ -73,7 +73,7 @@ class Decompressor:
         self._scratch = memoryview(bytearray())
 
     def decompress(self, codec: int, data: memoryview) -> memoryview:
-        """Give the decompressed bytes; they stay valid until the next call.
+        """Return the decompressed bytes; they stay valid until the next call.
 
         Raises:
             CodecError: malformed input, an unknown codec, or more output than the bound.
@@ -144,7 +144,7 @@ class Decompressor:
 
 
 def _snappy_chunks(data: memoryview) -> Iterator[tuple[memoryview, int]]:
-    """Give the raw snappy blocks of either encoding with the length that each claims, checked to be possible."""
+    """Return the raw snappy blocks of either encoding with the length that each claims, checked to be possible."""
     if data[:8] != _XERIAL_MAGIC:
         yield data, _snappy_claim(data)
         return
@@ -184,7 +184,7 @@ def _little(data: memoryview, at: int, size: int) -> int:
 
 
 def lz4_bound(data: memoryview) -> int:
-    """Give an upper bound of what lz4 frames decompress to, from their block headers.
+    """Return an upper bound of what lz4 frames decompress to, from their block headers.
 
     Raises:
         CodecError: when the framing is malformed.
@@ -214,7 +214,7 @@ def lz4_bound(data: memoryview) -> int:
 
 
 def zstd_bound(data: memoryview) -> int:
-    """Give an upper bound of what zstd frames decompress to, from their block headers.
+    """Return an upper bound of what zstd frames decompress to, from their block headers.
 
     Raises:
         CodecError: when the framing is malformed.
@@ -251,7 +251,7 @@ def zstd_bound(data: memoryview) -> int:
 
 
 def compress(codec: str, data: memoryview, level: int | None = None) -> Any:
-    """Give the bytes of a records section compressed by the named codec, as a buffer.
+    """Return the bytes of a records section compressed by the named codec, as a buffer.
 
     Framing is what Java's clients write and read: xerial for snappy, independent blocks for lz4.
 

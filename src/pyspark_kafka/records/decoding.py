@@ -335,7 +335,7 @@ class _Decoding:
 
 
 def _time_bounds(base_time: int, *, log_append: bool) -> tuple[int, int]:
-    """Give the time deltas whose sum with the base fits in microseconds; an empty range when none does."""
+    """Return the time deltas whose sum with the base fits in microseconds; an empty range when none does."""
     if log_append:
         return (_INT64_MIN, _INT64_MAX) if -_MAX_TIME_MS <= base_time <= _MAX_TIME_MS else (1, 0)
     return max(-_MAX_TIME_MS - base_time, _INT64_MIN), min(_MAX_TIME_MS - base_time, _INT64_MAX)

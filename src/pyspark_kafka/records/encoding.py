@@ -308,7 +308,7 @@ def patch_header(
 
 
 def murmur2_partitions(keys: pa.Array[Any], partition_count: int) -> pa.Array[Any]:
-    """Give each key's partition as Java's default partitioner chooses it; -1 for a null key.
+    """Return each key's partition as Java's default partitioner chooses it; -1 for a null key.
 
     Runs on: executor; does not block.
 

@@ -32,7 +32,7 @@ _REPLACED_AT_ONCE = 16 * 1024
 
 @lru_cache(maxsize=64)
 def record_schema(columns: tuple[str, ...]) -> pa.Schema:
-    """Give the Arrow schema of the named columns, in the order asked.
+    """Return the Arrow schema of the named columns, in the order asked.
 
     Raises:
         ValueError: for a name that is not in COLUMN_NAMES.
@@ -159,7 +159,7 @@ class Piece:
         return True
 
     def to_batch(self) -> pa.RecordBatch:
-        """Give the filled rows as a batch that owns the buffers; the piece must not be filled further."""
+        """Return the filled rows as a batch that owns the buffers; the piece must not be filled further."""
         rows, key_used, key_nulls, value_used, value_nulls, _ = self.filled.counts()
         arrays: dict[str, Any] = {}
         if self._key is not None:

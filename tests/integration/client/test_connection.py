@@ -193,7 +193,7 @@ def test_a_tls_client_on_a_plaintext_listener_is_told_so(broker: SecureBroker) -
 
 def test_a_client_without_sasl_on_a_sasl_listener_is_told_so(broker: SecureBroker) -> None:
     error = failure(broker.options("PLAINTEXT", port_of="SASL_PLAINTEXT"))
-    assert "a client without SASL on a listener that wants SASL" in str(error)
+    assert "a client without SASL on a listener that requires SASL" in str(error)
 
 
 def test_a_sasl_client_on_a_listener_without_it_is_told_so(broker: SecureBroker) -> None:

@@ -149,7 +149,7 @@ def test_a_close_before_the_first_reply_is_guessed_to_be_a_tls_listener() -> Non
 def test_a_close_at_the_first_real_request_is_guessed_to_be_missing_sasl() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Close)
-        with pytest.raises(TransportError, match="a client without SASL on a listener that wants SASL"):
+        with pytest.raises(TransportError, match="a client without SASL on a listener that requires SASL"):
             connection.call(metadata_request(), Deadline(5_000))
         assert connection.closed
 
@@ -158,7 +158,7 @@ def test_a_later_close_is_a_lost_connection() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, cluster.metadata, Close)
         connection.call(metadata_request(), Deadline(5_000))
-        with pytest.raises(TransportError, match=r"\[CONNECTION_LOST\].*MetadataRequest was awaited") as caught:
+        with pytest.raises(TransportError, match=r"\[CONNECTION_LOST\].*MetadataRequest was pending") as caught:
             connection.call(metadata_request(), Deadline(5_000))
         assert caught.value.retriable
 

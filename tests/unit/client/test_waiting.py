@@ -187,11 +187,11 @@ def test_a_wait_that_ends_in_an_error_is_not_called_over(
     [
         (
             silent("a:1", "ApiVersions", Deadline(1_500), "PLAINTEXT"),
-            "[BROKER_SILENT] a:1 took the connection, but did not answer the first request within 1500 ms.",
+            "[BROKER_SILENT] a:1 accepted the connection, but did not respond to the first request within 1500 ms.",
         ),
         (
             closed_by_broker("a:1", "ApiVersions", 0, ConnectionOptions((("a", 1),)), None),
-            "[BROKER_CLOSED_FIRST_READ] a:1 closed the connection before its first reply.",
+            "[BROKER_CLOSED_FIRST_READ] a:1 closed the connection before its first response.",
         ),
         (REFUSED, "[CONNECTION_FAILED] Connecting to a:1 failed: refused."),
     ],

@@ -1,6 +1,6 @@
-"""Receive buffers that are used again: a fetch of 8 MiB costs more in page faults than in copying. No I/O.
+"""Receive buffers that are used again: a fetch of 8 MiB costs more in page faults than in copying.
 
-Layer: client.
+Pure: no sockets, no clock. Layer: client.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ _LARGEST_KEPT = 64 << 20
 
 
 class FrameBuffers:
-    """Hands out writable memory for one frame at a time and takes it back by itself.
+    """Lends writable memory for one frame at a time; memory without a view is used again automatically.
 
-    A `bytearray` refuses to change its size while a memoryview of it is alive, so a buffer that is still looked at
-    (by a decoder, or by an Arrow array without a copy) is found out and left alone: views never change under a reader.
+    A `bytearray` refuses to change its size while a memoryview of it is alive. So a buffer that is still in use (by a
+    decoder, or by an Arrow array without a copy) is recognized and left alone: views never change under a reader.
 
     Args:
         kept: how many buffers are kept for use again.
@@ -26,10 +26,10 @@ class FrameBuffers:
         self._buffers: list[bytearray] = []
 
     def take(self, size: int) -> memoryview:
-        """Give `size` bytes of memory with undefined content."""
+        """Return `size` bytes of memory with undefined content."""
         for index, buffer in enumerate(self._buffers):
             if len(buffer) >= size and _is_free(buffer):
-                # The one used longest ago is tried first next time.
+                # The one that was used longest ago is tried first next time.
                 self._buffers.append(self._buffers.pop(index))
                 return memoryview(buffer)[:size]
         if not _PAGE // 16 <= size <= _LARGEST_KEPT:

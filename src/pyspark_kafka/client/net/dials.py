@@ -1,6 +1,6 @@
-"""Connections that are made side by side: each in a thread of its own, for TLS and SASL block.
+"""Connections that are opened side by side, each in a thread of its own, because TLS and SASL block.
 
-What must not live here: which broker to connect to, and when to try again. Layer: client.
+The caller decides which brokers to connect to, and when to retry. Layer: client.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Key = TypeVar("_Key", bound="Hashable")
 
 # Threads at a time. They wait for the network nearly all of their time.
 _MOST_AT_A_TIME = 64
-# Threads that were told to stop end at once, unless they are in the name resolver; then they end by themselves later.
+# Threads that are stopped end at once, unless they are in the name resolver; then they end when that returns.
 _JOINED_WITHIN_S = 0.5
 
 
@@ -46,18 +46,17 @@ class _Dial(Generic[_Key]):
 
 
 class Dials(Generic[_Key]):
-    """Connections under way, each known by a key of the caller's.
+    """Connections that are being opened, each under a key of the caller.
 
     The caller's thread starts them, waits (`fileno` becomes readable when one is finished) and takes them over; no
-    connection is used by two threads at a time. `close` leaves neither thread nor socket behind, and is to be called
-    whatever happens.
+    connection is used by two threads at a time. `close` leaves neither thread nor socket behind; call it in any case.
 
     Runs on: driver and executor. For one caller's thread; does not pickle.
 
     Args:
         options: how to reach the cluster.
         buffers: receive buffers that the connections share.
-        most: threads at a time; the others wait for their turn.
+        most: threads at a time; further connections are pending until one ends.
     """
 
     def __init__(self, options: ConnectionOptions, buffers: FrameBuffers, most: int = _MOST_AT_A_TIME) -> None:
@@ -66,7 +65,7 @@ class Dials(Generic[_Key]):
         self._most = most
         self._lock = threading.Lock()
         self._waiting: deque[_Dial[_Key]] = deque()
-        self._under_way: dict[_Key, _Dial[_Key]] = {}
+        self._dialing: dict[_Key, _Dial[_Key]] = {}
         self._finished: deque[_Dial[_Key]] = deque()
         self._running = 0
         self._threads: list[threading.Thread] = []
@@ -74,13 +73,13 @@ class Dials(Generic[_Key]):
         self._process_id = os.getpid()
 
     def __contains__(self, key: _Key) -> bool:
-        return key in self._under_way
+        return key in self._dialing
 
     def __len__(self) -> int:
-        return len(self._under_way)
+        return len(self._dialing)
 
     def fileno(self) -> int:
-        """Give a descriptor that is readable while there is something to take."""
+        """Return a descriptor that is readable while there is something to take."""
         return self._wake_pair()[0].fileno()
 
     def wait(self, timeout_s: float) -> None:
@@ -91,7 +90,7 @@ class Dials(Generic[_Key]):
         """Begin to connect; `deadline` is for all of it, the wait for a free thread included."""
         self._wake_pair()
         dial = _Dial(key, host, port, deadline)
-        self._under_way[key] = dial
+        self._dialing[key] = dial
         with self._lock:
             self._waiting.append(dial)
             if self._running >= self._most:
@@ -103,7 +102,7 @@ class Dials(Generic[_Key]):
         thread.start()
 
     def take(self) -> list[tuple[_Key, Connection | ConnectorError]]:
-        """Give what is finished since the last call: the connection, which is the caller's now, or the failure."""
+        """Return what has finished since the last call: the connection, which is the caller's now, or the failure."""
         if self._wake is not None:
             with contextlib.suppress(BlockingIOError):
                 self._wake[0].recv(4096)
@@ -113,7 +112,7 @@ class Dials(Generic[_Key]):
             self._finished.clear()
         defect: BaseException | None = None
         for dial in finished:
-            del self._under_way[dial.key]
+            del self._dialing[dial.key]
             if isinstance(dial.outcome, (Connection, ConnectorError)):
                 taken.append((dial.key, dial.outcome))
             else:
@@ -126,8 +125,8 @@ class Dials(Generic[_Key]):
         return taken
 
     def give_up(self, key: _Key) -> None:
-        """Have nothing more to do with a connection under way; what becomes of it is closed."""
-        dial = self._under_way.pop(key, None)
+        """Abandon a connection that is being opened; if it is opened all the same, it is closed."""
+        dial = self._dialing.pop(key, None)
         if dial is None:
             return
         with self._lock:
@@ -143,12 +142,12 @@ class Dials(Generic[_Key]):
         if os.getpid() == self._process_id:
             for sock in sockets:
                 with contextlib.suppress(OSError):  # not connected yet, or closed by its thread meanwhile
-                    # Of the class below SSLSocket, whose own one would pull the rug from under a handshake.
+                    # The method of the base class: that of SSLSocket would break a handshake in the other thread.
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give up all that is under way and wait for the threads to end. Can be used again after it."""
-        for key in list(self._under_way):
+        """Abandon all connections that are being opened and wait for the threads to end. May be used again then."""
+        for key in list(self._dialing):
             self.give_up(key)
         ends_at = time.monotonic() + _JOINED_WITHIN_S
         # All of them: one may not have begun yet, or be about to end.

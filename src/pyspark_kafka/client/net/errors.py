@@ -1,4 +1,4 @@
-"""What a broken conversation probably means: the classic confusions of listeners, TLS and SASL, said as guesses. Pure.
+"""Errors of connections, with a guess at the cause: listeners, TLS and SASL that do not match. Pure.
 
 Layer: client.
 """
@@ -27,13 +27,14 @@ def lost(address: str, when: str, cause: OSError | None) -> TransportError:
 
 
 def silent(address: str, request: str, deadline: Deadline, security_protocol: str) -> DeadlineError:
-    """Build the error for a server that never answered the first request.
+    """Build the error for a server that sends no response to the first request.
 
-    A TLS listener waits for the rest of what it takes for a TLS record, so a confusion also looks like silence.
+    A TLS listener takes the request for the beginning of a TLS record and waits for the rest, so a wrong security
+    protocol also looks like silence.
     """
     return DeadlineError(
-        f"{address} took the connection, but did not answer the first request within {deadline.timeout_ms:.0f} ms. "
-        "It may be overloaded, or not a plaintext listener of a Kafka broker.",
+        f"{address} accepted the connection, but did not respond to the first request within "
+        f"{deadline.timeout_ms:.0f} ms. It may be overloaded, or not a plaintext listener of a Kafka broker.",
         condition="BROKER_SILENT",
         hint=f"Check the address and kafka.security.protocol (now '{security_protocol}').",
         retriable=True,
@@ -49,38 +50,38 @@ def handshake_failed(address: str, security_protocol: str, error: OSError) -> Tr
         condition="TLS_HANDSHAKE_FAILED",
         hint=f"Check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
         "kafka.ssl.keystore.location.",
-        # A broker, or a load balancer before it, that goes down in the middle of a handshake looks the same: it resets
-        # the connection, or ends it, which Python's ssl has two classes of its own for.
+        # A broker, or a load balancer before it, that stops in the middle of a handshake looks the same: it resets the
+        # connection, or ends it, for which Python's ssl has two classes.
         retriable=isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)),
         facts={"broker": address, "reason": error},
     )
 
 
 def closed_by_broker(
-    address: str, request: str, answers: int, options: ConnectionOptions, cause: OSError | None
+    address: str, request: str, responses: int, options: ConnectionOptions, cause: OSError | None
 ) -> TransportError:
-    """Build the error for a connection that the broker closed instead of answering.
+    """Build the error for a connection that the broker closed instead of responding.
 
     Args:
         address: the broker's.
-        request: the name of the request that was not answered.
-        answers: how many answers came before; few of them tell which step of the setup failed.
+        request: the name of the request without a response.
+        responses: how many responses came before; with 0 or 1 the step of the setup that failed is known.
         options: what the user chose.
         cause: the socket's error, if there was one.
     """
     protocol = options.security_protocol
-    if answers == 0 and not options.uses_tls:
+    if responses == 0 and not options.uses_tls:
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
-            f"{address} closed the connection before its first reply. This often means a plaintext client on a TLS "
+            f"{address} closed the connection before its first response. This often means a plaintext client on a TLS "
             "listener, or a broker that is starting or stopping."
         )
         hint = f"Check kafka.security.protocol (now '{protocol}')."
-    elif answers == 1 and not options.uses_sasl:
+    elif responses == 1 and not options.uses_sasl:
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection at the first request after version negotiation ({request}). This often "
-            "means a client without SASL on a listener that wants SASL, or a broker that is stopping."
+            "means a client without SASL on a listener that requires SASL, or a broker that is stopping."
         )
         hint = f"Check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
     elif request.startswith("Sasl"):
@@ -91,7 +92,7 @@ def closed_by_broker(
         )
         hint = "Check kafka.sasl.mechanism, user name and password."
     else:
-        return lost(address, f"while the answer to {request} was awaited", cause)
+        return lost(address, f"while the response to {request} was pending", cause)
     return TransportError(
         text,
         condition=condition,

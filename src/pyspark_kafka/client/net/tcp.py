@@ -1,4 +1,4 @@
-"""A TCP connection to a host by its name: all addresses tried, socket options set. Nothing of Kafka's protocol.
+"""A TCP connection to a host by its name: all addresses tried, socket options set.
 
 Layer: client.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.options import ConnectionOptions
 
-# An address that has not answered by then is waited for beside the next one (RFC 8305 recommends 250 ms).
+# An address without a response by then is waited for together with the next one (RFC 8305 recommends 250 ms).
 _HEAD_START_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One address of a name, as `socket.getaddrinfo` gives it."""
+    """One address of a name, as `socket.getaddrinfo` returns it."""
 
     family: int
     kind: int
@@ -69,10 +69,10 @@ def connect(
     deadline: Deadline,
     watch: Callable[[socket.socket], None] | None = None,
 ) -> tuple[socket.socket, Address]:
-    """Connect to the first of some addresses that answers.
+    """Connect to the first of some addresses that accepts.
 
-    Each is begun with as soon as the one before it fails, or has not answered for 250 ms: one that swallows packets
-    holds up none of the others.
+    Each attempt begins when the one before it fails, or has no response for 250 ms: an address that swallows packets
+    delays none of the others by more.
 
     Runs on: driver and executor; blocks, at most `connect_timeout_ms` an address.
 
@@ -81,11 +81,11 @@ def connect(
         addresses: in the order to try them; those that fail are taken out.
         options: timeouts, socket buffers.
         deadline: for all of them.
-        watch: is told every socket before it blocks.
+        watch: called with every socket before it blocks.
 
     Raises:
-        TransportError: no address answers; each is named.
-        DeadlineError: time is over before all addresses were tried.
+        TransportError: no address accepts; each is named.
+        DeadlineError: the time is over before all addresses were tried.
     """
     race = _Race(addresses, options, deadline, watch)
     try:
@@ -102,7 +102,7 @@ class _Attempt:
 
 
 class _Race:
-    """Attempts to connect, under way at the same time."""
+    """Attempts to connect, running at the same time."""
 
     def __init__(
         self,
@@ -116,15 +116,15 @@ class _Race:
         self._deadline = deadline
         self._watch = watch
         self._waiting = deque(addresses)
-        self._under_way: dict[int, _Attempt] = {}
+        self._running: dict[int, _Attempt] = {}
         self._failures: list[str] = []
         self._last: OSError | None = None
 
     def run(self, where: str) -> tuple[socket.socket, Address]:
         poller = select.poll()
         next_at = 0.0
-        while self._waiting or self._under_way:
-            if self._waiting and (not self._under_way or time.monotonic() >= next_at):
+        while self._waiting or self._running:
+            if self._waiting and (not self._running or time.monotonic() >= next_at):
                 if self._failures:
                     self._deadline.check(f"Connecting to {where}", self._last)
                 attempt = self._begin(self._waiting.popleft())
@@ -132,22 +132,22 @@ class _Race:
                 if attempt is not None:
                     poller.register(attempt.sock, select.POLLOUT)
                 continue
-            wait_s = min(attempt.deadline.remaining_s() for attempt in self._under_way.values())
+            wait_s = min(attempt.deadline.remaining_s() for attempt in self._running.values())
             if self._waiting:
                 wait_s = min(wait_s, max(0.0, next_at - time.monotonic()))
             # Rounded up: poll counts in whole milliseconds, and 0 would not wait.
             for descriptor, _ in poller.poll(wait_s * 1000 + 1):
                 poller.unregister(descriptor)
-                attempt = self._under_way.pop(descriptor)
+                attempt = self._running.pop(descriptor)
                 code = attempt.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if code == 0:
                     return attempt.sock, attempt.address
                 self._fail(attempt.address, OSError(code, os.strerror(code)), attempt.sock)
-            for descriptor, attempt in list(self._under_way.items()):
+            for descriptor, attempt in list(self._running.items()):
                 if attempt.deadline.expired:
                     poller.unregister(descriptor)
-                    del self._under_way[descriptor]
-                    late = TimeoutError(errno.ETIMEDOUT, f"no answer in {attempt.deadline.elapsed_ms()} ms")
+                    del self._running[descriptor]
+                    late = TimeoutError(errno.ETIMEDOUT, f"no response in {attempt.deadline.elapsed_ms()} ms")
                     self._fail(attempt.address, late, attempt.sock)
         raise TransportError(
             f"Broker {where} cannot be reached: {'; '.join(self._failures)}.",
@@ -158,15 +158,15 @@ class _Race:
         ) from self._last
 
     def close(self) -> None:
-        """Close what has lost."""
-        for attempt in self._under_way.values():
+        """Close the attempts that lost."""
+        for attempt in self._running.values():
             attempt.sock.close()
-        self._under_way.clear()
+        self._running.clear()
 
     def _begin(self, address: Address) -> _Attempt | None:
         sock = None
         try:
-            # May fail as well: no IPv6 on this machine, or no descriptor left.
+            # May fail too: no IPv6 on this machine, or no descriptor left.
             sock = socket.socket(address.family, address.kind, address.protocol)
             self._configure(sock)
             if self._watch is not None:
@@ -183,7 +183,7 @@ class _Race:
                 sock.close()
             raise
         attempt = _Attempt(sock, address, self._deadline.within(self._options.connect_timeout_ms))
-        self._under_way[sock.fileno()] = attempt
+        self._running[sock.fileno()] = attempt
         return attempt
 
     def _configure(self, sock: socket.socket) -> None:
@@ -205,10 +205,10 @@ class _Race:
 
 @functools.lru_cache(maxsize=16)
 def _is_granted(option: int, size: int) -> bool:
-    """Whether the kernel gives a socket buffer of this size.
+    """Whether the kernel grants a socket buffer of this size.
 
-    Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently gives that much AND ends the
-    kernel's own growing of the buffer, which goes up to 6 MiB: then it is better not to ask.
+    Asking for more than net.core.rmem_max (208 KiB on an untuned Linux) silently grants that much and disables
+    the kernel's own growth of the buffer, up to 6 MiB: then it is better not to ask.
     """
     if size <= 0:
         return False

@@ -1,6 +1,7 @@
-"""The table of broker error codes, after kafka-python's, and the errors that are made of them. No I/O. Layer: client.
+"""The one table of broker error codes, and the errors that are built from it. Pure: no socket, no clock.
 
-Apart from the classes of requests, because who only judges what went wrong needs none of them.
+Names and *retriable* come from kafka-python. A module apart from the classes of requests, which a caller that only
+judges failures does not need. Layer: client.
 """
 # ruff: noqa: E402 - kafka-python's clients are not to be imported with its errors
 
@@ -82,7 +83,7 @@ class ErrorCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """What the table says of one broker code.
+    """One row of the table.
 
     Attributes:
         name: Kafka's name, or `UNKNOWN_CODE_<number>` for codes newer than the table.
@@ -146,7 +147,7 @@ _HINTS: dict[int, str] = {
 
 
 def error_kind(code: int) -> ErrorKind:
-    """Give what is known of a broker code; an unknown one keeps its number and is not retriable."""
+    """Return what is known of a broker code; an unknown one keeps its number and is not retriable."""
     kind = _KINDS.get(code)
     return (
         kind if kind is not None else ErrorKind(code, f"UNKNOWN_CODE_{code}", retriable=False, refreshes_metadata=False)
@@ -162,7 +163,7 @@ def broker_error(
     hint: str | None = None,
     **facts: object,
 ) -> BrokerError:
-    """Build the error for a broker's answer; it is not raised here.
+    """Build the error for an error code in a broker's response; it is not raised here.
 
     Args:
         code: the number on the wire.

@@ -1,4 +1,4 @@
-"""Frames of the Kafka protocol as pure functions: sizes, response headers, tagged fields. No I/O.
+"""Frames of the Kafka protocol as bytes: sizes, response headers, tagged fields. Pure: no socket, no clock.
 
 Layer: client.
 """
@@ -9,8 +9,8 @@ import struct
 
 from pyspark_kafka.errors import ProtocolError
 
-# A frame larger than this is not an answer of a Kafka broker: brokers bound requests at 100 MiB, and a fetch may exceed
-# what was asked by one record batch at most.
+# A larger frame is no response of a Kafka broker: brokers bound requests at 100 MiB, and a response to a fetch exceeds
+# the limit of the request by one record batch at most.
 FRAME_LIMIT_BYTES = 256 << 20
 # Correlation id.
 HEADER_BYTES = 4
@@ -28,15 +28,15 @@ def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
     (size,) = _INT32.unpack(prefix)
     if HEADER_BYTES <= size <= limit:
         return int(size)
-    hint = "The server is perhaps not a Kafka broker; check kafka.bootstrap.servers."
+    hint = "Check kafka.bootstrap.servers: the server is perhaps not a Kafka broker."
     guess = ""
     if prefix[:2] in _TLS_ALERT_OR_HANDSHAKE:
         guess = " These bytes begin a TLS record: this is probably a TLS listener."
         hint = "Set kafka.security.protocol to SSL or SASL_SSL."
     elif prefix == b"HTTP":
-        guess = " These bytes are an HTTP answer: this is probably a web server."
+        guess = " These bytes are an HTTP response: this is probably a web server."
     elif size > 0:
-        hint = "Lower kafka.fetch.max.bytes, if the size is meant."
+        hint = "Lower kafka.fetch.max.bytes, if responses may be so large."
     raise ProtocolError(
         f"{address} announced a frame of {size} bytes (first bytes {prefix.hex(' ')}); "
         f"allowed are {HEADER_BYTES} to {limit}.{guess} The connection was closed.",
@@ -47,7 +47,7 @@ def parse_frame_size(prefix: bytes, limit: int, address: str) -> int:
 
 
 def read_unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Read an unsigned variable-length integer of at most 32 bits; give it and the position behind it.
+    """Read an unsigned variable-length integer of at most 32 bits; return it and the position after it.
 
     Raises:
         IndexError: the bytes end before it does.
@@ -66,7 +66,7 @@ def read_unsigned_varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def skip_tagged_fields(data: memoryview, position: int) -> int:
-    """Give the position behind a block of tagged fields.
+    """Return the position after a block of tagged fields.
 
     Raises:
         IndexError: the bytes end before it does.
@@ -83,7 +83,7 @@ def skip_tagged_fields(data: memoryview, position: int) -> int:
 
 
 def parse_response_header(frame: memoryview, *, flexible: bool, address: str) -> tuple[int, int]:
-    """Give the correlation id of a frame and where its body begins.
+    """Return the correlation id of a frame and where its body begins.
 
     Raises:
         ProtocolError: the header is cut off or malformed.
@@ -95,7 +95,7 @@ def parse_response_header(frame: memoryview, *, flexible: bool, address: str) ->
         return correlation_id, skip_tagged_fields(frame, HEADER_BYTES)
     except (IndexError, ValueError) as error:
         raise ProtocolError(
-            f"The header of an answer of {address} is malformed: {error}.",
+            f"The header of a response of {address} is malformed: {error}.",
             condition="RESPONSE_HEADER_INVALID",
             facts={"broker": address},
         ) from error

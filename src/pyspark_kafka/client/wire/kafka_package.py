@@ -1,9 +1,9 @@
 """Lets kafka-python's protocol be imported without its clients. Layer: client.
 
-`import kafka` imports a consumer, a producer and an admin client, also where only `kafka.protocol` is wanted: more than
-half of what this package takes to import, in each of the Python processes that Spark starts for a query. So the package
-is put in place without having run, and runs when something is asked of it that only its run gives: `KafkaConsumer` can
-be had from it in the same process as ever.
+`import kafka` imports a consumer, a producer and an admin client, also if only `kafka.protocol` is needed: more than
+half of the import time of this package, in each of the Python processes that Spark starts for a query. So the package
+is put into `sys.modules` without being executed. It is executed when a name is looked up that only its execution
+defines: `KafkaConsumer`, for example, is available in the same process as usual.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _NAME = "kafka"
-# What Python and its tools ask any module for. Other such names a module has from the start, or never.
-_GIVEN_BY_RUN = {"__all__", "__version__", "__author__", "__license__", "__copyright__", "__title__"}
+# Names with underscores that Python and its tools ask any module for, and that its execution defines.
+_DEFINED_BY_RUN = {"__all__", "__version__", "__author__", "__license__", "__copyright__", "__title__"}
 
 
 def defer_clients() -> None:
-    """Put the package `kafka` in place, to be run when it is needed; does nothing where it is there already."""
+    """Put the package `kafka` in place, to be executed when it is needed; does nothing if it is there already."""
     if _NAME in sys.modules:
         return
     spec = find_spec(_NAME)
     if spec is None or spec.loader is None:
-        # Not installed: the import that follows says so.
+        # Not installed: the import that follows raises the error.
         return
     package = module_from_spec(spec)
     vars(package)["__getattr__"] = _Run(package)
@@ -35,17 +35,17 @@ def defer_clients() -> None:
 
 
 class _Run:
-    """Runs the package at the first name that it has not, and gives what it then has."""
+    """Executes the package when it lacks a name for the first time, and returns that name's value from then on."""
 
     def __init__(self, package: ModuleType) -> None:
         self._package = package
-        # The run asks for names itself.
+        # The execution looks up names itself.
         self._lock = threading.RLock()
         self._begun = False
 
     def __call__(self, name: str) -> Any:
         found = vars(self._package)
-        if not name.startswith("__") or name in _GIVEN_BY_RUN:
+        if not name.startswith("__") or name in _DEFINED_BY_RUN:
             with self._lock:
                 if not self._begun:
                     self._begun = True

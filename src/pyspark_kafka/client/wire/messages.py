@@ -1,8 +1,8 @@
 """The border to kafka-python: request and response classes, and, from `error_codes`, the table of broker error codes.
 
-Everything else in this package talks to these names; only `error_codes.py` and `net/sasl.py` import kafka-python
+The rest of the package uses these names; only `error_codes.py` and `net/sasl.py` import kafka-python
 besides this module. Requests to administer a cluster are loaded when they are first used: queries seldom need them.
-No I/O. Layer: client.
+Layer: client.
 """
 # ruff: noqa: E402 - kafka-python's clients are not to be imported with its protocol
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Version 13 names topics by id only, which some brokers never tell (docs/internals/fetch-rules.md, R35).
+# Version 13 names topics by id only, which some brokers never return (docs/internals/fetch-rules.md, R35).
 MAX_PRODUCE_VERSION = 12
 # Version 6 is unstable as of Kafka 4.3, and adds nothing without a transactional id.
 MAX_INIT_VERSION = 5
