@@ -85,7 +85,7 @@ def test_a_short_range_asks_for_one_default_batch_at_least() -> None:
     assert seen(RequestSize(FetchOptions()), 500, 10, 5).next_bytes(1) == 16 << 10
 
 
-def test_what_one_range_saw_is_known_to_the_next_of_the_topic_and_to_no_other() -> None:
+def test_sizes_that_one_range_saw_are_known_to_the_next_of_the_topic_and_to_no_other() -> None:
     known = RecordSizes()
     seen(RequestSize(FetchOptions(), "t", known), 100_000, 100, 10)
     assert RequestSize(FetchOptions(), "t", known).next_bytes(1_000) == 1_050_000 + 10_000
@@ -96,7 +96,7 @@ def test_an_answer_without_a_whole_batch_teaches_nothing() -> None:
     assert seen(RequestSize(FetchOptions()), 0, 0, 0).next_bytes(10_000_000) == 256 << 10
 
 
-def test_where_records_are_and_none_came_more_is_asked_for_up_to_the_bound() -> None:
+def test_more_is_asked_for_up_to_the_bound_if_records_are_there_and_none_came() -> None:
     size = RequestSize(FetchOptions(max_partition_fetch_bytes=100_000))
     asked = []
     for _ in range(5):
