@@ -16,8 +16,8 @@ from rich.console import Console
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator, describing, listing
 from kit.programs.cli import invoke
-from pyspark_kafka.cli import transaction_commands
-from pyspark_kafka.cli.transaction_commands import duration_text, partitions_text, printable
+from pyspark_kafka.cli import transaction_text
+from pyspark_kafka.cli.transaction_text import duration_text, partitions_text, printable
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError
@@ -172,7 +172,7 @@ def shown_on_a_terminal(width: int, *, markers: dict[str, CommitMarker] | None =
     )
     screen = io.StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
-    transaction_commands._print_table([found], 63_000, markers, console)
+    transaction_text.print_table([found], 63_000, markers, console)
     return screen.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
 
 
