@@ -1,8 +1,8 @@
 """The data source that Spark finds by the name `pyspark_kafka`.
 
-What a method needs is imported there. Spark starts a Python process for each step of a query, one after the other: to
-find the source, to make it, to plan a read, to make a writer. The first needs this class and nothing else, most of the
-others the options and little more, and the rest takes longer to import than they take to run.
+Each method imports what it needs. Spark starts a Python process for each step of a query, one after the other: to find
+the source, to create it, to plan a read, to create a writer. The first needs this class only, most of the others need
+the options and little more, and to import the rest takes longer than the step itself.
 """
 # ruff: noqa: PLC0415 - see above
 
@@ -35,6 +35,15 @@ _LOGGED_NOTES: set[str] = set()
 class KafkaDataSource(DataSource):
     """Apache Kafka as `format("pyspark_kafka")`: batch and micro-batch source, batch and streaming sink.
 
+    Programs do not use this class. Spark finds it by the format's name:
+
+    ```python
+    read = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", "localhost:9092")
+    read.option("subscribe", "events").load().show()
+    ```
+
+    docs/options.md has all options.
+
     Runs on: driver. `schema` at `load()`; `reader` and `writer` when a batch query is planned; `streamReader` when a
     streaming query starts; `streamWriter` once per micro-batch.
 
@@ -57,8 +66,8 @@ class KafkaDataSource(DataSource):
         from pyspark_kafka.spark.source_schema import spark_source_schema
 
         log_as_spark("load()")
-        # Spark does not say whether for a batch or a stream. What is wrong in one of them alone shows when the query is
-        # planned or started.
+        # Spark does not say whether this is a batch read or a stream. An option that is wrong in one of them alone is
+        # refused when the query is planned or started.
         options = parse_read_options(self.options)
         return spark_source_schema(include_headers=options.include_headers)
 
@@ -77,7 +86,7 @@ class KafkaDataSource(DataSource):
         return FilteringBatchReaderAdapter(batch) if options.push_down_predicate else BatchReaderAdapter(batch)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Build the reader of a streaming query; where that fails, one whose first call raises the error."""
+        """Build the reader of a streaming query; if that fails, one whose first call raises the error."""
         from pyspark_kafka.errors import ConnectorError
         from pyspark_kafka.options import parse_stream_read_options
         from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
@@ -139,7 +148,7 @@ class KafkaDataSource(DataSource):
 
 
 def _log_notes(notes: tuple[str, ...]) -> None:
-    """Log what was accepted and has no effect, and a slow codec, once a process.
+    """Log the options without effect, and a slow codec, once a process.
 
     A stream writer is built for every micro-batch.
     """
@@ -169,7 +178,7 @@ def _found(schema: StructType, options: WriteOptions) -> SinkColumns:
     from pyspark_kafka.sink.columns import SINK_COLUMN_NAMES, Column, find_sink_columns
     from pyspark_kafka.spark.compat import arrow_schema
 
-    # Columns that the sink does not know have no effect, so their types need no Arrow form either.
+    # The sink ignores columns that it does not know, so their types need no Arrow form.
     columns = [
         Column(
             field.name,

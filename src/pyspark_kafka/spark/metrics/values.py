@@ -65,9 +65,9 @@ class QueryMetrics:
     """The newest figures of one streaming query.
 
     Attributes:
-        query_id: the same over restarts from one checkpoint.
-        run_id: another one in each run.
-        name: as given with `queryName`; None without.
+        query_id: the id of the query, the same after a restart from its checkpoint.
+        run_id: the id of the run, another one after a restart.
+        name: set with `queryName`; None without.
         batch_id: the number of the micro-batch.
         timestamp: when its trigger began, ISO 8601 in UTC.
         num_input_rows: records that it read from all sources, also from those that are not of this package.
@@ -91,7 +91,7 @@ class QueryMetrics:
     def seconds_since_progress(self) -> float | None:
         """Seconds since the query last ended a micro-batch or had nothing to do; None if it has ended.
 
-        It grows while the query waits for brokers, whichever process of it waits, and in a long micro-batch as well.
+        It grows while any process of the query waits for brokers, and during a long micro-batch.
         """
         return None if self.terminated else now() - self.heard_at
 
