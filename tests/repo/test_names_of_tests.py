@@ -10,8 +10,10 @@ from kit.pointers import REPO
 
 TESTS = REPO / "tests"
 LONGEST = 90
-# A pronoun or a preposition in the place of the subject.
-_NO_SUBJECT = re.compile(r"test_(?:what|who|of|where|it)_")
+# A pronoun, a preposition or a conjunction in the place of the subject.
+_NO_SUBJECT = re.compile(
+    r"test_(?:what|who|of|where|it|there|that|after|as|at|by|for|from|if|in|on|to|when|while|with|without)_"
+)
 _NAME = re.compile(r"^ *def (test_\w+)", re.MULTILINE)
 # Folders that the first rule holds; the length is held everywhere.
 HELD = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, KafkaSourceOffset, Latest
@@ -23,26 +22,22 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
+    from kit.fixtures.wire import WireTrace
     from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
     from pyspark_kafka.options import StreamReadOptions
 
 _COUNTS = [3, 300]
 
 
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the requests that this process has sent, after those that open a connection."""
-    sent: list[str] = []
-    send = Connection.send
-
-    def noting(self: Connection, request: Any, **arguments: Any) -> int:
-        sent.append(request.name)
-        return send(self, request, **arguments)
-
-    monkeypatch.setattr(Connection, "send", noting)
-    # Connections that other tests have left may be closed by now, and opening one asks for versions.
+@pytest.fixture(autouse=True)
+def _own_connections() -> None:
+    """Close connections that other tests have left: the broker may have, and opening one asks for versions."""
     close_clients()
-    return sent
+
+
+def asked_in(wire: WireTrace) -> list[str]:
+    """Return the requests that were sent after those that open a connection."""
+    return [request for request in wire.requests if request != "ApiVersions"]
 
 
 def subscribed(bootstrap_servers: str, topic: str) -> StreamReadOptions:
@@ -52,7 +47,7 @@ def subscribed(bootstrap_servers: str, topic: str) -> StreamReadOptions:
 @pytest.mark.parametrize("partitions", _COUNTS)
 @pytest.mark.parametrize("spec", [Earliest(), Latest(), AtTimestamp(0)], ids=repr)
 def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
-    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str], partitions: int, spec: OffsetSpec
+    bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace, partitions: int, spec: OffsetSpec
 ) -> None:
     topic = make_topic(partitions=partitions)
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(3)])
@@ -60,10 +55,10 @@ def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
         asked = {TopicPartition(topic, number): spec for number in range(partitions)}
         # The broker takes up the partitions of a new topic one after the other; until then it is asked again.
         list_offsets(client, asked)
-        requests.clear()
+        wire.clear()
         client.fetch_metadata([topic])
         found = list_offsets(client, asked)
-    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    assert asked_in(wire) == ["Metadata", "ListOffsets"]
     # By time, partitions without records are left out.
     assert len(found) == (3 if isinstance(spec, AtTimestamp) else partitions)
     close_clients()
@@ -71,7 +66,7 @@ def test_offsets_of_a_topic_take_one_look_at_it_and_one_request_a_broker(
 
 @pytest.mark.parametrize("partitions", _COUNTS)
 def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
-    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str], partitions: int
+    bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace, partitions: int
 ) -> None:
     topic = make_topic(partitions=partitions)
     stream = KafkaMicroBatchStream(subscribed(bootstrap_servers, topic), SOURCE_SCHEMA)
@@ -79,10 +74,10 @@ def test_a_batch_is_planned_with_one_look_at_the_topic_and_one_request_a_broker(
     # The first batch of a run opens the connection.
     assert stream.latestOffset(start, ReadAllAvailable()) == start
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(partitions)])
-    requests.clear()
+    wire.clear()
     end = stream.latestOffset(start, ReadAllAvailable())
     planned = stream.planInputPartitions(start, end)
-    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    assert asked_in(wire) == ["Metadata", "ListOffsets"]
     assert len(planned) == partitions
     close_clients()
 
@@ -103,7 +98,7 @@ def test_a_thousand_partitions_are_planned_in_a_moment(bootstrap_servers: str, m
 
 
 def test_each_process_of_a_first_batch_asks_once_for_what_it_needs(
-    bootstrap_servers: str, make_topic: TopicMaker, requests: list[str]
+    bootstrap_servers: str, make_topic: TopicMaker, wire: WireTrace
 ) -> None:
     topic = make_topic(partitions=4)
     produce(bootstrap_servers, topic, [Record(None, b"v", number) for number in range(4)])
@@ -112,33 +107,33 @@ def test_each_process_of_a_first_batch_asks_once_for_what_it_needs(
         list_offsets(client, {TopicPartition(topic, number): Latest() for number in range(4)})
     close_clients()
 
-    requests.clear()
+    wire.clear()
     options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "startingOffsets": "earliest"}
     stream = KafkaMicroBatchStream.from_options(options)
     start = stream.initialOffset()
-    assert requests == ["MetadataRequest", "ListOffsetsRequest"]
+    assert asked_in(wire) == ["Metadata", "ListOffsets"]
     planned = stream.planInputPartitions(start, stream.latestOffset(start, ReadAllAvailable()))
-    assert requests == ["MetadataRequest", "ListOffsetsRequest"] * 2
+    assert asked_in(wire) == ["Metadata", "ListOffsets"] * 2
     # What the processes of tasks have no part in.
     close_clients()
 
-    requests.clear()
+    wire.clear()
     factory = stream.createReaderFactory()
     for partition in planned:
         reader = factory.createReader(partition)
         assert [reader.get().num_rows for _ in iter(reader.next, False)] == [1]
         reader.close()
-    assert (len(planned), requests) == (4, ["MetadataRequest", *["FetchRequest"] * 4])
+    assert (len(planned), asked_in(wire)) == (4, ["Metadata", *["Fetch"] * 4])
     close_clients()
 
     # With a name of its own, there is no producer of other tests for it.
     own = {"kafka.bootstrap.servers": bootstrap_servers, "topic": topic, "kafka.client.id": topic}
-    for expected in (["MetadataRequest", "InitProducerIdRequest"], []):
+    for expected in (["Metadata", "InitProducerId"], []):
         writer = KafkaDataWriter(parse_write_options(own, streaming=True), SinkColumns(value=0))
-        requests.clear()
+        wire.clear()
         writer.write(pa.record_batch([pa.array([b"v"])], names=["value"]))
         writer.commit()
         writer.close()
         # A broker that has yet to load its producers is asked for an id again.
-        assert list(dict.fromkeys(requests)) == [*expected, "ProduceRequest"]
+        assert list(dict.fromkeys(asked_in(wire))) == [*expected, "Produce"]
     close_clients()

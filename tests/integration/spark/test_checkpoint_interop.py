@@ -288,14 +288,14 @@ def test_aggregation_started_by_ours_continues_with_the_jvm_connector_if_spark_a
     assert query.attempt(JVM, grouped=True, conf=unchecked) == {"batches": {"1": [5]}, "error": ""}
 
 
-def test_without_kept_offsets_their_first_batch_of_our_checkpoint_starts_at_the_option(query: Query) -> None:
+def test_first_batch_of_theirs_on_our_checkpoint_starts_at_the_option_without_kept_offsets(query: Query) -> None:
     query.produce(5)
     query.fail(OURS, 0, maxOffsetsPerTrigger="4")
     start = query.offset(2).json()
     assert query.run(JVM, startingOffsets=start) == {0: [2, 3], 1: [4]}
 
 
-def test_without_its_place_our_first_batch_of_their_checkpoint_starts_at_the_option(query: Query) -> None:
+def test_first_batch_of_ours_on_their_checkpoint_starts_at_the_option_without_its_place(query: Query) -> None:
     query.produce(5)
     InitialOffsetLog(query.files).get_or_create(lambda: query.offset(3))
     query.fail(JVM, 0)

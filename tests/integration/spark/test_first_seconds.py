@@ -72,7 +72,7 @@ def test_all_records_arrive_whatever_the_setting(first_batches: dict[str, dict[s
     assert first_batches[name]["written"] == [f"v{number}" for number in range(5)]
 
 
-def test_with_the_daemon_module_tasks_take_the_installed_pyspark(first_batches: dict[str, dict[str, Any]]) -> None:
+def test_tasks_take_the_installed_pyspark_with_the_daemon_module(first_batches: dict[str, dict[str, Any]]) -> None:
     assert "pyspark.zip" not in first_batches["daemon module"]["in_tasks"]
     # Spark has no such setting for these; and takes its archive where nothing is set.
     assert "pyspark.zip" in first_batches["daemon module"]["in_planning"]

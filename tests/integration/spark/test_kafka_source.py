@@ -117,7 +117,7 @@ def test_initial_offsets_are_kept_for_good(
         source(topic, place, checkpointLocation=str(tmp_path))
 
 
-def test_without_a_place_initial_offsets_are_kept_in_memory(
+def test_initial_offsets_are_kept_in_memory_if_there_is_no_place_for_them(
     source: MakeSource, make_topic: TopicMaker, bootstrap_servers: str
 ) -> None:
     topic = make_topic()

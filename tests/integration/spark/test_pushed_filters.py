@@ -194,7 +194,7 @@ def test_a_filtered_dataframe_that_is_used_again_sees_new_records(
     assert (by_offset.count(), by_time.count()) == (4, 5)
 
 
-def test_without_the_option_filters_stay_sparks_whatever_the_setting(
+def test_filters_stay_with_spark_without_the_option_whatever_the_setting(
     spark: SparkSession, bootstrap_servers: str, topics: list[str]
 ) -> None:
     for setting in ("false", "true"):
@@ -209,7 +209,7 @@ def test_without_the_option_filters_stay_sparks_whatever_the_setting(
             spark.conf.unset(CONF)
 
 
-def test_with_the_option_alone_spark_names_the_setting_that_is_missing(
+def test_spark_names_the_missing_setting_if_only_the_option_is_set(
     spark: SparkSession, bootstrap_servers: str, topics: list[str]
 ) -> None:
     with pytest.raises(PySparkException, match=rf"DATA_SOURCE_PUSHDOWN_DISABLED.*{CONF}"):

@@ -176,7 +176,7 @@ def shown_on_a_terminal(width: int, *, markers: dict[str, CommitMarker] | None =
     return screen.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "")
 
 
-def test_on_a_narrow_terminal_what_is_long_is_not_cut_into_cells() -> None:
+def test_long_values_are_not_cut_into_cells_on_a_narrow_terminal() -> None:
     assert shown_on_a_terminal(200).splitlines()[3] == (
         "│ id-of-a-sink     │ Ongoing │ 7, epoch 3 │ 1 (h:1)     │ 1970-01-01T00:00:01.000Z (1 m 2 s) │ 1 m     │ "
         "orders 0         │"

@@ -102,7 +102,7 @@ def test_two_fetchers_of_one_client_do_not_mix_their_answers(cluster: TcpCluster
     assert pairs == [(0, 0), (10, 10), (20, 20), (30, 30)]
 
 
-def test_without_topic_ids_fetches_stay_at_version_12() -> None:
+def test_fetches_stay_at_version_12_without_topic_ids() -> None:
     with TcpCluster(versions={3: (0, 9)}) as cluster:
         cluster.add_topic("t")
         cluster.script(FetchRequest, LogScript(batches_of(2)))

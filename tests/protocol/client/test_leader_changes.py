@@ -136,7 +136,7 @@ def test_a_refused_question_is_asked_again(change: Change, code: int) -> None:
     assert len(change.asked_epochs()) == 2
 
 
-def test_without_a_change_nobody_is_asked_about_epochs(change: Change) -> None:
+def test_brokers_are_not_asked_about_epochs_without_a_change(change: Change) -> None:
     change.cluster.script(FetchRequest, change.old, broker_id=0)
     assert change.read() == [0, 10, 20, 30]
     assert change.asked_epochs() == []

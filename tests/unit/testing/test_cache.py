@@ -18,7 +18,7 @@ def test_the_variable_of_the_package_comes_first(monkeypatch: pytest.MonkeyPatch
     assert (tmp_path / "a" / "b").is_dir()
 
 
-def test_without_it_the_users_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache_of_the_user_is_used_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PYSPARK_KAFKA_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
     assert cache_directory() == tmp_path / "x" / "pyspark-kafka"

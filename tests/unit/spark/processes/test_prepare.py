@@ -59,7 +59,7 @@ def test_chosen_python_without_the_package_is_a_warning(
 
 
 @pytest.mark.usefixtures("program")
-def test_after_spark_was_started_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_is_an_error_after_spark_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_gateway", object())
     with pytest.raises(SetupError) as raised:
         pyspark_kafka.prepare()

@@ -136,7 +136,7 @@ def test_lines_are_ours_again_when_the_other_handler_is_gone(capsys: pytest.Capt
     assert capsys.readouterr().err.endswith(f"{_NAME}: second\n")
 
 
-def test_there_is_one_handler_however_often_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_handler_is_installed_however_often_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(3):
         log_as_spark()
     assert [type(handler) for handler in logging.getLogger("pyspark_kafka").handlers] == [StandInHandler]
