@@ -17,6 +17,7 @@ pytest_plugins = (
     "kit.fixtures.offsets",
     "kit.fixtures.spark",
     "kit.fixtures.threads",
+    "kit.fixtures.waits",
     "kit.fixtures.wire",
 )
 

@@ -11,7 +11,6 @@ from chaos.faults import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from chaos.checker import Findings
     from chaos.faults import Strike
@@ -192,14 +191,6 @@ class Outcome:
             for example in examples
         ]
         return "\n".join([*lines, *self.notes])
-
-
-def put_into(path: Path, text: str) -> None:
-    """Replace what is between the two marks of a page."""
-    page = path.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 def _seconds(value: float) -> str:

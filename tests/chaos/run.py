@@ -27,7 +27,7 @@ from chaos.faults import FAULTS, OF_BROKERS, Scene
 from chaos.ledger import Ledger
 from chaos.outcome import collect
 from chaos.positions import Positions
-from chaos.report import put_into
+from chaos.report import BEGIN, END
 from chaos.world import (
     BATCH_OUT,
     MAIN,
@@ -41,6 +41,7 @@ from chaos.world import (
     usual_queries,
 )
 from chaos.writer import SourceWriter
+from kit.marked_page import put_between
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def main() -> int:
     print(f"\n{texts[0]}")
     print(outcome.details(), file=sys.stderr)
     if given.docs is not None:
-        put_into(given.docs, "\n\n".join(texts))
+        put_between(given.docs, BEGIN, "\n\n".join(texts), END)
     return 1 if outcome.anomalies else 0
 
 

@@ -21,6 +21,7 @@ from archive_classes import start_drivers_quickly
 from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
+from kit.marked_page import put_between
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -173,14 +174,6 @@ def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in shown)
 
 
-def put_into(path: Path, text: str) -> None:
-    """Replace what is between the two marks of a page."""
-    page = path.read_text()
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
 def _partitioning(rng: random.Random) -> dict[str, str]:
     """A batch that is run again may be cut into other tasks."""
     return rng.choice([{}, {"minPartitions": "5"}, {"minPartitions": "8"}])
@@ -233,7 +226,7 @@ def main() -> int:
     for name, examples in whole.examples.items():
         print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
     if given.docs is not None:
-        put_into(given.docs, text)
+        put_between(given.docs, BEGIN, text, END)
     return 1 if whole.anomalies else 0
 
 

@@ -6,6 +6,7 @@
 | a Spark session, a Spark Connect server | `fixtures/spark.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
 | both variants of the record codec | `fixtures/codec.py` |
+| reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |
@@ -29,5 +30,6 @@
 | Kafka's own client, to check against | `independent_client.py` |
 | what documents point to | `pointers.py` |
 | how much work a call is | `costs.py` |
+| a part of a page that a program writes | `marked_page.py` |
 | to wait for a condition | `waiting.py` |
 """

@@ -33,7 +33,7 @@ FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5}
 FAST_FETCH: dict[str, Any] = {"max_wait_ms": 1, "poll_timeout_ms": 5_000}
 
 
-class Cluster(Protocol):
+class Brokers(Protocol):
     """A broker or several, real or fake."""
 
     @property
@@ -42,7 +42,7 @@ class Cluster(Protocol):
 
 
 # What a test has of its brokers.
-Servers = str | Sequence[tuple[str, int]] | Cluster | ConnectionOptions
+Servers = str | Sequence[tuple[str, int]] | Brokers | ConnectionOptions
 
 
 def options_for(servers: Servers, **changes: Any) -> ConnectionOptions:

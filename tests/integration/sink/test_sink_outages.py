@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.fixtures.waits import waiting_lines
 from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import waiting as reports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
-from pyspark_kafka.client.produce.pool import drop_producers
+from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, DeliveryError, TransportError
 from pyspark_kafka.model import TopicPartition
@@ -27,25 +27,13 @@ from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.connector import DataWriter
 
-pytestmark = pytest.mark.broker
-
-LOG = "pyspark_kafka.client.waiting"
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have waits reported after half a second; and leave nothing that belongs to a broker that is killed."""
-    monkeypatch.setattr(reports._WAITS, "_first_s", 0.5)
-    monkeypatch.setattr(reports._WAITS, "_look_every_s", 0.1)
-    yield
-    drop_producers()
-    close_clients()
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("early_reports")]
 
 
 def options_of(broker: MortalBroker, topic: str, *, streaming: bool = True, **more: str) -> WriteOptions:
@@ -72,10 +60,6 @@ def writer_of(options: WriteOptions, epoch_id: int) -> DataWriter:
 def write_all(writer: DataWriter) -> None:
     writer.write(rows(0, 10_000))
     writer.commit()
-
-
-def waiting_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == LOG]
 
 
 def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = False) -> list[object]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.waits import waiting_lines
 from kit.independent_client import Record, produce
-from pyspark_kafka.client import waiting as reports
-from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.errors import DeadlineError, TransportError
 from pyspark_kafka.options import parse_batch_read_options, parse_stream_read_options
@@ -20,25 +19,13 @@ from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.connector import InputPartition, PartitionReader
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("early_reports")]
 
-LOG = "pyspark_kafka.client.waiting"
 # One attempt of a look-up; an outage is longer.
 ATTEMPT_MS = 1_500
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have waits reported after half a second; and leave no connection to a broker that is killed."""
-    monkeypatch.setattr(reports._WAITS, "_first_s", 0.5)
-    monkeypatch.setattr(reports._WAITS, "_look_every_s", 0.1)
-    yield
-    close_clients()
 
 
 def options_of(broker: MortalBroker, topic: str, **more: str) -> dict[str, str]:
@@ -53,10 +40,6 @@ def options_of(broker: MortalBroker, topic: str, **more: str) -> dict[str, str]:
 
 def stream_of(broker: MortalBroker, topic: str, **more: str) -> KafkaMicroBatchStream:
     return KafkaMicroBatchStream(parse_stream_read_options(options_of(broker, topic, **more)), SOURCE_SCHEMA)
-
-
-def waiting_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == LOG]
 
 
 def over(lines: list[str]) -> list[str]:

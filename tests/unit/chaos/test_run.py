@@ -7,9 +7,10 @@ import random
 from typing import TYPE_CHECKING
 
 from chaos.faults import FAULTS, OF_BROKERS
-from chaos.report import BEGIN, END, put_into
+from chaos.report import BEGIN, END
 from chaos.run import steps
 from kit.fakes.clock import Clock
+from kit.marked_page import put_between
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,5 +42,5 @@ def test_steps_are_those_of_their_seed() -> None:
 def test_table_replaces_the_former_one(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    put_into(page, "new")
+    put_between(page, BEGIN, "new", END)
     assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from faults.checker import Report
-from faults.run import BEGIN, END, Line, put_into, spread, table
+from faults.run import BEGIN, END, Line, spread, table
+from kit.marked_page import put_between
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,5 +37,5 @@ def test_the_table_adds_up_what_was_found_at_a_point_and_tells_every_kind() -> N
 def test_the_table_replaces_the_one_in_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    put_into(page, "new")
+    put_between(page, BEGIN, "new", END)
     assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from kit.fakes.clock import Clock
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscription
@@ -14,16 +15,6 @@ from pyspark_kafka.source.driver.topic_losses import TopicLosses
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 5.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def losses_of(clock: Clock, *, fail_on_data_loss: bool = False, outage_timeout_ms: int = 600_000) -> TopicLosses:
