@@ -95,7 +95,7 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
         assert [seen.broker_id for seen in cluster.requests(FetchRequest)].count(1) == 1
 
 
-def test_an_answer_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
+def test_a_response_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
     with TcpCluster(2) as cluster, cluster.client() as client:
         ranges = led_by_each(cluster)
         log = BrokerLog({("t", 1): batches_of(1)}, cluster.topic_ids)

@@ -57,9 +57,9 @@ def offsets_asked(cluster: TcpCluster) -> list[int]:
     return [seen.request.topics[0].partitions[0].fetch_offset for seen in cluster.requests(FetchRequest)]
 
 
-@pytest.mark.parametrize("per_answer", [1, 3, 100])
-def test_a_range_is_read_completely_and_once(cluster: TcpCluster, per_answer: int) -> None:
-    cluster.script(FetchRequest, LogScript(batches_of(10), per_answer))
+@pytest.mark.parametrize("per_response", [1, 3, 100])
+def test_a_range_is_read_completely_and_once(cluster: TcpCluster, per_response: int) -> None:
+    cluster.script(FetchRequest, LogScript(batches_of(10), per_response))
     assert Reading(cluster).values(0, 100) == list(range(100))
 
 
@@ -68,7 +68,7 @@ def test_an_empty_range_needs_no_broker() -> None:
     assert list(Fetcher(client, [OffsetRange(T0, 7, 7)], FetchOptions())) == []
 
 
-def test_the_next_request_is_on_its_way_while_an_answer_is_decoded(cluster: TcpCluster, wire: WireTrace) -> None:
+def test_the_next_request_is_on_its_way_while_a_response_is_decoded(cluster: TcpCluster, wire: WireTrace) -> None:
     cluster.script(FetchRequest, LogScript(batches_of(3)))
     reading = Reading(cluster)
     with reading.client() as client, Fetcher(client, [OffsetRange(T0, 0, 30)], reading.fetch) as fetcher:
@@ -81,7 +81,7 @@ def test_the_next_request_is_on_its_way_while_an_answer_is_decoded(cluster: TcpC
     assert offsets_asked(cluster) == [0, 10]
 
 
-def test_a_fetcher_closed_early_leaves_no_answer_behind(cluster: TcpCluster) -> None:
+def test_a_fetcher_closed_early_leaves_no_response_behind(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, LogScript(batches_of(3)))
     reading = Reading(cluster)
     with reading.client() as client:
@@ -92,7 +92,7 @@ def test_a_fetcher_closed_early_leaves_no_answer_behind(cluster: TcpCluster) -> 
         assert reading.values(0, 30) == list(range(30))
 
 
-def test_two_fetchers_of_one_client_do_not_mix_their_answers(cluster: TcpCluster) -> None:
+def test_two_fetchers_of_one_client_do_not_mix_their_responses(cluster: TcpCluster) -> None:
     cluster.script(FetchRequest, LogScript(batches_of(4)))
     reading = Reading(cluster)
     with reading.client() as client:
@@ -175,7 +175,7 @@ def test_a_position_that_decoding_does_not_confirm_is_an_error(cluster: TcpClust
             fetcher.confirm(T0, 19)
 
 
-def test_a_malformed_answer_is_a_protocol_error_not_a_retry(cluster: TcpCluster) -> None:
+def test_a_malformed_response_is_a_protocol_error_not_a_retry(cluster: TcpCluster) -> None:
     # Correlation id 2 on the fetcher's own connection: ApiVersions was 1.
     cluster.script(FetchRequest, Raw(b"\x00\x00\x00\x07" + b"\x00\x00\x00\x02" + b"\x00" + b"\x00\x00"))
     with pytest.raises(ProtocolError, match="FETCH_RESPONSE_INVALID"):

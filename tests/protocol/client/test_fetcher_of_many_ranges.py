@@ -122,13 +122,13 @@ def test_nothing_to_read_needs_no_broker(cluster: TcpCluster) -> None:
     assert cluster.seen == []
 
 
-def test_the_next_request_of_every_broker_is_on_its_way_while_an_answer_is_decoded(cluster: TcpCluster) -> None:
+def test_the_next_request_of_every_broker_is_on_its_way_while_a_response_is_decoded(cluster: TcpCluster) -> None:
     cluster.leaders["t", 1] = (1, 0)
     cluster.script(FetchRequest, log_of(cluster, "t", 2))
     ranges = ranges_of("t", 2, 0, 30)
     with client_of(cluster) as client:
         with Fetcher(client, ranges, fetch_options(max_bytes_per_fetch=10)) as fetcher:
-            # Both brokers are connected to from here on: at first, one may answer before the other is reached.
+            # Both brokers are connected to from here on: at first, one may response before the other is reached.
             drain(fetcher, ranges)
         fetcher = Fetcher(client, ranges, fetch_options(max_bytes_per_fetch=10))
         with fetcher:

@@ -49,7 +49,7 @@ class Change:
         self.refusing.nodes = [(leader_id, *self.cluster.address(1))] if address else []
 
     def read(self) -> list[int]:
-        """Give the positions that were asked for and answered."""
+        """Give the positions that were asked for and responseed."""
         options = ConnectionOptions(
             self.cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, request_timeout_ms=2_000
         )
@@ -123,9 +123,9 @@ def test_a_log_that_was_cut_below_the_position_is_data_loss_that_names_what_is_g
     assert not [seen for seen in change.cluster.requests(FetchRequest) if seen.broker_id == 1]
 
 
-@pytest.mark.parametrize("answer", [epoch_end(-1, -1), epoch_end(-1, 3), epoch_end(5, -1), epoch_end(10, 3)])
-def test_a_leader_that_cannot_tell_or_has_just_the_position_is_read_from(change: Change, answer: Any) -> None:
-    change.cluster.script(OffsetForLeaderEpochRequest, answer)
+@pytest.mark.parametrize("response", [epoch_end(-1, -1), epoch_end(-1, 3), epoch_end(5, -1), epoch_end(10, 3)])
+def test_a_leader_that_cannot_tell_or_has_just_the_position_is_read_from(change: Change, response: Any) -> None:
+    change.cluster.script(OffsetForLeaderEpochRequest, response)
     assert change.read() == [0, 10, 20, 30]
 
 

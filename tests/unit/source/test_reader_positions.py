@@ -30,25 +30,25 @@ PER_BATCH = 5
 
 
 class Log:
-    """A log of batches of five records, an answer each, that a test trims between answers.
+    """A log of batches of five records, a response each, that a test trims between responses.
 
     Attributes:
         start, end: what the log holds.
-        before_answer: called with the number of each answer before it is given.
+        before_response: called with the number of each response before it is given.
         confirmed: the positions that the reader confirmed.
     """
 
     def __init__(self, start: int = 0, end: int = 50) -> None:
         self.start, self.end = start, end
-        self.before_answer: Callable[[int], None] = lambda _: None
-        self.answers = 0
+        self.before_response: Callable[[int], None] = lambda _: None
+        self.responses = 0
         self.confirmed: list[int] = []
         self.open_fetchers = self.open_clients = 0
         self.damaged: int | None = None
 
     def fetch(self, position: int, offset_range: OffsetRange) -> FetchedRecords:
-        self.before_answer(self.answers)
-        self.answers += 1
+        self.before_response(self.responses)
+        self.responses += 1
         if not self.start <= position <= self.end:
             error = OffsetOutOfRangeError("gone", code=1, condition="OFFSET_OUT_OF_RANGE")
             error.offset_range = offset_range
@@ -125,7 +125,7 @@ def drain(reader: PartitionReader, found: list[int]) -> list[int]:
     return found
 
 
-def test_a_range_is_read_exactly_and_every_answers_position_is_confirmed(log: Log) -> None:
+def test_a_range_is_read_exactly_and_every_responses_position_is_confirmed(log: Log) -> None:
     assert drain(reader_of(3, 28), []) == [*range(3, 28)]
     assert log.confirmed == [10, 20, 28]
     assert (log.open_fetchers, log.open_clients) == (0, 0)
@@ -142,11 +142,11 @@ def test_a_tolerant_reader_goes_on_at_the_first_offset_that_is_left(log: Log, st
 
 
 def test_a_tolerant_reader_goes_on_after_every_loss(log: Log, caplog: pytest.LogCaptureFixture) -> None:
-    def trim(answer: int) -> None:
-        # Before the second answer, and again before the one that follows it.
-        log.start = {0: 0, 1: 17, 2: 17}.get(answer, 36)
+    def trim(response: int) -> None:
+        # Before the second response, and again before the one that follows it.
+        log.start = {0: 0, 1: 17, 2: 17}.get(response, 36)
 
-    log.before_answer = trim
+    log.before_response = trim
     with caplog.at_level(logging.WARNING):
         assert drain(reader_of(0, 50), []) == [*range(10), *range(17, 25), *range(36, 50)]
     assert [message.split(" of ")[0] for message in caplog.messages] == ["Offsets [10, 17)", "Offsets [25, 36)"]
@@ -155,14 +155,14 @@ def test_a_tolerant_reader_goes_on_after_every_loss(log: Log, caplog: pytest.Log
 def test_a_tolerant_reader_ends_where_the_log_ends_before_its_range(log: Log) -> None:
     log.end = 20
     assert drain(reader_of(30, 40), []) == []
-    assert log.answers == 1
+    assert log.responses == 1
 
 
 def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) -> None:
-    def trim(answer: int) -> None:
-        log.start = 17 if answer else 0
+    def trim(response: int) -> None:
+        log.start = 17 if response else 0
 
-    log.before_answer = trim
+    log.before_response = trim
     found: list[int] = []
     with pytest.raises(DataLossError) as caught:
         drain(reader_of(2, 40, fail_on_data_loss=True), found)
@@ -200,7 +200,7 @@ def test_a_reader_closed_early_gives_everything_back(log: Log) -> None:
 def test_a_reader_that_was_never_used_needs_nothing(log: Log) -> None:
     reader = reader_of(0, 50)
     reader.close()
-    assert (log.answers, log.open_clients) == (0, 0)
+    assert (log.responses, log.open_clients) == (0, 0)
 
 
 def test_there_is_no_batch_before_the_first_and_after_the_last(log: Log) -> None:

@@ -52,7 +52,7 @@ def seen(size: RequestSize, size_bytes: int, offsets: int, batches: int) -> Requ
     return size
 
 
-def test_the_first_answer_of_a_topic_is_small_whatever_the_range() -> None:
+def test_the_first_response_of_a_topic_is_small_whatever_the_range() -> None:
     assert RequestSize(FetchOptions()).next_bytes(10_000_000) == 256 << 10
     assert RequestSize(FetchOptions()).next_bytes(100) == 100 * 512
 
@@ -92,7 +92,7 @@ def test_sizes_that_one_range_saw_are_known_to_the_next_of_the_topic_and_to_no_o
     assert RequestSize(FetchOptions(), "u", known).next_bytes(1_000) == 256 << 10
 
 
-def test_an_answer_without_a_whole_batch_teaches_nothing() -> None:
+def test_a_response_without_a_whole_batch_teaches_nothing() -> None:
     assert seen(RequestSize(FetchOptions()), 0, 0, 0).next_bytes(10_000_000) == 256 << 10
 
 

@@ -65,11 +65,11 @@ def encode_response(version: int, *, records: bytes | None = b"\x00\x01\xff" * 5
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_field_is_read_in_every_version(version: int) -> None:
-    answer = parse_fetch_response(memoryview(encode_response(version)), version)
+    response = parse_fetch_response(memoryview(encode_response(version)), version)
 
-    assert answer.throttle_time_ms == 123
-    assert answer.error_code == (0 if version < 7 else 70)
-    first, second = answer.partitions
+    assert response.throttle_time_ms == 123
+    assert response.error_code == (0 if version < 7 else 70)
+    first, second = response.partitions
     assert first.topic == ("ordérs" if version < 13 else None)
     assert first.topic_id == (None if version < 13 else TOPIC_ID)
     assert (first.partition, first.error_code) == (3, 6)
@@ -82,7 +82,7 @@ def test_every_field_is_read_in_every_version(version: int) -> None:
     assert (second.partition, second.aborted_transactions, second.records.nbytes) == (4, (), 0)
     assert second.preferred_read_replica == -1
     # Only from version 16 on.
-    assert answer.nodes == ((BrokerNode(7, "kafka-7", 9092),) if version >= 16 else ())
+    assert response.nodes == ((BrokerNode(7, "kafka-7", 9092),) if version >= 16 else ())
 
 
 def test_records_are_a_view_of_the_response() -> None:
@@ -118,24 +118,24 @@ def test_a_negative_length_is_refused() -> None:
 
 @settings(deadline=None)  # machines of tests may be busy
 @given(version=st.sampled_from(VERSIONS), data=st.binary(max_size=300))
-def test_arbitrary_bytes_give_an_answer_or_a_protocol_error(version: int, data: bytes) -> None:
+def test_arbitrary_bytes_give_a_response_or_a_protocol_error(version: int, data: bytes) -> None:
     try:
-        answer = parse_fetch_response(memoryview(data), version)
+        response = parse_fetch_response(memoryview(data), version)
     except ProtocolError:
         return
-    assert sum(partition.records.nbytes for partition in answer.partitions) <= len(data)
+    assert sum(partition.records.nbytes for partition in response.partitions) <= len(data)
 
 
 @settings(deadline=None)  # machines of tests may be busy
 @given(version=st.sampled_from(VERSIONS), position=st.integers(0, 400), value=st.integers(0, 255))
-def test_one_changed_byte_gives_an_answer_or_a_protocol_error(version: int, position: int, value: int) -> None:
+def test_one_changed_byte_gives_a_response_or_a_protocol_error(version: int, position: int, value: int) -> None:
     body = bytearray(encode_response(version))
     body[position % len(body)] = value
     try:
-        answer = parse_fetch_response(memoryview(body), version)
+        response = parse_fetch_response(memoryview(body), version)
     except ProtocolError:
         return
-    assert sum(partition.records.nbytes for partition in answer.partitions) <= len(body)
+    assert sum(partition.records.nbytes for partition in response.partitions) <= len(body)
 
 
 def test_a_version_outside_the_handled_range_is_refused() -> None:
@@ -149,9 +149,9 @@ def test_empty_tagged_fields_take_no_memory_each() -> None:
     body = struct.pack(">ihi", 0, 0, 0) + b"\x02" + b"\x02t" + b"\x02" + partition + tags + b"\x00\x00"
     tracemalloc.start()
     try:
-        answer = parse_fetch_response(memoryview(body), 12)
+        response = parse_fetch_response(memoryview(body), 12)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert answer.partitions[0].partition == 3
+    assert response.partitions[0].partition == 3
     assert peak < 1 << 20

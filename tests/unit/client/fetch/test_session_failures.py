@@ -99,13 +99,13 @@ def test_records_trimmed_while_reading_give_the_position_reached(cluster: Simula
     assert caught.value.requested_offset == 10
 
 
-def test_an_out_of_range_answer_that_the_log_contradicts_is_tried_again(cluster: SimulatedCluster) -> None:
+def test_an_out_of_range_response_that_the_log_contradicts_is_tried_again(cluster: SimulatedCluster) -> None:
     cluster.ends["t", 0] = (0, 10)
     cluster.script(FetchScript(error_code=1), LogScript(batches_of(1)))
     assert Reading(cluster).values(0, 10) == list(range(10))
 
 
-def test_an_out_of_range_answer_that_the_log_goes_on_contradicting_is_no_loss(cluster: SimulatedCluster) -> None:
+def test_an_out_of_range_response_that_the_log_goes_on_contradicting_is_no_loss(cluster: SimulatedCluster) -> None:
     cluster.ends["t", 0] = (0, 10)
     cluster.script(*[FetchScript(error_code=1)] * 5, LogScript(batches_of(1)))
     assert Reading(cluster).values(0, 10) == list(range(10))
@@ -210,7 +210,9 @@ def test_no_progress_by_failures_repeats_the_last_one(cluster: SimulatedCluster)
 
 @pytest.mark.parametrize("fault", [Close, FetchScript(error_code=6), FetchScript(error_code=56)], ids=repr)
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_a_fault_between_answers_loses_and_repeats_nothing(cluster: SimulatedCluster, fault: Any, before: int) -> None:
+def test_a_fault_between_responses_loses_and_repeats_nothing(
+    cluster: SimulatedCluster, fault: Any, before: int
+) -> None:
     log = LogScript(batches_of(4))
     cluster.script(*[log] * before, fault, fault, log)
     assert Reading(cluster).values(3, 38) == list(range(3, 38))

@@ -76,7 +76,7 @@ def test_finished_partitions_leave_the_request(cluster: SimulatedCluster) -> Non
     assert all(asked == [1] for asked in cluster.asked_partitions()[1:])
 
 
-def test_no_partition_is_starved_where_an_answer_has_room_for_one_only(cluster: SimulatedCluster) -> None:
+def test_no_partition_is_starved_where_a_response_has_room_for_one_only(cluster: SimulatedCluster) -> None:
     cluster.script(log_of(cluster, "t", 6))
     ranges = ranges_of("t", 6, 0, 30)
     order: list[int] = []
@@ -194,7 +194,7 @@ def test_topics_made_again_are_named_one_by_one_and_can_be_gone_on_with(cluster:
         assert caught.value.requested_offset == caught.value.offset_range.start_offset
         lost.append(caught.value.offset_range)
         read.session.resume(lost[-1].topic_partition, lost[-1].start_offset)
-    # Which is noticed first depends on whose answer came last.
+    # Which is noticed first depends on whose response came last.
     assert sorted(lost, key=str) == sorted(ranges, key=str)
     assert read.values() == whole(ranges)
 
@@ -233,7 +233,7 @@ def test_the_first_place_goes_round_and_who_has_nothing_to_give_comes_last() -> 
 def test_fetcher_asks_for_more_if_a_response_holds_less_than_one_batch(cluster: SimulatedCluster) -> None:
     large = record_batch(0, [b"%d" % n + b" " * 20_000 for n in range(10)])
     log = BrokerLog({("t", number): [(0, 10, large)] for number in range(3)}, cluster.topic_ids)
-    # What the topic's first answer tells is of small batches.
+    # What the topic's first response tells is of small batches.
     log.batches["t", 0] = batches_of(1)
     cluster.script(log)
     ranges = ranges_of("t", 3, 0, 10)

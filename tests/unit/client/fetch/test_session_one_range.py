@@ -71,7 +71,7 @@ def test_nothing_is_asked_for_beyond_the_end(cluster: SimulatedCluster) -> None:
     assert cluster.asked_offsets() == [0, 10]
 
 
-def test_the_answer_carries_watermarks_and_aborted_transactions(cluster: SimulatedCluster) -> None:
+def test_the_response_carries_watermarks_and_aborted_transactions(cluster: SimulatedCluster) -> None:
     script = FetchScript(
         record_batch(0, [b"0"]), high_watermark=9, last_stable_offset=8, log_start_offset=0, aborted=((5, 6), (1, 2))
     )
@@ -94,7 +94,7 @@ def test_requests_carry_topic_id_and_leader_epoch_and_no_session(cluster: Simula
     assert (seen.request.session_id, seen.request.session_epoch) == (0, -1)
 
 
-def test_empty_answers_do_not_spin(cluster: SimulatedCluster) -> None:
+def test_empty_responses_do_not_spin(cluster: SimulatedCluster) -> None:
     cluster.script(FetchScript())
     reading = Reading(cluster, poll_timeout_ms=200, max_wait_ms=500)
     reading.connection |= {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
@@ -103,7 +103,7 @@ def test_empty_answers_do_not_spin(cluster: SimulatedCluster) -> None:
     assert len(cluster.seen) <= 14
 
 
-def test_answers_that_lie_below_the_position_do_not_spin_and_are_not_given(cluster: SimulatedCluster) -> None:
+def test_responses_below_the_position_do_not_spin_and_are_not_returned(cluster: SimulatedCluster) -> None:
     cluster.script(FetchScript(record_batch(0, [b"0"] * 5)))
     reading = Reading(cluster, poll_timeout_ms=200)
     reading.connection |= {"retry_backoff_ms": 20, "retry_backoff_max_ms": 20}
@@ -132,10 +132,10 @@ def test_r14_a_partition_or_topic_listed_twice_is_processed_once(cluster: Simula
     batches = batches_of(2)
 
     def doubled(request: Any) -> Any:
-        answer = LogScript(batches)(request)
-        answer.responses[0].partitions *= 2
-        answer.responses *= 2
-        return answer
+        response = LogScript(batches)(request)
+        response.responses[0].partitions *= 2
+        response.responses *= 2
+        return response
 
     cluster.script(doubled)
     assert Reading(cluster).values(0, 20) == list(range(20))
@@ -148,12 +148,12 @@ def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
     batches = batches_of(2)
 
     def with_foreign(request: Any) -> Any:
-        answer = LogScript(batches)(request)
+        response = LogScript(batches)(request)
         topic, partition = (FetchScript(record_batch(0, [b"999"]))(request).responses[0] for _ in range(2))
         topic.topic, topic.topic_id = "foreign", uuid.uuid4()
         partition.partitions[0].partition_index = 7
-        answer.responses = [topic, partition, *answer.responses]
-        return answer
+        response.responses = [topic, partition, *response.responses]
+        return response
 
     cluster = SimulatedCluster(version=version)
     cluster.add_topic("t")
@@ -165,11 +165,11 @@ def test_r15_a_topic_or_partition_that_was_not_asked_for_is_ignored_and_logged(
     assert "which was not requested: ignored" in text
 
 
-def test_an_answer_of_nothing_that_was_asked_for_is_asked_again(cluster: SimulatedCluster) -> None:
+def test_a_response_of_nothing_that_was_asked_for_is_asked_again(cluster: SimulatedCluster) -> None:
     def left_out(request: Any) -> Any:
-        answer = FetchScript(throttle_time_ms=1)(request)
-        answer.responses = []
-        return answer
+        response = FetchScript(throttle_time_ms=1)(request)
+        response.responses = []
+        return response
 
     cluster.script(left_out, LogScript(batches_of(1)))
     assert Reading(cluster).values(0, 10) == list(range(10))
@@ -225,7 +225,7 @@ def test_a_follower_that_dies_is_left_for_the_leader(cluster: SimulatedCluster) 
 def test_a_leader_that_keeps_naming_a_replica_that_nobody_knows_is_read_from_itself(cluster: SimulatedCluster) -> None:
     cluster.script(leader_that_names(7), broker_id=0)
     assert racked(cluster, max_wait_ms=500).values(0, 30) == list(range(30))
-    # Three times sent away, then three answers with records.
+    # Three times sent away, then three responses with records.
     assert len(cluster.seen) < 10
     assert len(cluster.lookups) > 1
 
