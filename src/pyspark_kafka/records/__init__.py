@@ -1,10 +1,10 @@
 """The record codec: record batches of Kafka's format 2 to Arrow columns and back.
 
-Here live bytes, checksums, compression and what a reader may see of a fetch answer. No I/O, no topic-partitions: who
-fetched or sends adds them to errors. The hot loops are compiled where a compiler was there (`codec_info`). Layer:
-below client, above planning.
+Entry points: `iter_decode` (a fetch response to Arrow batches), `encode_rows` (rows to record batches), `scan` (batch
+headers only). Invariant: pure, and without topic-partitions, which callers add to errors.
 
-The names are loaded when they are first used: a task reads or writes, seldom both.
+The hot loops are compiled if there was a compiler (`codec_info`). Names are loaded when they are first used: a task
+reads or writes, seldom both. Layer: below client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The hot loop of decoding: records to column buffers. Cython in pure-Python mode, one source for two variants.
 
-Uncompiled it is the slow and correct reference; compiled it is the fast one. Both give the same result, or report the
+Uncompiled it is the slow and correct reference; compiled it is the fast one. Both return the same result, or report the
 same status. Here live byte loops only: no Arrow, no errors with text, no I/O. Callers own the buffers and the messages.
 
 All input is hostile: a length is compared with what remains before it is used, and positions are sums of values that
@@ -323,7 +323,7 @@ class SectionReader:
     @cython.wraparound(False)
     @cython.initializedcheck(False)
     def read(self, out: PieceColumns, max_rows: cython.Py_ssize_t, max_bytes: cython.Py_ssize_t) -> int:
-        """Append visible records until the section or the piece ends; give a status."""
+        """Append visible records until the section or the piece ends; return a status."""
         status: cython.int
         with cython.nogil:
             status = self._read(out, max_rows, max_bytes)

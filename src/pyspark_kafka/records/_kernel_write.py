@@ -439,7 +439,7 @@ def group_by_partition(
     bounds: cython.longlong[::1],
     cursors: cython.longlong[::1],
 ) -> cython.Py_ssize_t:
-    """Sort row numbers by partition, stably, by counting. Give the first row whose partition is not in range, or -1.
+    """Sort row numbers by partition, stably, by counting. Return the first row whose partition is not in range, or -1.
 
     `bounds` (count + 1, zeroed) receives the half-open ranges of `indices`; `cursors` (count) is working space.
     """

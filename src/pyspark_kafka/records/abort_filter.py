@@ -11,7 +11,7 @@ ABORT_MARKER = 0
 
 
 class AbortFilter:
-    """The set formulation of Kafka's abort filter, for the batches of one fetch answer in log order.
+    """The set formulation of Kafka's abort filter, for the batches of one fetch response in log order.
 
     A producer is active while the walk is inside one of its aborted transactions. Entries of empty transactions,
     duplicates, entries beyond the fetched bytes and markers without an entry all leave the set right.

@@ -87,7 +87,7 @@ def _refuse_null_keys(headers: Any) -> None:
                 raise RecordError(
                     f"row {row}: header {index} has a null key, which Kafka does not allow. The row was not sent.",
                     condition="HEADER_KEY_NULL",
-                    hint="Give every header a key.",
+                    hint="Set a key for every header.",
                     facts={"row": row, "header": index},
                 )
 

@@ -1,4 +1,4 @@
-"""The 61-byte header of a record batch of format 2: parsing, and the walk over the batches of a fetch answer.
+"""The 61-byte header of a record batch of format 2: parsing, and the walk over the batches of a fetch response.
 
 Only fields are read and checked here; records are the business of decoding.py. Layer: records.
 """
@@ -81,7 +81,7 @@ def corrupt(reason: str, base_offset: int, position: int) -> CorruptRecordsError
 
 
 class HeaderWalk:
-    """Walks over the complete batches of one answer, checking length, magic, CRC and header fields.
+    """Walks over the complete batches of one response, checking length, magic, CRC and header fields.
 
     A cut-off tail ends the walk. So does a batch that begins at or after `stop_at`, which is not looked at.
 
@@ -137,7 +137,7 @@ class HeaderWalk:
             raise CorruptRecordsError(
                 f"{total} bytes were fetched, but not one complete record batch. Nothing was emitted.",
                 condition="NO_COMPLETE_RECORD_BATCH",
-                hint="Brokers always return at least one whole batch: the answer was cut on its way.",
+                hint="Read the partition again: brokers return whole batches, so the network cut the response.",
                 facts={"bytes": total},
             )
 
@@ -191,12 +191,12 @@ class Scan:
 
 
 def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
-    """Walk over the batch headers of a fetch answer, so that the next fetch can be sent before this one is decoded.
+    """Walk over the batch headers of a fetch response, so that the next fetch can be sent before this one is decoded.
 
     No checksum is verified: a position found here is a guess that decoding confirms or refuses. Malformed bytes end
     the walk without an error, which is decoding's to raise.
 
-    Runs on: executor, once a fetch answer; does not block.
+    Runs on: executor, once a fetch response; does not block.
 
     Args:
         records: the record bytes of one partition.

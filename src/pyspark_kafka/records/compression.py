@@ -65,7 +65,7 @@ class Decompressor:
     Runs on: executor; one a reading thread.
 
     Args:
-        max_bytes: the most bytes that one section may decompress to.
+        max_bytes: at most this number of bytes per section after decompression.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES) -> None:
@@ -109,7 +109,7 @@ class Decompressor:
             raise CodecError(f"it cannot be decompressed ({error})") from error
 
     def _gzip(self, data: memoryview) -> memoryview:
-        # The trailer of the last member gives its length modulo 2^32: right for one member, a first guess otherwise.
+        # The trailer of the last member holds its length modulo 2^32: right for one member, a first guess otherwise.
         claim = int.from_bytes(data[-4:], "little")
         bound = len(data) * _GZIP_MAX_RATIO
         limit = min(bound, self._max_bytes)

@@ -71,9 +71,9 @@ def decode(
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES,
     check_crcs: bool = True,
 ) -> Decoded:
-    """Decode all complete batches of a fetch answer into one Arrow batch.
+    """Decode all complete batches of a fetch response into one Arrow batch.
 
-    As `iter_decode`, which bounds memory and should be preferred for answers of any size.
+    As `iter_decode`, which bounds memory and should be preferred for responses of any size.
 
     Runs on: executor; does not block.
 
@@ -129,7 +129,7 @@ def iter_decode(
     target_bytes: int = DEFAULT_TARGET_BYTES,
     target_rows: int = DEFAULT_TARGET_ROWS,
 ) -> Iterator[Decoded]:
-    """Decode the complete batches of a fetch answer piece by piece.
+    """Decode the complete batches of a fetch response piece by piece.
 
     Visible are records in `[start_offset, end_offset)` that are not control records and, for read_committed, not part
     of an aborted transaction. A cut-off last batch is left out without an error. `next_offset` of the last piece comes
@@ -148,12 +148,12 @@ def iter_decode(
         start_offset: the first offset wanted; earlier records are dropped.
         end_offset: the first offset not wanted; None for no end.
         isolation_level: `read_uncommitted` or `read_committed`.
-        aborted_transactions: (producer id, first offset) pairs, as the answer listed them; used for read_committed.
+        aborted_transactions: (producer id, first offset) pairs, as the response lists them; used for read_committed.
         columns: names of columns; all when None.
-        max_decompressed_bytes: the most bytes that one batch may decompress to.
+        max_decompressed_bytes: at most this number of bytes per batch after decompression.
         check_crcs: whether to verify checksums.
         target_bytes: about how many bytes of keys, values and headers make a piece.
-        target_rows: the most rows of a piece.
+        target_rows: at most this number of rows in a piece.
 
     Raises:
         CorruptRecordsError: a checksum is wrong, bytes are malformed, a batch is too large, or its format is old.
@@ -181,7 +181,7 @@ def iter_decode(
 
 
 class _Decoding:
-    """One pass over one answer."""
+    """One pass over one response."""
 
     def __init__(
         self,
@@ -277,15 +277,15 @@ class _Decoding:
         )
 
     def _fill(self) -> int:
-        """Read records of the open batch into the piece, and give the kernel's status."""
+        """Read records of the open batch into the piece, and return the kernel's status."""
         if self._piece is None:
-            # A guess; the answer bounds it when small, and data that is larger when decompressed makes it grow.
+            # A guess; the response bounds it when small, and data that is larger when decompressed makes it grow.
             self._piece = Piece(self._columns, self._target_rows, min(self._target_bytes, 2 * len(self._data)))
         status: int = self._reader.read(self._piece.filled, self._target_rows, self._target_bytes)
         return status
 
     def _overflow(self, header: BatchHeader, status: int) -> Iterator[Decoded]:
-        """Deal with a batch that the piece could not take whole, and give the pieces that become full."""
+        """Deal with a batch that the piece could not take whole, and return the pieces that become full."""
         kernel = _variant.kernel.reading
         grow = {
             kernel.GROW_KEY: Piece.grow_key,

@@ -124,7 +124,7 @@ class RecordColumns:
         self._checked = indices
 
     def write(self, indices: memoryview | None, start: int, stop: int, capacity: int) -> tuple[memoryview, Any]:
-        """Write rows into the working space while they fit in `capacity` bytes; give the bytes and the counts."""
+        """Write rows into the working space while they fit in `capacity` bytes; return the bytes and the counts."""
         room = min(capacity, self.max_bytes)
         slack = int(_variant.kernel.writing.SLACK)
         if len(self._scratch) < room + slack:
@@ -166,7 +166,7 @@ def _refuse_times_beyond(times: Any, limit: int) -> None:
         f"row {row} has a timestamp that does not fit in 64 bits as milliseconds ({times[row].as_py()} as "
         f"{times.type}). The row was not sent.",
         condition="TIMESTAMP_OUT_OF_RANGE",
-        hint="Correct the row's timestamp, or give null for the time of writing.",
+        hint="Correct the row's timestamp, or set null for the time of writing.",
         facts={"row": row},
     )
 
@@ -192,7 +192,7 @@ def encode_rows(
     """Encode as many rows as fit into one record batch.
 
     Rows are `indices[start:stop]`, or `start` to `stop` themselves when there are no indices. The batch has base
-    offset 0, deltas without holes, and no producer: `patch_header` gives it one.
+    offset 0, deltas without holes, and no producer: `patch_header` sets one.
 
     Runs on: executor; does not block.
 
@@ -201,7 +201,7 @@ def encode_rows(
         indices: int32 row numbers, a buffer; an int32 view that is given again is taken to be unchanged.
         start: the first position.
         stop: the position behind the last.
-        max_batch_bytes: the most bytes of the batch before compression, header included.
+        max_batch_bytes: at most this number of bytes in a batch before compression, header included.
         compression: one of none, gzip, snappy, lz4, zstd.
         compression_level: the codec's level; None for its usual one.
 

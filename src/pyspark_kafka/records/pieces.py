@@ -12,7 +12,7 @@ from pyspark_kafka.records import _variant
 HEADER_TYPE = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 HEADERS_TYPE = pa.list_(pa.field("element", HEADER_TYPE, nullable=False))
 
-# The columns that a record has by itself; topic and partition are known to whoever fetched it.
+# The columns that are part of a record; topic and partition are known to the caller that fetched it.
 RECORD_FIELDS: dict[str, pa.Field[Any]] = {
     "key": pa.field("key", pa.binary()),
     "value": pa.field("value", pa.binary()),

@@ -119,7 +119,7 @@ def test_headers_of_other_kinds_and_slices_are_encoded() -> None:
         for first in range(4):
             part = column.slice(first)
             table, _ = whole(encode(pa.RecordBatch.from_arrays([part], ["headers"]), timestamp_ms=0))
-            # No headers and null headers are the same bytes; a reader gives null.
+            # No headers and null headers are the same bytes; a reader returns null.
             assert table.column("headers").to_pylist() == [entries or None for entries in data[first:]]
 
 

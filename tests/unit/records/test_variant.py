@@ -1,4 +1,4 @@
-"""Which variant of the kernel runs, and that the user is told."""
+"""Which variant of the kernel runs, and how the user learns of it."""
 
 from __future__ import annotations
 
