@@ -1,4 +1,4 @@
-"""The demo as a user runs it: it ends by itself or by Ctrl-C, and leaves nothing behind."""
+"""The demo as a user runs it: it ends automatically or by Ctrl-C, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Replay:
             runpy.run_path(str(_EXAMPLE), run_name="__main__")
 
     def refused(self, batch: int) -> str:
-        """Run the example, and give with what it ends."""
+        """Run the example, and return how it ends."""
         with pytest.raises(SystemExit) as ended:
             self(batch)
         return str(ended.value)

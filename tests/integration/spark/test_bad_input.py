@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def error_text(call: Callable[[], object]) -> str:
-    """Run a call that must fail and give the text a user sees."""
+    """Run a call that must fail, and return the text that a user sees."""
     with pytest.raises(Exception, match=r"\[[A-Z_.]+\]") as caught:
         call()
     return str(caught.value)

@@ -46,7 +46,7 @@ def test_a_running_query_writes_everything_once_its_broker_is_back(
     try:
         produce(servers, "restart-in", sent[:200])
         query.processAllAvailable()
-        # The query goes on asking while nobody is there.
+        # The query keeps asking while no broker runs.
         mortal_broker.kafka.kill()
         mortal_broker.kafka.start()
         produce(servers, "restart-in", sent[200:])

@@ -181,7 +181,7 @@ class Query:
         )
 
     def run(self, connector: str, **options: str) -> dict[int, list[int]]:
-        """Run the query and give what each batch held; those that held nothing are left out."""
+        """Run the query and return what each batch held; those that held nothing are left out."""
         done = self.attempt(connector, options)
         assert done["error"] == ""
         return {int(batch_id): values for batch_id, values in done["batches"].items() if values}

@@ -105,7 +105,7 @@ def test_initial_offsets_are_kept_for_good(
     assert source(topic, place, startingOffsets="latest").initialOffset() == offset(topic, 3)
     assert (place / "0").read_bytes() == b'\0v1\n{"%s":{"0":3}}' % topic.encode()
     produce(bootstrap_servers, topic, records(3, 5))
-    # Another run, which is told to start elsewhere; the kept offsets go before.
+    # Another run with another starting option; the kept offsets take precedence.
     again = source(topic, place, startingOffsets="earliest")
     end = again.latestOffset(None)
     assert end is not None

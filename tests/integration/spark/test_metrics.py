@@ -42,7 +42,7 @@ class Lines(logging.Handler):
             self._changed.notify_all()
 
     def of(self, query: StreamingQuery, rows: int) -> list[str]:
-        """Wait until the lines of a query tell of so many rows: Spark's listener bus is a thread of its own."""
+        """Wait until the lines of a query name this number of rows: Spark's listener bus is a thread of its own."""
 
         def found() -> list[str]:
             return [line for line in self.lines if f" {str(query.id)[:8]} batch " in line]

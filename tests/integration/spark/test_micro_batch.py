@@ -35,7 +35,7 @@ class Sink:
         self.checkpoint = str(place / "checkpoint")
 
     def run(self, rows: DataFrame, **trigger: Any) -> StreamingQuery:
-        """Run the query until it ends by itself."""
+        """Run the query until it ends."""
         query = self.start(rows, **(trigger or {"availableNow": True}))
         query.awaitTermination()
         return query
@@ -152,7 +152,7 @@ def test_a_restart_goes_on_where_the_checkpoint_ends(
     produce(bootstrap_servers, topic, numbered(0, 10, 2))
     sink.run(stream(spark, bootstrap_servers, subscribe=topic, startingOffsets="earliest"))
     produce(bootstrap_servers, topic, numbered(10, 16, 2))
-    # The checkpoint goes before the option.
+    # The checkpoint takes precedence over the option.
     query = sink.run(stream(spark, bootstrap_servers, subscribe=topic, startingOffsets="latest"))
     assert sum(p.numInputRows for p in query.recentProgress) == 6
     assert sink.values(spark) == names(0, 16)

@@ -52,7 +52,7 @@ class Held:
 
     @property
     def options(self) -> dict[str, str]:
-        """What the source is told, then and afterwards."""
+        """Options of the source: at first, and afterwards."""
         return {"checkpointLocation": str(self.place / "checkpoint")} if self.told else {}
 
     def await_step(self, step: str, program: subprocess.Popen[bytes], log: Path) -> None:
@@ -112,7 +112,7 @@ def killed(
 
 
 def run_to_end(spark: SparkSession, servers: str, held: Held) -> list[str]:
-    """Go on from the checkpoint with the package's own source, and give all values that the query has written."""
+    """Continue from the checkpoint with the package's own source, and return all values that the query has written."""
     reader = spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     rows: DataFrame = reader.options(subscribe=held.topic, **held.options).load()
     place = held.place

@@ -146,7 +146,7 @@ def test_a_stream_waits_for_a_least_number_of_offsets(
     ).load()
 
     def run(new: int, **trigger: Any) -> list[int]:
-        """Produce so many records, run the query to its end, and give the rows of its batches."""
+        """Produce this number of records, run the query to its end, and return the rows of its batches."""
         produce(bootstrap_servers, topic, [Record(None, b"v")] * new)
         query = (
             rows.writeStream.format("noop")

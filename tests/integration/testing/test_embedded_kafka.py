@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
-# Starts a broker, tells the test what to look for, and goes on as the test wants.
+# Starts a broker, tells the test what to look for, and continues as the test wants.
 PROGRAM = """
 import os, signal, sys, time
 from pyspark_kafka.testing import EmbeddedKafka
@@ -53,7 +53,7 @@ def is_alive(pid: int) -> bool:
 
 
 def becomes_true(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-    """Wait for a state of a process that is not ours, which gives no event to wait for."""
+    """Wait for a state of a process that is not ours, which sends no event to wait for."""
     end = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > end:

@@ -113,9 +113,9 @@ def test_ledger_knows_what_is_gone_and_what_must_be_there() -> None:
 def test_data_loss_report_is_false_where_nothing_unread_was_deleted_shortly_before() -> None:
     log = (
         "26/11/22 02:00:00 INFO nothing\n"
-        "26/11/22 02:00:10 WARN topic events-a is another one. It goes on, because 'failOnDataLoss' is false.\n"
+        "26/11/22 02:00:10 WARN topic events-a is new. The query continues, because 'failOnDataLoss' is false.\n"
         "org.apache.spark.SparkException: [KAFKA_DATA_LOSS.X] Offsets [0, 5) of orders-1 are gone\n"
-        "26/11/22 03:00:00 WARN topic events-a is another one. It goes on, because 'failOnDataLoss' is false.\n"
+        "26/11/22 03:00:00 WARN topic events-a is new. The query continues, because 'failOnDataLoss' is false.\n"
     )
     found = alarms(log)
     assert len(found) == 3

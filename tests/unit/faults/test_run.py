@@ -1,4 +1,4 @@
-"""How the long fault test spreads its kills, and the table that it gives."""
+"""How the long fault test spreads its kills, and the table that it prints."""
 
 from __future__ import annotations
 
