@@ -210,8 +210,8 @@ def test_could_not_read_offset_range(
     resume = min(trimmed_to, 90)
     text = (
         f"Offsets [10, {resume}) of {topic}-0 [10, 90) cannot be read: the log of {topic}-0 is now "
-        f"[{trimmed_to}, 100). The records may have been removed by retention, or the topic was deleted and made "
-        f"again. No record of the range was emitted; {lost} are lost."
+        f"[{trimmed_to}, 100). Retention may have removed the records, or the topic was recreated. No record of the "
+        f"range was emitted; {lost} are lost."
     )
     if fail_on_data_loss:
         with pytest.raises(DataLossError) as caught:
