@@ -101,13 +101,14 @@ class Sequences:
 
     def take(self, topic_partition: TopicPartition, record_count: int) -> int:
         """Take the sequences of the batch sent next, as `expected_stamp` has returned them; return the first one."""
-        stamp = self.expected_stamp(topic_partition, record_count)
         partition = self._partition(topic_partition)
         if partition.reserved:
+            stamp = self.expected_stamp(topic_partition, record_count)
             partition.reserved.popleft()
-        else:
-            self._advance(partition, record_count)
-        return stamp.base_sequence
+            return stamp.base_sequence
+        sequence = partition.next_sequence if self.idempotent else -1
+        self._advance(partition, record_count)
+        return sequence
 
     def unused_reservation(self) -> tuple[TopicPartition, SequenceStamp] | None:
         """Return a reservation that no batch has used, if there is one: later batches would leave a gap."""

@@ -109,10 +109,8 @@ class Dispatcher:
             Whether something was sent, or found out.
         """
         self._unseen_bytes = 0
-        if not everything:
-            lanes = self._lanes.all()
-            if lanes and not any(self._has_room(lane, now) for lane in lanes):
-                return False  # a look through what is pending would find nothing to do
+        if not everything and len(self._lanes) and not any(self._has_room(lane, now) for lane in self._lanes):
+            return False  # a look through what is pending would find nothing to do
         sent = False
         while True:
             by_broker: dict[int, list[ProducerBatch]] = {}

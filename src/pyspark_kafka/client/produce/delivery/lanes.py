@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
@@ -96,9 +98,13 @@ class ProduceLanes:
         self._lanes: dict[int, ProduceLane] = {}
         self._dials = client.dials()
 
-    def all(self) -> list[ProduceLane]:
-        """Return the open lanes."""
-        return list(self._lanes.values())
+    def __iter__(self) -> Iterator[ProduceLane]:
+        """Return the open lanes; none may be opened or closed meanwhile."""
+        return iter(self._lanes.values())
+
+    def __len__(self) -> int:
+        """Return how many lanes are open."""
+        return len(self._lanes)
 
     def get(self, broker_id: int) -> ProduceLane | None:
         """Return the lane of a broker, if it is open."""
@@ -166,7 +172,7 @@ class ProduceLanes:
     def close(self) -> None:
         """Return the connections to the client, and give up those that are being made."""
         self._dials.close()
-        lanes, self._lanes = self.all(), {}
+        lanes, self._lanes = list(self), {}
         for lane in lanes:
             self._client.give_back(lane.broker_id, lane.connection)
 

@@ -134,10 +134,9 @@ class DeliveryLoop:
         Deadlines are those of requests, throttles, pauses and deliveries, and of silence.
         """
         now = self._clock.wall()
-        lanes = self.lanes.all()
-        listening = [lane for lane in lanes if lane.requests]
+        listening = [lane for lane in self.lanes if lane.requests]
         until = [min(lane.ends_at, lane.look_at) for lane in listening]
-        until += [lane.throttled_until for lane in lanes if lane.throttled_until > now]
+        until += [lane.throttled_until for lane in self.lanes if lane.throttled_until > now]
         pause = self._state.next_attempt_at(now)
         if pause is not None:
             until.append(pause)

@@ -86,7 +86,7 @@ class Receiver:
             Whether something has happened.
         """
         heard = False
-        for lane in self._lanes.all():
+        for lane in list(self._lanes):
             while lane.requests:
                 try:
                     if not lane.connection.readable(0.0):
@@ -117,7 +117,7 @@ class Receiver:
             Whether a broker was left.
         """
         now = self._clock.wall()
-        silent = [lane for lane in self._lanes.all() if lane.requests and lane.look_at <= now]
+        silent = [lane for lane in self._lanes if lane.requests and lane.look_at <= now]
         if not silent:
             return False
         for lane in silent:
