@@ -26,7 +26,8 @@ from pyspark_kafka.client.transactions.inspection import TransactionState, descr
 from pyspark_kafka.client.transactions.inspection import list_transactions as fetch_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.errors import DeadlineError, TransportError
-from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
+from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,7 +136,7 @@ def _markers(
 ) -> dict[str, CommitMarker] | None:
     if commit_topic is None:
         return None
-    return MarkerTopic(client, commit_topic, 0).glance([each.transactional_id for each in found])
+    return MarkerReader(client, CommitTopic(client, commit_topic), 0).glance([each.transactional_id for each in found])
 
 
 def _abortable(found: TransactionDescription) -> bool:

@@ -31,7 +31,7 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 
@@ -198,7 +198,7 @@ def test_an_id_that_is_not_known_is_not_created(client: KafkaClient, bootstrap_s
 def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
     client: KafkaClient, bootstrap_servers: str, make_topic: TopicMaker, name: str
 ) -> None:
-    commits = MarkerTopic(client, make_topic(3), 20_000)
+    commits = CommitTopic(client, make_topic(3))
     where = commits.partition_of(name)
     owner = TransactionalId(client, name, 60_000)
     for batch_id, commit in ((4, True), (5, False)):
@@ -212,11 +212,11 @@ def test_the_query_of_a_sink_is_named_by_its_newest_commit_marker(
         if commit:
             owner.end(transaction, commit=True)
     owner_text = "query 8c0e, last committed batch 4 at 2026-01-01T00:00:00.007Z"
-    options = ["--prefix", name, "--commit-topic", commits.topic]
+    options = ["--prefix", name, "--commit-topic", commits.name]
     assert owner_text in run(bootstrap_servers, "list", *options).stdout
     (told,) = json.loads(run(bootstrap_servers, "list", "--json", *options).stdout)
     assert told["last_committed"] == {"query_id": "8c0e", "batch_id": 4, "committed_at_ms": 1_767_225_600_007}
-    done = run(bootstrap_servers, "abort", name, "--commit-topic", commits.topic, answer="n\n")
+    done = run(bootstrap_servers, "abort", name, "--commit-topic", commits.name, answer="n\n")
     assert f"Its owner: {owner_text}.\n" in done.stdout
 
     missing = run(bootstrap_servers, "list", "--commit-topic", f"no-{uuid.uuid4().hex}", "--prefix", name)

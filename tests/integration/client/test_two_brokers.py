@@ -29,7 +29,7 @@ from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOpti
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
-from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
@@ -296,7 +296,7 @@ def sink_on(client: KafkaClient, broker: int) -> str:
         name = f"sink-{uuid.uuid4().hex}"
         owner = TransactionalId(client, name, 60_000)
         owner.fence()
-        marker_at = MarkerTopic(client, COMMITS, 60_000).partition_of(name)
+        marker_at = CommitTopic(client, COMMITS).partition_of(name)
         if owner._coordinator == client.find_leaders([marker_at])[marker_at].leader_id == broker:
             return name
 

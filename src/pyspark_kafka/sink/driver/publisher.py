@@ -19,7 +19,8 @@ from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.waiting import contact_of, outage_s_here
 from pyspark_kafka.errors import ConnectorError, DeliveryError
 from pyspark_kafka.sink.commit_marker import Finding, judge
-from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
+from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +89,8 @@ class Publisher:
         self._options = options
         self._timeout_ms = settings.transaction_timeout_ms
         self._id = TransactionalId(client, transactional_id, settings.transaction_timeout_ms)
-        self._markers = MarkerTopic(client, settings.commit_topic, settings.transaction_timeout_ms)
+        self._topic = CommitTopic(client, settings.commit_topic)
+        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms)
         self._spool = spool
         self._clock = clock
 
@@ -106,8 +108,8 @@ class Publisher:
         """
 
         def look() -> CommitMarker | None:
-            self._markers.ensure()
-            self._markers.check_policy()
+            self._topic.ensure()
+            self._topic.check_policy()
             self._id.fence()
             return self._markers.read(ours.sink_id)
 
@@ -133,7 +135,7 @@ class Publisher:
             return judge(self._markers.read(ours.sink_id), ours)
 
         def attempt() -> Finding:
-            self._markers.ensure()
+            self._topic.ensure()
             # After the fence only: before it a commit could still be in flight.
             transaction = self._id.fence()
             if look() is Finding.COMMITTED:
@@ -153,7 +155,7 @@ class Publisher:
             found = self._markers.read(_JOBS_KEY, ours.query_id)
             return Finding.NOT_COMMITTED if found is None else Finding.COMMITTED
 
-        self._markers.ensure()
+        self._topic.ensure()
         self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
 
     def _patience(self, reached: Callable[[], bool]) -> Patience:
@@ -239,7 +241,7 @@ class Publisher:
 
     def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
         """Write everything, the commit marker last; return COMMITTED if the batch turns out to be committed already."""
-        marker_at = self._markers.partition_of(key)
+        marker_at = self._topic.partition_of(key)
         partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
         self._id.join(transaction, [*partitions, marker_at])
         with Producer(
@@ -258,7 +260,7 @@ class Publisher:
                     position += batch.size
             # Last: a marker without its records would be worse than records without their marker. The transaction
             # prevents both.
-            producer.send(marker_at, self._markers.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
+            producer.send(marker_at, self._topic.encode(key, replace(ours, committed_at_ms=self._clock())), 1)
             producer.flush()
             offset = producer.last_offset(marker_at)
         if offset is None:

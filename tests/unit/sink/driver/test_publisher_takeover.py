@@ -61,11 +61,13 @@ class FakeId:
         self.ended.append(self.epoch)
 
 
-class FakeMarkers:
-    found: CommitMarker | None = None
-
+class FakeTopic:
     def ensure(self) -> None:
         pass
+
+
+class FakeMarkers:
+    found: CommitMarker | None = None
 
     def read(self, *_: str) -> CommitMarker | None:
         return self.found
@@ -88,6 +90,7 @@ class Scene:
         self.condition = "INVALID_PRODUCER_EPOCH"
         monkeypatch.setattr(self.publisher, "_id", self.id)
         monkeypatch.setattr(self.publisher, "_markers", self.markers)
+        monkeypatch.setattr(self.publisher, "_topic", FakeTopic())
         monkeypatch.setattr(self.publisher, "_write", self.write)
         monkeypatch.setattr(publisher_module, "describe_transaction", self.describe)
         monkeypatch.setattr(publisher_module, "outage_s_here", lambda: self.outage_s)

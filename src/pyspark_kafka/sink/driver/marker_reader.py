@@ -1,157 +1,48 @@
-"""The commit topic, which holds commit markers: created if it is missing, read from its end.
-
-Layer: sink.
-"""
+"""Reads the newest commit marker of a sink from the commit topic, backwards from its end. Layer: sink."""
 
 from __future__ import annotations
 
-import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics, describe_topic_configs
-from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.retry import attempts
-from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
-from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.model import IsolationLevel, OffsetRange
 from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.options import FetchOptions
-from pyspark_kafka.records import encode, iter_decode, murmur2_partitions
+from pyspark_kafka.records import iter_decode
 from pyspark_kafka.sink.commit_marker import CommitMarker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 
-_LOG = logging.getLogger(__name__)
-
-# Several sinks share a topic; one that has a transaction open in a partition keeps the others from reading its end.
-_PARTITIONS = 16
-_CONFIGS = {
-    "cleanup.policy": "compact",
-    # Markers are small and few. If they are compacted soon, little has to be read for a sink that never wrote.
-    "segment.ms": "3600000",
-    "segment.bytes": str(8 << 20),
-}
-# As Kafka's own internal topics have; a cluster's default is 1 unless somebody has set another.
-_REPLICAS = 3
 _FIRST_WINDOW = 256
 _FETCH = FetchOptions(isolation_level=IsolationLevel.READ_COMMITTED, max_bytes_per_fetch=1 << 20, max_wait_ms=50)
 
 
-class MarkerTopic:
-    """The commit topic, and the newest commit marker of each sink.
+class MarkerReader:
+    """The newest commit marker of each sink.
 
     Runs on: driver; methods block. Does not pickle.
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
-        topic: its name.
+        topic: the commit topic.
         patience_ms: how long a read waits for the transaction of another sink in the same partition.
     """
 
-    def __init__(self, client: KafkaClient, topic: str, patience_ms: int) -> None:
+    def __init__(self, client: KafkaClient, topic: CommitTopic, patience_ms: int) -> None:
         self._client = client
-        self.topic = topic
+        self._topic = topic
         self._patience_ms = patience_ms
-        # Learned by `ensure`: a publisher needs it several times a batch.
-        self._partition_count = 0
-        # Up to where each partition was searched by the last `read`.
+        # The offset up to which each partition was searched by the last `read`.
         self._read_to: dict[TopicPartition, int] = {}
-
-    def ensure(self) -> None:
-        """Create the topic if it is not there; learn how many partitions it has.
-
-        It gets three replicas, as many brokers as there are in a smaller cluster, or what the brokers prescribe.
-
-        Raises:
-            AccessError: it is not there and the user may not create it, or may not see it.
-            BrokerError: the brokers refused it.
-            DeadlineError: it was created, and the brokers do not list its partitions in time.
-        """
-        try:
-            if self._learn():
-                return
-            self._create()
-        except AccessError as refused:
-            raise AccessError(
-                f"The topic '{self.topic}' keeps the commit markers of exactly-once writes. It is not there and this "
-                f"user may not create it, or this user may not describe it. Nothing was written. {refused.message}",
-                code=refused.code,
-                condition="COMMIT_TOPIC_UNUSABLE",
-                hint=f"Create it (cleanup.policy=compact, {_PARTITIONS} partitions, {_REPLICAS} replicas), or grant "
-                "CREATE on it; and grant READ and WRITE on it. Another name is set with option 'commitTopic'.",
-                facts={"topic": self.topic},
-            ) from refused
-        except BrokerError as refused:
-            # Another query was faster.
-            if refused.condition != "TOPIC_ALREADY_EXISTS":
-                raise
-        # The broker that is asked next may not have heard of it yet.
-        deadline = self._client.deadline()
-        for _ in attempts(self._client.backoff(), deadline=deadline):
-            if self._learn():
-                return
-        raise deadline.error(f"Waiting for the commit topic '{self.topic}' to be known")
-
-    def check_policy(self) -> None:
-        """Warn if the topic, created by someone else, does not keep the newest commit marker of each sink for ever.
-
-        No warning if this user may not see the topic's configuration.
-        """
-        try:
-            configs = describe_topic_configs(self._client, self.topic)
-        except ConnectorError as error:
-            _LOG.debug("The configuration of commit topic '%s' cannot be seen: %s", self.topic, error)
-            return
-        policy = configs.get("cleanup.policy", "compact")
-        if policy != "compact":
-            _LOG.warning(
-                "Commit topic '%s' has cleanup.policy=%s: markers are deleted after its retention, and a query "
-                "that was paused for longer may write a micro-batch twice. Set cleanup.policy=compact on it.",
-                self.topic, policy,
-            )  # fmt: skip
-
-    def _learn(self) -> bool:
-        """Ask how many partitions there are; return False if there is no such topic, or not yet."""
-        known = self._client.fetch_metadata([self.topic]).topics.get(self.topic)
-        if known is None:
-            return False
-        if known.error is not None:
-            if known.error.condition == "UNKNOWN_TOPIC" or known.error.retriable:
-                return False
-            raise known.error
-        self._partition_count = len(known.partitions)
-        return True
-
-    def _create(self) -> None:
-        brokers = len(self._client.fetch_metadata([]).brokers)
-        wanted = NewTopic(self.topic, _PARTITIONS, min(_REPLICAS, brokers), configs=_CONFIGS)
-        try:
-            create_topics(self._client, [wanted])
-        except BrokerError as refused:
-            if refused.condition not in ("INVALID_REPLICATION_FACTOR", "POLICY_VIOLATION"):
-                raise
-            # A broker that is down just now, or hosts that prescribe the number.
-            create_topics(self._client, [replace(wanted, replication_factor=-1)])
-
-    def partition_of(self, key: str) -> TopicPartition:
-        """Return the partition for commit markers of a key, which is mostly a sink's id."""
-        if not self._partition_count and not self._learn():
-            raise unknown_topic(self.topic)
-        (number,) = murmur2_partitions(pa.array([key.encode()]), self._partition_count).to_pylist()
-        return TopicPartition(self.topic, number)
-
-    def encode(self, key: str, marker: CommitMarker) -> bytes:
-        """Return the record batch of one commit marker; compaction keeps the newest of each key."""
-        value = replace(marker, partitions=self._partition_count).to_bytes()
-        return encode(pa.RecordBatch.from_pydict({"key": [key.encode()], "value": [value]}))
 
     def read(self, key: str, query_id: str | None = None) -> CommitMarker | None:
         """Return the newest committed marker of a key; None if it has none.
@@ -170,10 +61,10 @@ class MarkerTopic:
             CorruptRecordsError: a record of this key is no commit marker.
             CheckpointError: a marker is of a newer version.
         """
-        expected = self.partition_of(key)
+        expected = self._topic.partition_of(key)
         found = self._read([expected], key, query_id)
-        if not found or found[0].partitions != self._partition_count:
-            others = [TopicPartition(self.topic, number) for number in range(self._partition_count)]
+        if not found or found[0].partitions != self._topic.partition_count:
+            others = self._topic.partitions()
             found += self._read([other for other in others if other != expected], key, query_id)
         return _newest_of(found)
 
@@ -188,7 +79,7 @@ class MarkerTopic:
             query_id: as for `read`.
             offset: of the record that this sink has written since.
         """
-        topic_partition = self.partition_of(key)
+        topic_partition = self._topic.partition_of(key)
         seen = self._read_to.get(topic_partition, 0)
         if offset == seen:
             return None
@@ -196,6 +87,35 @@ class MarkerTopic:
         first = seen if offset > seen else list_offsets(self._client, {topic_partition: Earliest()})[topic_partition]
         self._await_stable(topic_partition, offset)
         return self._search(topic_partition, min(first, offset), offset, [key], query_id).get(key)
+
+    def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
+        """Return the newest marker of each sink below the last stable offset; wait for nothing, fence nobody.
+
+        For display: a commit may be in flight behind it. A sink without a marker is left out.
+
+        Raises:
+            BrokerError: the topic does not exist (condition UNKNOWN_TOPIC).
+            CorruptRecordsError: a record of one of these keys is no commit marker.
+            CheckpointError: a marker is of a newer version.
+        """
+        wanted = list(sink_ids)
+        if not wanted:
+            return {}
+        by_partition: dict[TopicPartition, list[str]] = {}
+        for sink_id in wanted:
+            by_partition.setdefault(self._topic.partition_of(sink_id), []).append(sink_id)
+        found = self._glance(by_partition)
+        moved = [
+            sink_id
+            for sink_id in wanted
+            if not found.get(sink_id) or found[sink_id][0].partitions != self._topic.partition_count
+        ]
+        if moved:
+            everywhere = self._topic.partitions()
+            for sink_id, markers in self._glance(dict.fromkeys(everywhere, moved)).items():
+                found[sink_id] = [*found.get(sink_id, []), *markers]
+        newest = {sink_id: _newest_of(markers) for sink_id, markers in found.items()}
+        return {sink_id: marker for sink_id, marker in newest.items() if marker is not None}
 
     def _read(self, partitions: list[TopicPartition], key: str, query_id: str | None) -> list[CommitMarker]:
         """Return the newest committed marker of a key in each of the partitions that has one."""
@@ -214,35 +134,6 @@ class MarkerTopic:
             if marker is not None:
                 found.append(marker)
         return found
-
-    def glance(self, sink_ids: Iterable[str]) -> dict[str, CommitMarker]:
-        """Return the newest marker of each sink below the last stable offset; wait for nothing, fence nobody.
-
-        For display: a commit may be in flight behind it. A sink without a marker is left out.
-
-        Raises:
-            BrokerError: the topic does not exist (condition UNKNOWN_TOPIC).
-            CorruptRecordsError: a record of one of these keys is no commit marker.
-            CheckpointError: a marker is of a newer version.
-        """
-        wanted = list(sink_ids)
-        if not wanted:
-            return {}
-        by_partition: dict[TopicPartition, list[str]] = {}
-        for sink_id in wanted:
-            by_partition.setdefault(self.partition_of(sink_id), []).append(sink_id)
-        found = self._glance(by_partition)
-        moved = [
-            sink_id
-            for sink_id in wanted
-            if not found.get(sink_id) or found[sink_id][0].partitions != self._partition_count
-        ]
-        if moved:
-            everywhere = [TopicPartition(self.topic, number) for number in range(self._partition_count)]
-            for sink_id, markers in self._glance(dict.fromkeys(everywhere, moved)).items():
-                found[sink_id] = [*found.get(sink_id, []), *markers]
-        newest = {sink_id: _newest_of(markers) for sink_id, markers in found.items()}
-        return {sink_id: marker for sink_id, marker in newest.items() if marker is not None}
 
     def _glance(self, wanted: dict[TopicPartition, list[str]]) -> dict[str, list[CommitMarker]]:
         firsts = list_offsets(self._client, dict.fromkeys(wanted, Earliest()))

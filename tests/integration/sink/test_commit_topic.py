@@ -19,8 +19,9 @@ from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DeadlineError
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ProducerOptions
 from pyspark_kafka.sink.commit_marker import CommitMarker
-from pyspark_kafka.sink.driver import marker_topic
-from pyspark_kafka.sink.driver.marker_topic import MarkerTopic
+from pyspark_kafka.sink.driver import commit_topic
+from pyspark_kafka.sink.driver.commit_topic import CommitTopic
+from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
@@ -31,7 +32,7 @@ def marker(sink: str, batch_id: int) -> CommitMarker:
     return CommitMarker(sink, "q", batch_id, "f")
 
 
-def put(client: KafkaClient, topic: MarkerTopic, *markers: CommitMarker, commit: bool = True) -> None:
+def put(client: KafkaClient, topic: CommitTopic, *markers: CommitMarker, commit: bool = True) -> None:
     """Write markers, all of one sink, in one transaction."""
     owner = TransactionalId(client, f"of-{markers[0].sink_id}", 60_000)
     transaction = owner.fence()
@@ -48,49 +49,53 @@ def put(client: KafkaClient, topic: MarkerTopic, *markers: CommitMarker, commit:
 def test_commit_topic_is_created_once_and_compacted(client: KafkaClient) -> None:
     name = f"markers-{uuid.uuid4().hex[:8]}"
     for _ in range(2):
-        MarkerTopic(client, name, 1_000).ensure()
+        CommitTopic(client, name).ensure()
     assert len(client.fetch_metadata([name]).topics[name].partitions) == 16
-    assert MarkerTopic(client, name, 1_000).read("never-wrote") is None
+    assert MarkerReader(client, CommitTopic(client, name), 1_000).read("never-wrote") is None
 
 
 def test_the_newest_committed_marker_of_the_sink_is_read(client: KafkaClient, make_topic: TopicMaker) -> None:
     # One partition, so that all sinks share it.
-    topic = MarkerTopic(client, make_topic(), 10_000)
+    topic = CommitTopic(client, make_topic())
+    reader = MarkerReader(client, topic, 10_000)
     put(client, topic, *(marker("one", batch) for batch in range(3)))
     put(client, topic, marker("two", 50))
     put(client, topic, marker("one", 3), commit=False)
-    assert topic.read("one") == marker("one", 2)
-    assert topic.read("two") == marker("two", 50)
-    assert topic.read("three") is None
+    assert reader.read("one") == marker("one", 2)
+    assert reader.read("two") == marker("two", 50)
+    assert reader.read("three") is None
 
 
 def test_a_marker_far_from_the_end_is_found(
     client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str
 ) -> None:
     name = make_topic()
-    topic = MarkerTopic(client, name, 10_000)
+    topic = CommitTopic(client, name)
+    reader = MarkerReader(client, topic, 10_000)
     put(client, topic, marker("one", 7))
     other = marker("other", 1).to_bytes()
     produce(bootstrap_servers, name, [Record(b"other", other, 0)] * 3_000)
-    assert topic.read("one") == marker("one", 7)
-    assert topic.read("nobody") is None
+    assert reader.read("one") == marker("one", 7)
+    assert reader.read("nobody") is None
 
 
 def test_reader_takes_the_marker_of_its_own_job_if_several_share_a_key(
     client: KafkaClient, make_topic: TopicMaker
 ) -> None:
-    topic = MarkerTopic(client, make_topic(), 10_000)
+    topic = CommitTopic(client, make_topic())
+    reader = MarkerReader(client, topic, 10_000)
     put(client, topic, CommitMarker("jobs", "first", 0, "f"), CommitMarker("jobs", "second", 0, "f"))
-    assert topic.read("jobs", "first") == CommitMarker("jobs", "first", 0, "f")
-    assert topic.read("jobs", "second") == CommitMarker("jobs", "second", 0, "f")
-    assert topic.read("jobs", "third") is None
+    assert reader.read("jobs", "first") == CommitMarker("jobs", "first", 0, "f")
+    assert reader.read("jobs", "second") == CommitMarker("jobs", "second", 0, "f")
+    assert reader.read("jobs", "third") is None
 
 
 def test_a_deleted_marker_is_none(client: KafkaClient, make_topic: TopicMaker, bootstrap_servers: str) -> None:
     name = make_topic()
-    topic = MarkerTopic(client, name, 10_000)
+    topic = CommitTopic(client, name)
+    reader = MarkerReader(client, topic, 10_000)
     produce(bootstrap_servers, name, [Record(b"one", None, 0)])
-    assert topic.read("one") is None
+    assert reader.read("one") is None
 
 
 def test_record_that_is_no_marker_is_an_error(
@@ -99,13 +104,14 @@ def test_record_that_is_no_marker_is_an_error(
     name = make_topic()
     produce(bootstrap_servers, name, [Record(b"one", b"nonsense", 0)])
     with pytest.raises(CorruptRecordsError, match=rf"COMMIT_MARKER_INVALID\] The record at {name}-0@0 is no commit"):
-        MarkerTopic(client, name, 10_000).read("one")
+        MarkerReader(client, CommitTopic(client, name), 10_000).read("one")
 
 
 def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said(
     client: KafkaClient, make_topic: TopicMaker
 ) -> None:
-    topic = MarkerTopic(client, make_topic(), 300)
+    topic = CommitTopic(client, make_topic())
+    reader = MarkerReader(client, topic, 300)
     put(client, topic, marker("one", 1))
     other = TransactionalId(client, "of-other", 60_000)
     transaction = other.fence()
@@ -115,40 +121,43 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
         producer.send(where, topic.encode("other", marker("other", 1)), 1)
         producer.flush()
     with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 300 ms"):
-        topic.read("one")
+        reader.read("one")
     # Who only looks on does not wait.
-    assert topic.glance(["one", "other"]) == {"one": marker("one", 1)}
+    assert reader.glance(["one", "other"]) == {"one": marker("one", 1)}
     other.end(transaction, commit=True)
-    assert MarkerTopic(client, topic.topic, 20_000).read("one") == marker("one", 1)
+    assert MarkerReader(client, CommitTopic(client, topic.name), 20_000).read("one") == marker("one", 1)
 
 
 def test_the_newest_markers_of_many_sinks_are_found_in_all_partitions(
     client: KafkaClient, make_topic: TopicMaker
 ) -> None:
-    topic = MarkerTopic(client, make_topic(3), 10_000)
+    topic = CommitTopic(client, make_topic(3))
+    reader = MarkerReader(client, topic, 10_000)
     sinks = [f"sink-{number}" for number in range(6)]
     assert len({topic.partition_of(sink) for sink in sinks}) > 1
     for sink in sinks:
         put(client, topic, marker(sink, 1), marker(sink, 2))
-    assert topic.glance([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
-    assert topic.glance([]) == {}
+    assert reader.glance([*sinks, "nobody"]) == {sink: marker(sink, 2) for sink in sinks}
+    assert reader.glance([]) == {}
 
 
 def test_markers_are_found_after_partitions_were_added(client: KafkaClient, make_topic: TopicMaker) -> None:
     name = make_topic(partitions=2)
     sinks = [f"sink-{number}" for number in range(8)]
     for sink in sinks:
-        put(client, MarkerTopic(client, name, 10_000), marker(sink, 1))
+        put(client, CommitTopic(client, name), marker(sink, 1))
     for count in (3, 5):
         create_partitions(client, {name: count})
-        topic = MarkerTopic(client, name, 10_000)
-        assert [topic.read(sink) for sink in sinks] == [marker(sink, count - 2) for sink in sinks]
-        assert topic.glance(sinks) == {sink: marker(sink, count - 2) for sink in sinks}
+        topic = CommitTopic(client, name)
+        reader = MarkerReader(client, topic, 10_000)
+        assert [reader.read(sink) for sink in sinks] == [marker(sink, count - 2) for sink in sinks]
+        assert reader.glance(sinks) == {sink: marker(sink, count - 2) for sink in sinks}
         for sink in sinks:
             # Where a sink's older markers are in another partition the newer one counts.
             put(client, topic, marker(sink, count), marker(sink, {3: 3, 5: 6}[count]))
-        topic = MarkerTopic(client, name, 10_000)
-        assert [topic.read(sink) for sink in sinks] == [marker(sink, {3: 3, 5: 6}[count]) for sink in sinks]
+        topic = CommitTopic(client, name)
+        reader = MarkerReader(client, topic, 10_000)
+        assert [reader.read(sink) for sink in sinks] == [marker(sink, {3: 3, 5: 6}[count]) for sink in sinks]
 
 
 def test_a_marker_without_the_number_of_partitions_is_found_and_the_newest_batch_counts(
@@ -159,35 +168,36 @@ def test_a_marker_without_the_number_of_partitions_is_found_and_the_newest_batch
         value = json.loads(marker("one", batch).to_bytes())
         del value["partitions"]
         produce(bootstrap_servers, name, [Record(b"one", json.dumps(value).encode(), partition)])
-    assert MarkerTopic(client, name, 10_000).read("one") == marker("one", 9)
+    assert MarkerReader(client, CommitTopic(client, name), 10_000).read("one") == marker("one", 9)
 
 
 def test_markers_on_another_broker_are_found_before_the_commit(client: KafkaClient, make_topic: TopicMaker) -> None:
     name = make_topic()
-    topic = MarkerTopic(client, name, 10_000)
+    topic = CommitTopic(client, name)
+    reader = MarkerReader(client, topic, 10_000)
     put(client, topic, marker("one", 1))
     where = topic.partition_of("one")
     # As a broker reads that was cut off before the marker was written.
-    stale = MarkerTopic(client, name, 10_000)
+    stale = MarkerReader(client, CommitTopic(client, name), 10_000)
     assert stale.read("two") is None
     put(client, topic, marker("two", 7))
     end = list_offsets(client, {where: Latest()})[where]
     assert stale.read_since("two", None, end) == marker("two", 7)
     assert stale.read_since("three", None, end) is None
     # Nothing lies between: nothing is read.
-    assert topic.read("two") == marker("two", 7)
-    assert topic.read_since("two", None, end) is None
+    assert reader.read("two") == marker("two", 7)
+    assert reader.read_since("two", None, end) is None
     # Less than was seen is another log.
-    assert topic.read_since("one", None, end - 1) == marker("one", 1)
+    assert reader.read_since("one", None, end - 1) == marker("one", 1)
 
 
 def test_a_topic_of_someone_else_that_deletes_markers_is_warned_of(
     client: KafkaClient, make_topic: TopicMaker, caplog: pytest.LogCaptureFixture
 ) -> None:
     deleting, compacted = make_topic(), make_topic(config={"cleanup.policy": "compact"})
-    MarkerTopic(client, compacted, 1_000).check_policy()
+    CommitTopic(client, compacted).check_policy()
     assert not caplog.records
-    MarkerTopic(client, deleting, 1_000).check_policy()
+    CommitTopic(client, deleting).check_policy()
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert f"Commit topic '{deleting}' has cleanup.policy=delete" in record.getMessage()
@@ -211,9 +221,9 @@ def test_commit_topic_that_another_query_has_just_created_is_waited_for(
         # And once more, as the one that comes second.
         admin.create_topics(other, topics)
 
-    monkeypatch.setattr(marker_topic, "create_topics", faster)
+    monkeypatch.setattr(commit_topic, "create_topics", faster)
     monkeypatch.setattr(client, "fetch_metadata", lagging)
-    topic = MarkerTopic(client, name, 1_000)
+    topic = CommitTopic(client, name)
     topic.ensure()
     assert topic.partition_of("one").topic == name
 
@@ -227,7 +237,7 @@ def test_the_topic_gets_as_many_replicas_as_kafkas_own(client: KafkaClient, monk
             raise BrokerError("refused", code=38, condition="INVALID_REPLICATION_FACTOR")
         admin.create_topics(client, topics)
 
-    monkeypatch.setattr(marker_topic, "create_topics", create)
-    MarkerTopic(client, f"markers-{uuid.uuid4().hex[:8]}", 1_000).ensure()
+    monkeypatch.setattr(commit_topic, "create_topics", create)
+    CommitTopic(client, f"markers-{uuid.uuid4().hex[:8]}").ensure()
     # This cluster has one broker; and where the number is refused the brokers' own is taken.
     assert asked == [1, -1]
