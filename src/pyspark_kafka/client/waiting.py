@@ -27,7 +27,7 @@ _WARN_EVERY_S = 30.0
 # How often the reporting thread looks, and after how many looks without a wait it ends.
 _LOOK_EVERY_S = 1.0
 _IDLE_LOOKS = 10
-# Sentences of errors of `connection_errors` and `bootstrap`.
+# Sentences of errors of `net/errors.py` and `cluster/bootstrap.py`.
 _FOR_NEWCOMERS = re.compile(r" (?:This often means|It may be overloaded, or|Nothing was read or written)[^.]*\.")
 
 
