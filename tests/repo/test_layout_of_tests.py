@@ -24,6 +24,20 @@ SERVERS = ("kit.brokers", "kit.fakes.black_hole", "kit.fakes.tcp_cluster", "sock
 MIRRORED: dict[str, set[str]] = {
     "checkpoint": {"test_checkpoint.py"},
     "cli": set(),
+    "client": set(),
+    "client/cluster": set(),
+    "client/fetch": set(),
+    "client/lookups": set(),
+    "client/net": set(),
+    "client/produce": set(),
+    "client/produce/batches": set(),
+    "client/transactions": set(),
+    "client/wire": set(),
+    "offsets": set(),
+    "options/catalogue": set(),
+    "options/parse": set(),
+    "options/resolve": set(),
+    "options/values": set(),
     "planning": set(),
     # Whole responses and batches through all of the codec: rules by number, recorded bytes, the page of the docs.
     "records": {
@@ -32,6 +46,10 @@ MIRRORED: dict[str, set[str]] = {
         "test_golden_fetches.py",
         "test_records_doc.py",
     },
+    "sink/driver": set(),
+    "sink/executor": set(),
+    "source/driver": set(),
+    "source/executor": set(),
     # What a Python process of Spark imports, over all modules.
     "spark": {"test_imports.py"},
     "spark/processes": set(),

@@ -23,15 +23,7 @@ HELD = [
     "property",
     "protocol",
     "repo",
-    "unit/chaos",
-    "unit/cli",
-    "unit/faults",
-    "unit/offsets",
-    "unit/options",
-    "unit/planning",
-    "unit/records",
-    "unit/spark",
-    "unit/testing",
+    "unit",
 ]
 
 

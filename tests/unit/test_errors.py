@@ -61,7 +61,7 @@ def test_the_text_is_condition_message_hint(cls: type[ConnectorError]) -> None:
     assert str(build(cls)) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
 
 
-def test_without_a_hint_the_text_ends_with_the_message() -> None:
+def test_text_ends_with_the_message_if_there_is_no_hint() -> None:
     assert str(ConnectorError("It failed.", condition="C")) == "[C] It failed."
     assert ConnectorError("It failed.", condition="C").retriable is False
 

@@ -196,7 +196,7 @@ def test_a_wait_that_ends_in_an_error_is_not_called_over(
         (REFUSED, "[CONNECTION_FAILED] Connecting to a:1 failed: refused."),
     ],
 )
-def test_who_has_run_is_not_told_what_newcomers_are(error: ConnectorError, expected: str) -> None:
+def test_query_that_has_run_is_not_told_what_newcomers_are(error: ConnectorError, expected: str) -> None:
     assert what_failed(error) == expected
 
 

@@ -195,7 +195,7 @@ def test_a_preferred_replica_is_kept_for_the_metadata_age_then_the_leader_is_ask
     assert cluster.asked_brokers() == [0, 1, 1, 0]
 
 
-def test_without_a_rack_no_replica_is_preferred(cluster: SimulatedCluster) -> None:
+def test_no_replica_is_preferred_without_a_rack(cluster: SimulatedCluster) -> None:
     cluster.script(LogScript(batches_of(1)))
     Reading(cluster).values(0, 10)
     assert cluster.seen[0].request.rack_id == ""

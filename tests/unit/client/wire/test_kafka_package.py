@@ -31,7 +31,7 @@ def run(program: str) -> str:
         ("import kafka, importlib; print(importlib.reload(kafka).KafkaConsumer.__name__)", "KafkaConsumer"),
     ],
 )
-def test_what_a_program_uses_of_kafka_python_is_there_after_our_import(program: str, expected: str) -> None:
+def test_kafka_python_is_whole_for_a_program_after_our_import(program: str, expected: str) -> None:
     assert run(_OURS + program) == expected
 
 

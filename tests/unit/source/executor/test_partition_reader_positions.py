@@ -203,7 +203,7 @@ def test_a_reader_that_was_never_used_needs_nothing(log: Log) -> None:
     assert (log.responses, log.open_clients) == (0, 0)
 
 
-def test_there_is_no_batch_before_the_first_and_after_the_last(log: Log) -> None:
+def test_reader_has_no_batch_before_the_first_and_after_the_last(log: Log) -> None:
     reader = reader_of(0, 1)
     with pytest.raises(RuntimeError, match=r"get\(\) before next\(\)"):
         reader.get()
