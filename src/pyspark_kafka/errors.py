@@ -166,3 +166,56 @@ class MissingDependencyError(ConnectorError, ImportError):
 
 class SetupError(ConnectorError):
     """The machine lacks something that is needed (Java, a writable cache); the text says what to install."""
+
+
+class ContractError(ConnectorError, TypeError):
+    """A source or a sink does not do what the contract of `pyspark_kafka.connector` says."""
+
+    @classmethod
+    def violated(cls, owner: object, method: str, expected: str, *, hint: str = "") -> ContractError:
+        """Build the error of one method: `Class.method() expected`.
+
+        Args:
+            owner: the object, or its class.
+            method: the method that was called.
+            expected: what the contract says and what was found instead, as the end of a sentence.
+            hint: what to do; the page with the contract, if it is empty.
+        """
+        name = (owner if isinstance(owner, type) else type(owner)).__qualname__
+        return cls(
+            f"{name}.{method}() {expected}",
+            condition="CONTRACT_VIOLATED",
+            hint=hint or "See docs/custom-sources.md or docs/custom-sinks.md for what this method returns.",
+            facts={"class": name, "method": method},
+        )
+
+
+class CapabilityError(ConnectorError, NotImplementedError):
+    """A table is asked for something that it cannot do."""
+
+    @classmethod
+    def missing_method(cls, owner: object, method: str, capability: str) -> CapabilityError:
+        """Build the error of a method that a capability of the table asks for and that the object lacks."""
+        name = type(owner).__qualname__
+        return cls(
+            f"{name} has no method {method}(), which capability {capability} of its table asks for.",
+            condition="CAPABILITY_NOT_IMPLEMENTED",
+            hint=f"Implement {name}.{method}(), or leave {capability} out of capabilities().",
+            facts={"class": name, "method": method, "capability": capability},
+        )
+
+
+class RetryError(ConnectorError):
+    """Attempts or time are used up; the text names every attempt, and the last failure is the cause."""
+
+
+class PartitionError(ConnectorError):
+    """The work of one partition failed; the text names it, and the failure is the cause."""
+
+
+class CommitConflictError(ConnectorError):
+    """An epoch is to be committed in another form than before, or out of order; nothing was committed."""
+
+
+class StateError(ConnectorError):
+    """Keyed state is damaged, missing or not usable; it is as it was before the call."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Offset(Protocol):
     """A position in a stream that an engine logs, compares and hands back.
 
     A source may use any class that has `json()`: a value whose JSON is stable. The same position always has the same
-    text, and two offsets are equal exactly if their texts are equal.
+    text, and two offsets are equal exactly if their texts are equal. A class that inherits from this one compares and
+    hashes that way.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.Offset`.
     """
@@ -20,3 +22,21 @@ class Offset(Protocol):
     @abstractmethod
     def json(self) -> str:
         """Return the text that goes into the checkpoint."""
+
+    def __eq__(self, other: object) -> bool:
+        return self.json() == other.json() if isinstance(other, Offset) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.json())
+
+    def __str__(self) -> str:
+        return self.json()
+
+
+class PartitionOffset:
+    """The position of one continuous reader: plain picklable data, sent from an executor to the driver.
+
+    Source: Spark `org.apache.spark.sql.connector.read.streaming.PartitionOffset`.
+    """
+
+    __slots__ = ()

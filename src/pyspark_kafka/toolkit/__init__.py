@@ -1,0 +1,44 @@
+"""Ready-made parts for sources and sinks of your own; each is usable alone.
+
+| Part | What a connector gets |
+| --- | --- |
+| `IdempotentStreamingWrite`, `CommitLog`, `FileCommitLog` | epochs that are committed once |
+| `CheckpointedMicroBatchStream`, `OffsetStore` | offsets that survive, and never a restart from the beginning |
+| `retry`, `RetryPolicy` | attempts with delays, a deadline, and the story of the attempts in the error |
+| `BatchingDataWriter` | rows that are flushed by number, bytes or time |
+| `process_partitions` | many partitions at a time, bounded, with the first error kept |
+| `KeyedState` | state of aggregations by key, per epoch, larger than memory |
+| `WatermarkTracker` | event time, and late rows apart |
+
+Public: names in `__all__` stay, and their meaning; modules below may move.
+Invariant: nothing here knows Kafka or PySpark. Layer: toolkit, above connector/ and checkpoint/.
+"""
+
+from pyspark_kafka.toolkit.batching import BatchingDataWriter
+from pyspark_kafka.toolkit.commit_log import CommitLog, CommitRecord, CommitState, FileCommitLog
+from pyspark_kafka.toolkit.idempotent_write import IdempotentStreamingWrite
+from pyspark_kafka.toolkit.keyed_state import KeyedState
+from pyspark_kafka.toolkit.offset_store import CheckpointedMicroBatchStream, OffsetStore
+from pyspark_kafka.toolkit.parallel import Cancelled, CancelSignal, process_partitions
+from pyspark_kafka.toolkit.retry import RetryPolicy, is_transient, retry
+from pyspark_kafka.toolkit.watermark import SplitRows, WatermarkTracker
+
+__all__ = [
+    "BatchingDataWriter",
+    "CancelSignal",
+    "Cancelled",
+    "CheckpointedMicroBatchStream",
+    "CommitLog",
+    "CommitRecord",
+    "CommitState",
+    "FileCommitLog",
+    "IdempotentStreamingWrite",
+    "KeyedState",
+    "OffsetStore",
+    "RetryPolicy",
+    "SplitRows",
+    "WatermarkTracker",
+    "is_transient",
+    "process_partitions",
+    "retry",
+]

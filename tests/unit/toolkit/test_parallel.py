@@ -1,0 +1,89 @@
+"""Many partitions at a time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pyspark_kafka.errors import PartitionError
+from pyspark_kafka.toolkit import CancelSignal, process_partitions
+
+
+def test_results_come_in_the_order_of_the_partitions() -> None:
+    first_may_end = threading.Event()
+
+    def work(partition: int, _: CancelSignal) -> int:
+        if partition == 0:
+            assert first_may_end.wait(30)
+        else:
+            first_may_end.set()
+        return partition * 10
+
+    assert list(process_partitions(range(3), work).items()) == [(0, 0), (1, 10), (2, 20)]
+
+
+def test_no_partitions_are_no_work() -> None:
+    assert process_partitions([], lambda partition, _: partition) == {}
+
+
+def test_workers_are_bounded() -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(_: int, signal: CancelSignal) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        signal.wait(0.01)
+        with lock:
+            running -= 1
+
+    process_partitions(range(12), work, max_workers=3)
+    assert most == 3
+
+
+def test_first_error_is_kept_with_its_partition_and_the_rest_ends() -> None:
+    others_run = threading.Barrier(3)
+    ended = []
+
+    def work(partition: str, signal: CancelSignal) -> None:
+        others_run.wait(30)
+        if partition == "b":
+            raise ValueError("row 7 is broken")
+        assert signal.wait(30), "nobody asked this work to end"
+        ended.append(partition)
+        signal.check()
+
+    with pytest.raises(PartitionError) as raised:
+        process_partitions(["a", "b", "c", "d", "e"], work, max_workers=3)
+    assert str(raised.value).startswith(
+        "[PARTITION_FAILED] Processing of partition b failed: ValueError: row 7 is broken."
+    )
+    assert isinstance(raised.value.__cause__, ValueError)
+    # Those that ran were waited for; those that had not begun never did.
+    assert sorted(ended) == ["a", "c"]
+
+
+def test_error_that_came_first_is_named_whatever_the_order_of_the_partitions() -> None:
+    def work(partition: int, signal: CancelSignal) -> None:
+        if partition == 0:
+            assert signal.wait(30)
+            raise RuntimeError("later")
+        raise RuntimeError("first")
+
+    with pytest.raises(PartitionError, match="partition 1 failed: RuntimeError: first"):
+        process_partitions([0, 1], work)
+
+
+def test_interrupt_of_a_worker_is_not_wrapped() -> None:
+    def work(_: int, __: CancelSignal) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        process_partitions([1], work)
+
+
+def test_workers_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="max_workers"):
+        process_partitions([1], lambda partition, _: partition, max_workers=0)
