@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.kafka_source import KafkaSource
     from pyspark_kafka.spark.processes.prepare import prepare
+    from pyspark_kafka.spark.table_source import as_data_source
 
-__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "prepare"]
+__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "as_data_source", "prepare"]
 
 _EXPORTS = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
+    "as_data_source": ("pyspark_kafka.spark.table_source", "as_data_source"),
     "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
 }
 

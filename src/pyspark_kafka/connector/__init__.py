@@ -5,6 +5,11 @@ and `pyspark_kafka.sink` implement them, `pyspark_kafka.spark` adapts them to Py
 Invariant: no Kafka, no PySpark; imports no other package of pyspark-kafka. Layer: connector.
 """
 
+from pyspark_kafka.connector.continuous import (
+    ContinuousPartitionReader,
+    ContinuousPartitionReaderFactory,
+    ContinuousStream,
+)
 from pyspark_kafka.connector.limits import (
     CompositeReadLimit,
     ReadAllAvailable,
@@ -14,7 +19,7 @@ from pyspark_kafka.connector.limits import (
     ReadMinRows,
 )
 from pyspark_kafka.connector.metrics import ReportsSourceMetrics
-from pyspark_kafka.connector.offsets import Offset
+from pyspark_kafka.connector.offsets import Offset, PartitionOffset
 from pyspark_kafka.connector.read import (
     Batch,
     InputPartition,
@@ -23,6 +28,22 @@ from pyspark_kafka.connector.read import (
     PartitionReaderFactory,
     SupportsAdmissionControl,
     SupportsTriggerAvailableNow,
+)
+from pyspark_kafka.connector.rows import RowDataWriter, RowPartitionReader
+from pyspark_kafka.connector.simple import SimpleSource
+from pyspark_kafka.connector.table import (
+    LogicalWriteInfo,
+    PhysicalWriteInfo,
+    Scan,
+    ScanBuilder,
+    SupportsPushDownRequiredColumns,
+    SupportsRead,
+    SupportsTruncate,
+    SupportsWrite,
+    Table,
+    TableCapability,
+    Write,
+    WriteBuilder,
 )
 from pyspark_kafka.connector.write import (
     BatchWrite,
@@ -37,22 +58,41 @@ __all__ = [
     "Batch",
     "BatchWrite",
     "CompositeReadLimit",
+    "ContinuousPartitionReader",
+    "ContinuousPartitionReaderFactory",
+    "ContinuousStream",
     "DataWriter",
     "DataWriterFactory",
     "InputPartition",
+    "LogicalWriteInfo",
     "MicroBatchStream",
     "Offset",
+    "PartitionOffset",
     "PartitionReader",
     "PartitionReaderFactory",
+    "PhysicalWriteInfo",
     "ReadAllAvailable",
     "ReadLimit",
     "ReadMaxBytes",
     "ReadMaxRows",
     "ReadMinRows",
     "ReportsSourceMetrics",
+    "RowDataWriter",
+    "RowPartitionReader",
+    "Scan",
+    "ScanBuilder",
+    "SimpleSource",
     "StreamingDataWriterFactory",
     "StreamingWrite",
     "SupportsAdmissionControl",
+    "SupportsPushDownRequiredColumns",
+    "SupportsRead",
     "SupportsTriggerAvailableNow",
+    "SupportsTruncate",
+    "SupportsWrite",
+    "Table",
+    "TableCapability",
+    "Write",
+    "WriteBuilder",
     "WriterCommitMessage",
 ]

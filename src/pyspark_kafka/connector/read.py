@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +83,9 @@ class Batch(ABC):
 class MicroBatchStream(ABC):
     """A stream that an engine reads as a sequence of bounded batches `[start, end)`.
 
+    It says where a micro-batch ends in one of two ways: by `latestOffset()`, or by `SupportsAdmissionControl`, which
+    the engine can limit.
+
     Runs on: driver; one per query run; every method may block on look-ups, with a deadline.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.MicroBatchStream` and `SparkDataStream`.
@@ -97,6 +102,15 @@ class MicroBatchStream(ABC):
         Raises:
             CheckpointError: the text is no offset of this source.
         """
+
+    def latestOffset(self, *args: Any, **kwargs: Any) -> Offset:  # noqa: ARG002 - with admission control: start, limit
+        """Return the end of what there is; the last one again if there is nothing new.
+
+        Called at each trigger, without arguments; with admission control `latestOffset(start, limit)` stands for it.
+        """
+        raise ContractError.violated(
+            self, "latestOffset", "must be implemented: by itself, or as SupportsAdmissionControl asks for it."
+        )
 
     @abstractmethod
     def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from pyspark_kafka.connector import Batch, MicroBatchStream, Offset, PartitionReaderFactory
-    from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.source.driver.batch import KafkaBatch
 
 
@@ -196,7 +195,7 @@ class RefusedStreamReader(DataSourceStreamReader, SparkSupportsTriggerAvailableN
     Runs on: driver; never travels to executors.
     """
 
-    def __init__(self, reason: ConnectorError) -> None:
+    def __init__(self, reason: Exception) -> None:
         self._reason = reason
 
     def initialOffset(self) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""Contracts, held while an engine runs: what a source or a sink returns is looked at, and said plainly if it is wrong.
+
+Python has no compiler that finds a forgotten `return`. Without these checks such a mistake shows as an error of Spark,
+about something else, or as rows that are missing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark_kafka.connector.offsets import Offset
+from pyspark_kafka.connector.read import InputPartition
+from pyspark_kafka.connector.write import WriterCommitMessage
+from pyspark_kafka.errors import ContractError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_T = TypeVar("_T")
+
+
+def a(value: object) -> str:
+    """Return the type of an object with its article: "a list", "an int"."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def found(value: object) -> str:
+    """Return what an object is, for the end of a sentence: "returned None", "returned a list"."""
+    return f"returned {a(value)}"
+
+
+def check_offset(value: Any, owner: object, method: str) -> Offset:
+    """Return the value if it is an offset.
+
+    Raises:
+        ContractError: it is none, or its `json()` is no text.
+    """
+    if isinstance(value, type) or not isinstance(value, Offset):
+        raise ContractError.violated(owner, method, f"must return an Offset, and {found(value)}.")
+    text = value.json()
+    if not isinstance(text, str):
+        raise ContractError.violated(value, "json", f"must return text, and {found(text)}.")
+    return value
+
+
+def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
+    """Return the value if it is a sequence of input partitions.
+
+    Raises:
+        ContractError: it is not.
+    """
+    method = "planInputPartitions"
+    if not isinstance(value, Sequence):
+        raise ContractError.violated(owner, method, f"must return a list of InputPartition, and {found(value)}.")
+    for each in value:
+        if not isinstance(each, InputPartition):
+            raise ContractError.violated(
+                owner, method, f"must return a list of InputPartition, and there is {a(each)} in it."
+            )
+    return value
+
+
+def check_message(value: Any, owner: object) -> WriterCommitMessage:
+    """Return the value if it is a commit message that reaches the driver.
+
+    Raises:
+        ContractError: it is none, or cannot be pickled.
+    """
+    if not isinstance(value, WriterCommitMessage):
+        raise ContractError.violated(owner, "commit", f"must return a WriterCommitMessage, and {found(value)}.")
+    try:
+        pickle.dumps(value)
+    except Exception as error:
+        raise ContractError.violated(
+            owner,
+            "commit",
+            f"returned a {type(value).__qualname__} that cannot be pickled: {error}.",
+            hint="Make the message a dataclass of plain data: no connection, file or lock.",
+        ) from error
+    return value
+
+
+def check_instance(value: _T, kind: type[Any], owner: object, method: str) -> _T:
+    """Return the value if it is of a kind.
+
+    Raises:
+        ContractError: it is not.
+    """
+    if not isinstance(value, kind):
+        raise ContractError.violated(owner, method, f"must return a {kind.__name__}, and {found(value)}.")
+    return value
+
+
+def difference(expected: pa.Schema, actual: pa.Schema) -> str:
+    """Return the first difference of two schemas, for errors."""
+    if expected.names != actual.names:
+        return f"expected the columns {expected.names}, found {actual.names}"
+    for wanted, given in zip(expected, actual, strict=True):
+        if wanted.type != given.type:
+            return f"column {wanted.name!r} is {given.type}, expected {wanted.type}"
+        if wanted.nullable != given.nullable:
+            return f"column {wanted.name!r} is {'' if given.nullable else 'not '}nullable, expected the opposite"
+    return "their metadata differ"

@@ -1,0 +1,113 @@
+"""Writes whose every step is looked at: the same contracts, around a write job of someone else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector.checked import check_instance, check_message
+from pyspark_kafka.connector.write import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
+    StreamingDataWriterFactory,
+    StreamingWrite,
+    WriterCommitMessage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+
+class CheckedWriter(DataWriter):
+    """A data writer whose commit message is looked at: it is one, and it reaches the driver."""
+
+    def __init__(self, writer: DataWriter) -> None:
+        self._writer = writer
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take one Arrow batch."""
+        self._writer.write(batch)
+
+    def commit(self) -> WriterCommitMessage:
+        """Finish."""
+        return check_message(self._writer.commit(), self._writer)
+
+    def abort(self) -> None:
+        """Give up."""
+        self._writer.abort()
+
+    def close(self) -> None:
+        """Release what the writer holds."""
+        self._writer.close()
+
+
+class CheckedWriterFactory(DataWriterFactory):
+    """Makes the writers of a batch write; pickles with the factory that it stands for."""
+
+    def __init__(self, factory: DataWriterFactory) -> None:
+        self._factory = factory
+
+    def createWriter(self, partition_id: int, task_id: int) -> DataWriter:
+        """Return the writer of one task attempt."""
+        writer = self._factory.createWriter(partition_id, task_id)
+        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"))
+
+
+class CheckedStreamingWriterFactory(StreamingDataWriterFactory):
+    """Makes the writers of one micro-batch; pickles with the factory that it stands for."""
+
+    def __init__(self, factory: StreamingDataWriterFactory) -> None:
+        self._factory = factory
+
+    def of_query(self, query_id: str | None) -> StreamingDataWriterFactory:
+        """Return the factory for the tasks of one query."""
+        return CheckedStreamingWriterFactory(self._factory.of_query(query_id))
+
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
+        """Return the writer of one task attempt."""
+        writer = self._factory.createWriter(partition_id, task_id, epoch_id)
+        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"))
+
+
+class CheckedBatchWrite(BatchWrite):
+    """A write job of a batch query whose factory and messages are looked at."""
+
+    def __init__(self, job: BatchWrite) -> None:
+        self._job = job
+
+    def createBatchWriterFactory(self) -> DataWriterFactory:
+        """Return the factory that executors write with."""
+        factory = self._job.createBatchWriterFactory()
+        return CheckedWriterFactory(check_instance(factory, DataWriterFactory, self._job, "createBatchWriterFactory"))
+
+    def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
+        """Finish the job."""
+        self._job.commit(messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Give up the job."""
+        self._job.abort(messages)
+
+
+class CheckedStreamingWrite(StreamingWrite):
+    """The write jobs of a streaming query whose factory and messages are looked at."""
+
+    def __init__(self, job: StreamingWrite) -> None:
+        self._job = job
+
+    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+        """Return the factory that executors write with."""
+        factory = self._job.createStreamingWriterFactory()
+        return CheckedStreamingWriterFactory(
+            check_instance(factory, StreamingDataWriterFactory, self._job, "createStreamingWriterFactory")
+        )
+
+    def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
+        """Finish one epoch."""
+        self._job.commit(epoch_id, messages)
+
+    def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Give up one epoch."""
+        self._job.abort(epoch_id, messages)
