@@ -1,0 +1,23 @@
+"""The contracts of `pyspark_kafka.connector` as pytest cases, for sources and sinks of your own.
+
+    from pyspark_kafka.testing.conformance import SourceContract
+
+    class TestNumbers(SourceContract):
+        def table(self):
+            return Numbers()
+
+        def add_rows(self, count):
+            ...
+
+pytest runs every case of the class that you inherit from. A case that fails names the rule that is broken.
+
+- `SourceContract`: replay, offsets, limits, the available-now trigger, early closing, kills.
+- `SinkContract`: commits that are repeated, aborts, kills.
+
+Invariant: the cases use the contracts alone, so they hold for any source or sink. Layer: testing.
+"""
+
+from pyspark_kafka.testing.conformance.sink import SinkContract
+from pyspark_kafka.testing.conformance.source import SourceContract
+
+__all__ = ["SinkContract", "SourceContract"]

@@ -1,0 +1,242 @@
+"""What every sink must keep, as pytest cases over its `StreamingWrite` and `BatchWrite`."""
+# ruff: noqa: S101 - these are tests
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.connector import LogicalWriteInfo, SupportsWrite, TableCapability, WriterCommitMessage
+from pyspark_kafka.connector.checked_write import CheckedBatchWrite, CheckedStreamingWrite
+from pyspark_kafka.testing.conformance.killed import run_until_killed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory
+    from pyspark_kafka.testing.conformance.killed import Steps
+
+_TASKS = 2
+_MOST_STEPS = 200
+
+
+class SinkContract(ABC):
+    """Cases for a sink; inherit, and implement `table`, `schema`, `row` and `visible`.
+
+    Attributes:
+        exactly_once: whether each row is visible once after a restart; if not, each is visible at least once.
+    """
+
+    exactly_once = True
+
+    @abstractmethod
+    def table(self) -> SupportsWrite:
+        """Return the table: a new one for each case, over a target of its own. Fixtures can set it up."""
+
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Return the columns of the rows that are written."""
+
+    @abstractmethod
+    def row(self, number: int) -> Mapping[str, Any]:
+        """Return the row of a number; different numbers are different rows."""
+
+    @abstractmethod
+    def visible(self) -> Sequence[int]:
+        """Return the numbers of the rows that readers of the target see now, in any order."""
+
+    def options(self) -> Mapping[str, str]:
+        """Return the options of the write."""
+        return {}
+
+    @pytest.fixture
+    def sink(self) -> _Sink:
+        """The sink, with an empty target."""
+        assert list(self.visible()) == [], "the target of a case must be empty at its start"
+        return _Sink(self)
+
+    def test_capabilities_are_implemented(self, sink: _Sink) -> None:
+        """Each capability that the table names is implemented."""
+        named = sink.table.capabilities()
+        assert TableCapability.STREAMING_WRITE in named or TableCapability.BATCH_WRITE in named
+        if TableCapability.STREAMING_WRITE in named:
+            sink.streaming()
+        if TableCapability.BATCH_WRITE in named:
+            sink.batch()
+
+    def test_table_pickles(self, sink: _Sink) -> None:
+        """The table reaches the processes in which Spark plans."""
+        pickle.loads(pickle.dumps(sink.table))  # noqa: S301 - our own bytes
+
+    def test_committed_rows_are_visible(self, sink: _Sink) -> None:
+        """Rows of two tasks and two epochs are visible after their commits."""
+        sink.run_epoch(0)
+        assert sorted(self.visible()) == sink.rows_of(0)
+        sink.run_epoch(1)
+        assert sorted(self.visible()) == sink.rows_of(0) + sink.rows_of(1)
+
+    def test_batch_write_is_visible(self, sink: _Sink) -> None:
+        """A batch write has its rows visible after its commit."""
+        if TableCapability.BATCH_WRITE not in sink.table.capabilities():
+            pytest.skip("the table does not name BATCH_WRITE")
+        job = sink.batch()
+        factory = pickle.loads(pickle.dumps(job.createBatchWriterFactory()))  # noqa: S301 - our own bytes
+        messages = [sink.write(factory.createWriter(task, task), 0, task) for task in range(_TASKS)]
+        job.commit(messages)
+        assert sorted(self.visible()) == sink.rows_of(0)
+
+    def test_empty_epoch_is_committed(self, sink: _Sink) -> None:
+        """An epoch without rows, and one without tasks, is committed and shows nothing."""
+        factory = sink.streaming().createStreamingWriterFactory()
+        writer = factory.createWriter(0, 0, 0)
+        message = writer.commit()
+        writer.close()
+        sink.streaming().commit(0, [message])
+        sink.streaming().commit(1, [])
+        assert list(self.visible()) == []
+        sink.run_epoch(2)
+        assert sorted(self.visible()) == sink.rows_of(2)
+
+    def test_same_commit_again_shows_nothing_more(self, sink: _Sink) -> None:
+        """An engine that lost the answer to a commit asks again, also with a new object."""
+        messages = sink.write_epoch(0)
+        job = sink.streaming()
+        job.commit(0, messages)
+        job.commit(0, messages)
+        sink.streaming().commit(0, messages)
+        assert sorted(self.visible()) == sink.rows_of(0)
+
+    def test_epoch_that_runs_again_shows_nothing_more(self, sink: _Sink) -> None:
+        """A micro-batch that was committed, and runs again after a restart, has other attempts of its tasks."""
+        sink.run_epoch(0)
+        sink.run_epoch(0, attempt=7)
+        self._check(self.visible(), sink.rows_of(0))
+
+    def test_abort_leaves_nothing_visible(self, sink: _Sink) -> None:
+        """Rows of a task that failed, and of an epoch that is aborted, are not visible."""
+        job = sink.streaming()
+        factory = job.createStreamingWriterFactory()
+        good = sink.write(factory.createWriter(0, 0, 0), 0, 0)
+        bad = factory.createWriter(1, 1, 0)
+        bad.write(sink.batch_of(0, 1))
+        bad.abort()
+        bad.close()
+        job.abort(0, [good, None])
+        if self.exactly_once:
+            assert list(self.visible()) == []
+        sink.run_epoch(0, attempt=5)
+        self._check(self.visible(), sink.rows_of(0))
+
+    def test_writer_that_is_closed_early_leaks_nothing(self, sink: _Sink) -> None:
+        """A killed attempt gets no call at all; one that is aborted at once is closed."""
+        factory = sink.streaming().createStreamingWriterFactory()
+        for attempt in range(3):
+            writer = factory.createWriter(0, attempt, 0)
+            writer.abort()
+            writer.close()
+        if self.exactly_once:
+            assert list(self.visible()) == []
+
+    def test_loser_of_two_attempts_shows_nothing(self, sink: _Sink) -> None:
+        """Of two attempts of a task only the one whose message is committed is visible."""
+        job = sink.streaming()
+        factory = job.createStreamingWriterFactory()
+        winner = [sink.write(factory.createWriter(task, task, 0), 0, task) for task in range(_TASKS)]
+        sink.write(factory.createWriter(0, 9, 0), 0, 0)
+        job.commit(0, winner)
+        self._check(self.visible(), sink.rows_of(0))
+
+    def test_kill_between_any_two_calls_loses_and_doubles_nothing(self, sink: _Sink) -> None:
+        """A driver that is killed before any of its steps, and runs its micro-batch again, has each row visible."""
+        for epoch in range(_MOST_STEPS):
+            # One more step at each epoch, until it ends before it is killed.
+            ended = run_until_killed(partial(self._run, sink, epoch, 10 * epoch), epoch)
+            assert run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            expected = [number for each in range(epoch + 1) for number in sink.rows_of(each)]
+            self._check(self.visible(), expected, f"killed before step {epoch}")
+            if ended:
+                return
+        pytest.fail("the write has no end")
+
+    @staticmethod
+    def _run(sink: _Sink, epoch: int, attempt: int, steps: Steps) -> None:
+        sink.run_epoch(epoch, attempt, steps)
+
+    def _check(self, visible: Sequence[int], expected: Sequence[int], when: str = "") -> None:
+        lost = sorted(set(expected) - set(visible))
+        assert lost == [], f"rows {lost} are lost {when}"
+        unknown = sorted(set(visible) - set(expected))
+        assert unknown == [], f"rows {unknown} were never committed {when}"
+        if self.exactly_once:
+            doubled = sorted(number for number in set(visible) if list(visible).count(number) > 1)
+            assert doubled == [], f"rows {doubled} are visible more than once {when}"
+
+
+class _Sink:
+    """A table, and how the cases write it."""
+
+    def __init__(self, contract: SinkContract) -> None:
+        self.table = contract.table()
+        self._contract = contract
+
+    def _write(self) -> Any:
+        info = LogicalWriteInfo(self._contract.options(), self._contract.schema())
+        return self.table.newWriteBuilder(info).build()
+
+    def streaming(self) -> CheckedStreamingWrite:
+        return CheckedStreamingWrite(self._write().toStreaming())
+
+    def batch(self) -> CheckedBatchWrite:
+        return CheckedBatchWrite(self._write().toBatch())
+
+    @staticmethod
+    def rows_of(epoch: int) -> list[int]:
+        return [epoch * 100 + task * 10 + number for task in range(_TASKS) for number in range(3)]
+
+    def batch_of(self, epoch: int, task: int) -> pa.RecordBatch:
+        rows = [dict(self._contract.row(epoch * 100 + task * 10 + number)) for number in range(3)]
+        return pa.RecordBatch.from_pylist(rows, schema=self._contract.schema())
+
+    def write(self, writer: DataWriter, epoch: int, task: int) -> WriterCommitMessage:
+        try:
+            writer.write(self.batch_of(epoch, task))
+            message: WriterCommitMessage = pickle.loads(pickle.dumps(writer.commit()))  # noqa: S301 - our own bytes
+        finally:
+            writer.close()
+        return message
+
+    def write_epoch(self, epoch: int, attempt: int = 0) -> list[WriterCommitMessage]:
+        factory: StreamingDataWriterFactory = pickle.loads(  # noqa: S301 - our own bytes
+            pickle.dumps(self.streaming().createStreamingWriterFactory())
+        )
+        return [self.write(factory.createWriter(task, attempt + task, epoch), epoch, task) for task in range(_TASKS)]
+
+    def run_epoch(self, epoch: int, attempt: int = 0, steps: Steps | None = None) -> None:
+        """Run one micro-batch as Spark does: writers in their tasks, then the commit in a fresh object."""
+
+        def step() -> None:
+            if steps is not None:
+                steps.next()
+
+        step()
+        factory = self.streaming().createStreamingWriterFactory()
+        messages = []
+        for task in range(_TASKS):
+            step()
+            writer = factory.createWriter(task, attempt + task, epoch)
+            step()
+            writer.write(self.batch_of(epoch, task))
+            step()
+            messages.append(writer.commit())
+            step()
+            writer.close()
+        step()
+        job = self.streaming()
+        step()
+        job.commit(epoch, messages)
+        step()

@@ -1,0 +1,316 @@
+"""What every source must keep, as pytest cases over its `MicroBatchStream`."""
+# ruff: noqa: S101 - these are tests
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.connector import (
+    MicroBatchStream,
+    Offset,
+    ReadAllAvailable,
+    ReadMaxRows,
+    Scan,
+    SupportsAdmissionControl,
+    SupportsRead,
+    TableCapability,
+)
+from pyspark_kafka.connector.checked_read import CheckedMicroBatchStream
+from pyspark_kafka.testing.conformance.killed import run_until_killed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.testing.conformance.killed import Steps
+
+_MOST_BATCHES = 1_000
+
+
+class SourceContract(ABC):
+    """Cases for a source; inherit, and implement `table` and `add_rows`.
+
+    Attributes:
+        rows_at_first: `add_rows` is called with this number before each case.
+        ordered: whether rows come in the same order at each read of a range; if not, they are compared sorted.
+    """
+
+    rows_at_first = 25
+    ordered = True
+
+    @abstractmethod
+    def table(self) -> SupportsRead:
+        """Return the table: a new one for each case, over data of its own. Fixtures can set them up."""
+
+    @abstractmethod
+    def add_rows(self, count: int) -> None:
+        """Make so many more rows readable, distinct from those there are."""
+
+    def options(self) -> Mapping[str, str]:
+        """Return the options of the read."""
+        return {}
+
+    # What the cases are made of
+
+    @pytest.fixture
+    def source(self, tmp_path: Path) -> _Source:
+        """The source, with its first rows."""
+        table = self.table()
+        self.add_rows(self.rows_at_first)
+        return _Source(table, self.options(), str(tmp_path / "checkpoint"), ordered=self.ordered)
+
+    # The cases
+
+    def test_capabilities_are_implemented(self, source: _Source) -> None:
+        """Each capability that the table names is implemented, and returns what the contract says."""
+        scan, named = source.scan(), source.table.capabilities()
+        assert TableCapability.MICRO_BATCH_READ in named, "the table does not name MICRO_BATCH_READ"
+        assert isinstance(source.stream(), MicroBatchStream)
+        if TableCapability.BATCH_READ in named:
+            batch = scan.toBatch()
+            factory = batch.createReaderFactory()
+            for partition in batch.planInputPartitions():
+                factory.createReader(partition).close()
+
+    def test_table_pickles(self, source: _Source) -> None:
+        """The table reaches the processes in which Spark plans."""
+        pickle.loads(pickle.dumps(source.table))  # noqa: S301 - our own bytes
+
+    def test_rows_have_the_schema_that_the_scan_tells(self, source: _Source) -> None:
+        """Every Arrow batch has the schema of `readSchema`, nullability included."""
+        assert source.read_all() != [], "nothing was read, although add_rows() was called"
+
+    def test_offsets_go_through_json_and_back(self, source: _Source) -> None:
+        """An offset that was read back from its JSON is equal to it and has the same text."""
+        stream = source.stream()
+        for offset in (stream.initialOffset(), source.latest(stream)):
+            text = offset.json()
+            assert isinstance(json.loads(text), dict), "PySpark takes offsets whose JSON is an object only"
+            again = source.stream().deserializeOffset(text)
+            assert again.json() == text
+            assert again == offset
+            assert hash(again) == hash(offset)
+
+    def test_replay_returns_the_same_rows(self, source: _Source) -> None:
+        """A range that is read again has the same rows, also in another process, and when more rows came meanwhile."""
+        stream = source.stream()
+        start, end = stream.initialOffset(), source.latest(stream)
+        first = source.read(stream, start, end)
+        self.add_rows(7)
+        again = source.stream()
+        replayed = source.read(again, again.deserializeOffset(start.json()), again.deserializeOffset(end.json()))
+        assert replayed == first
+
+    def test_parts_of_a_range_are_the_whole(self, source: _Source) -> None:
+        """Micro-batches that follow one another have every row once."""
+        stream = source.stream()
+        start, middle = stream.initialOffset(), source.latest(stream)
+        first = source.read(stream, start, middle)
+        self.add_rows(13)
+        end = source.latest(stream, middle)
+        assert end != middle, "latestOffset did not move, although rows were added"
+        second = source.read(stream, middle, end)
+        assert len(second) == 13, f"13 rows were added, and the next micro-batch has {len(second)}"
+        whole = source.read(stream, start, end)
+        assert source.comparable(whole) == source.comparable(first + second)
+
+    def test_initial_offset_stays(self, source: _Source) -> None:
+        """A query that is started again before its first commit begins where it began, whatever came meanwhile."""
+        first = source.stream().initialOffset()
+        self.add_rows(5)
+        assert source.stream().initialOffset() == first, "rows before the new initial offset would be lost"
+
+    def test_nothing_new_is_the_same_offset(self, source: _Source) -> None:
+        """Without new rows, `latestOffset` returns its start, and an empty range has no rows."""
+        stream = source.stream()
+        end = source.latest(stream)
+        assert source.latest(stream, end) == end, "latestOffset moved, although nothing was added"
+        assert source.read(stream, end, end) == []
+
+    def test_plan_pickles(self, source: _Source) -> None:
+        """Input partitions and the reader factory reach the executors."""
+        stream = source.stream()
+        planned = stream.planInputPartitions(stream.initialOffset(), source.latest(stream))
+        factory = pickle.loads(pickle.dumps(stream.createReaderFactory()))  # noqa: S301 - our own bytes
+        for partition in pickle.loads(pickle.dumps(list(planned))):  # noqa: S301 - our own bytes
+            factory.createReader(partition).close()
+
+    @pytest.mark.parametrize("rows", [1, 3, 10])
+    def test_limits_are_respected_and_never_stall(self, source: _Source, rows: int) -> None:
+        """With `ReadMaxRows`, every micro-batch has at most these rows, and all rows come in the end."""
+        stream = source.stream()
+        if not isinstance(source.inner, SupportsAdmissionControl):
+            pytest.skip("the source has no admission control")
+        start, seen = stream.initialOffset(), []
+        for _ in range(_MOST_BATCHES):
+            end = stream.latestOffset(start, ReadMaxRows(rows))
+            if end == start:
+                break
+            batch = source.read(stream, start, end)
+            assert len(batch) <= rows, f"a micro-batch limited to {rows} rows has {len(batch)}"
+            seen += batch
+            start = end
+        else:
+            pytest.fail(f"no end after {_MOST_BATCHES} micro-batches")
+        assert len(seen) == self.rows_at_first, "latestOffset returned its start although rows were left"
+
+    def test_available_now_ends(self, source: _Source) -> None:
+        """After `prepareForTriggerAvailableNow`, rows that come later are left for the next run."""
+        stream = source.stream()
+        stream.prepareForTriggerAvailableNow()
+        start, seen = stream.initialOffset(), []
+        for _ in range(_MOST_BATCHES):
+            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            if end == start:
+                break
+            seen += source.read(stream, start, end)
+            start = end
+            self.add_rows(3)
+        else:
+            pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and each brought new rows")
+        assert len(seen) == self.rows_at_first
+
+    def test_reader_closed_early_leaks_nothing(self, source: _Source) -> None:
+        """A reader that is closed before its end, or before its beginning, leaves no file, socket or thread behind."""
+        stream = source.stream()
+        planned = stream.planInputPartitions(stream.initialOffset(), source.latest(stream))
+        factory = stream.createReaderFactory()
+
+        def read_a_little() -> None:
+            for partition in planned:
+                reader = factory.createReader(partition)
+                reader.next()
+                reader.close()
+                factory.createReader(partition).close()
+
+        # Once before: what is kept for the next reader on purpose is open from here on.
+        read_a_little()
+        before = _open_files(), threading.active_count()
+        for _ in range(5):
+            read_a_little()
+        after = _open_files(), threading.active_count()
+        assert after[0] <= before[0], f"{after[0] - before[0]} files or sockets stay open"
+        assert after[1] <= before[1], f"{after[1] - before[1]} threads stay"
+
+    def test_stop_may_be_called_again(self, source: _Source) -> None:
+        """A stream that never read, and one that did, stop more than once."""
+        stream = source.stream()
+        stream.stop()
+        stream.stop()
+
+    def test_kill_between_any_two_calls_loses_and_doubles_nothing(self, source: _Source, tmp_path: Path) -> None:
+        """An engine that is killed before any of its steps, and started again, has every row once."""
+        for number in range(_MOST_BATCHES):
+            log = tmp_path / f"engine-{number}"
+            log.mkdir()
+
+            def work(steps: Steps, log: Path = log) -> None:
+                _run_engine(source, log, steps)
+
+            ended = run_until_killed(work, number)
+            self_ended = run_until_killed(work, None)
+            assert self_ended
+            rows = [row for path in sorted(log.glob("rows-*")) for row in pickle.loads(path.read_bytes())]  # noqa: S301
+            expected = source.read_all()
+            assert source.comparable(rows) == source.comparable(expected), f"killed before step {number}"
+            if ended:
+                return
+        pytest.fail("the engine has no end")
+
+
+class _Source:
+    """A table, and how the cases read it."""
+
+    def __init__(self, table: SupportsRead, options: Mapping[str, str], location: str, *, ordered: bool) -> None:
+        self.table = table
+        self._options = options
+        self._location = location
+        self._ordered = ordered
+        # The stream as it is, which may have admission control or not.
+        self.inner: Any = None
+
+    def scan(self) -> Scan:
+        return self.table.newScanBuilder(self._options).build()
+
+    def stream(self) -> CheckedMicroBatchStream:
+        scan = self.scan()
+        self.inner = scan.toMicroBatchStream(self._location)
+        return CheckedMicroBatchStream(self.inner, scan.readSchema())
+
+    def latest(self, stream: CheckedMicroBatchStream, start: Offset | None = None) -> Offset:
+        return stream.latestOffset(stream.initialOffset() if start is None else start, ReadAllAvailable())
+
+    def read(self, stream: CheckedMicroBatchStream, start: Offset, end: Offset) -> list[dict[str, Any]]:
+        factory, rows = stream.createReaderFactory(), []
+        for partition in stream.planInputPartitions(start, end):
+            reader = factory.createReader(partition)
+            try:
+                while reader.next():
+                    rows += reader.get().to_pylist()
+            finally:
+                reader.close()
+        return rows if self._ordered else self.comparable(rows)
+
+    def read_all(self) -> list[dict[str, Any]]:
+        stream = self.stream()
+        return self.read(stream, stream.initialOffset(), self.latest(stream))
+
+    @staticmethod
+    def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return sorted(rows, key=repr)
+
+
+def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
+    """Run micro-batches as Spark does: the end is logged before the batch, the commit after it."""
+    stream = source.stream()
+    stream.prepareForTriggerAvailableNow()
+    number, start = 0, None
+    while (log / f"commit-{number}").exists():
+        start = stream.deserializeOffset((log / f"end-{number}").read_text())
+        number += 1
+    while True:
+        steps.next()
+        if start is None:
+            start = stream.initialOffset()
+        logged = log / f"end-{number}"
+        if logged.exists():
+            end = stream.deserializeOffset(logged.read_text())
+            start_kept = (log / f"start-{number}").read_text()
+            start = stream.deserializeOffset(start_kept)
+        else:
+            steps.next()
+            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            if end == start:
+                break
+            (log / f"start-{number}").write_text(start.json())
+            _put(logged, end.json().encode())
+        steps.next()
+        rows = source.read(stream, start, end)
+        steps.next()
+        _put(log / f"rows-{number:06}", pickle.dumps(rows))
+        steps.next()
+        stream.commit(end)
+        steps.next()
+        _put(log / f"commit-{number}", b"")
+        number, start = number + 1, end
+    stream.stop()
+
+
+def _put(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}")
+    beside.write_bytes(data)
+    beside.replace(path)
+
+
+def _open_files() -> int:
+    for directory in ("/proc/self/fd", "/dev/fd"):
+        if Path(directory).is_dir():
+            return len(os.listdir(directory))  # noqa: PTH208 - a plain count
+    return 0
