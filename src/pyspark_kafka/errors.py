@@ -171,8 +171,8 @@ class SetupError(ConnectorError):
 class ContractError(ConnectorError, TypeError):
     """A source or a sink does not do what the contract of `pyspark_kafka.connector` says."""
 
-    @classmethod
-    def violated(cls, owner: object, method: str, expected: str, *, hint: str = "") -> ContractError:
+    @staticmethod
+    def violated(owner: object, method: str, expected: str, *, hint: str = "") -> ContractError:
         """Build the error of one method: `Class.method() expected`.
 
         Args:
@@ -182,7 +182,7 @@ class ContractError(ConnectorError, TypeError):
             hint: what to do; the page with the contract, if it is empty.
         """
         name = (owner if isinstance(owner, type) else type(owner)).__qualname__
-        return cls(
+        return ContractError(
             f"{name}.{method}() {expected}",
             condition="CONTRACT_VIOLATED",
             hint=hint or "See docs/custom-sources.md or docs/custom-sinks.md for what this method returns.",
@@ -193,11 +193,11 @@ class ContractError(ConnectorError, TypeError):
 class CapabilityError(ConnectorError, NotImplementedError):
     """A table is asked for something that it cannot do."""
 
-    @classmethod
-    def missing_method(cls, owner: object, method: str, capability: str) -> CapabilityError:
+    @staticmethod
+    def missing_method(owner: object, method: str, capability: str) -> CapabilityError:
         """Build the error of a method that a capability of the table asks for and that the object lacks."""
         name = type(owner).__qualname__
-        return cls(
+        return CapabilityError(
             f"{name} has no method {method}(), which capability {capability} of its table asks for.",
             condition="CAPABILITY_NOT_IMPLEMENTED",
             hint=f"Implement {name}.{method}(), or leave {capability} out of capabilities().",

@@ -32,4 +32,5 @@
 | how much work a call is | `costs.py` |
 | a part of a page that a program writes | `marked_page.py` |
 | to wait for a condition | `waiting.py` |
+| a source and a sink that keep their contracts, and some with faults | `contracts.py` |
 """

@@ -39,7 +39,7 @@ from pyspark_kafka.connector import (
     WriterCommitMessage,
 )
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
-from pyspark_kafka.toolkit import CommitRecord, CommitState, FileCommitLog, IdempotentStreamingWrite
+from pyspark_kafka.toolkit import CommitState, EpochRecord, FileEpochLog, IdempotentStreamingWrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -261,8 +261,8 @@ class FileWriter(DataWriter):
     def commit(self) -> WriterCommitMessage:
         _put(self._place, f"staged/{self._message.name}", self._rows)
         if self._fault == "notes the commit in its tasks":
-            noted = CommitRecord(self._message.epoch, "", CommitState.COMMITTED)
-            FileCommitLog.at(f"{self._place}/log").write(noted)
+            noted = EpochRecord(self._message.epoch, "", CommitState.COMMITTED)
+            FileEpochLog.at(f"{self._place}/log").write(noted)
         return self._message if self._fault != "returns no message" else None  # type: ignore[return-value]
 
     def abort(self) -> None:
@@ -295,7 +295,7 @@ class FileWrite(IdempotentStreamingWrite):
     """Puts staged files in place, named by epoch and task, so that the same rows have the same name."""
 
     def __init__(self, place: str, fault: str) -> None:
-        super().__init__(FileCommitLog.at(f"{place}/log"))
+        super().__init__(FileEpochLog.at(f"{place}/log"))
         self._place, self._fault = place, fault
 
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:

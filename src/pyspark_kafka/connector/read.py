@@ -109,7 +109,7 @@ class MicroBatchStream(ABC):
         Called at each trigger, without arguments; with admission control `latestOffset(start, limit)` stands for it.
         """
         raise ContractError.violated(
-            self, "latestOffset", "must be implemented: by itself, or as SupportsAdmissionControl asks for it."
+            self, "latestOffset", "must be implemented: alone, or as SupportsAdmissionControl asks for it."
         )
 
     @abstractmethod

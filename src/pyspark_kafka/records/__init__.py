@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import CodecInfo, codec_info
-    from pyspark_kafka.records.batch_header import Scan, scan
+    from pyspark_kafka.records.batch_header import ScannedHeaders, scan
     from pyspark_kafka.records.decoding import Decoded, decode, iter_decode
     from pyspark_kafka.records.encoding import (
         RecordColumns,
@@ -33,7 +33,7 @@ __all__ = [
     "CodecInfo",
     "Decoded",
     "RecordColumns",
-    "Scan",
+    "ScannedHeaders",
     "codec_info",
     "decode",
     "encode",
@@ -49,7 +49,7 @@ __all__ = [
 
 _PLACES = {
     "_variant": ("CodecInfo", "codec_info"),
-    "batch_header": ("Scan", "scan"),
+    "batch_header": ("ScannedHeaders", "scan"),
     "decoding": ("Decoded", "decode", "iter_decode"),
     "encoding": (
         "RecordColumns",

@@ -172,7 +172,7 @@ def _check(header: BatchHeader, floor: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScannedHeaders:
     """What a cheap walk over batch headers finds.
 
     Attributes:
@@ -190,7 +190,7 @@ class Scan:
     leader_epoch: int = -1
 
 
-def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
+def scan(records: bytes | bytearray | memoryview, position: int) -> ScannedHeaders:
     """Walk over the batch headers of a fetch response, so that the next fetch can be sent before this one is decoded.
 
     No checksum is verified: a position found here is a guess that decoding confirms or refuses. Malformed bytes end
@@ -220,4 +220,4 @@ def scan(records: bytes | bytearray | memoryview, position: int) -> Scan:
         batches += 1
         count += batch_count
         leader_epoch = epoch
-    return Scan(next_offset, at, batches, count, leader_epoch)
+    return ScannedHeaders(next_offset, at, batches, count, leader_epoch)

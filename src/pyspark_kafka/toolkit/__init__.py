@@ -2,7 +2,7 @@
 
 | Part | What a connector gets |
 | --- | --- |
-| `IdempotentStreamingWrite`, `CommitLog`, `FileCommitLog` | epochs that are committed once |
+| `IdempotentStreamingWrite`, `EpochLog`, `FileEpochLog` | epochs that are committed once |
 | `CheckpointedMicroBatchStream`, `OffsetStore` | offsets that survive, and never a restart from the beginning |
 | `retry`, `RetryPolicy` | attempts with delays, a deadline, and the story of the attempts in the error |
 | `BatchingDataWriter` | rows that are flushed by number, bytes or time |
@@ -15,7 +15,7 @@ Invariant: nothing here knows Kafka or PySpark. Layer: toolkit, above connector/
 """
 
 from pyspark_kafka.toolkit.batching import BatchingDataWriter
-from pyspark_kafka.toolkit.commit_log import CommitLog, CommitRecord, CommitState, FileCommitLog
+from pyspark_kafka.toolkit.epoch_log import CommitState, EpochLog, EpochRecord, FileEpochLog
 from pyspark_kafka.toolkit.idempotent_write import IdempotentStreamingWrite
 from pyspark_kafka.toolkit.keyed_state import KeyedState
 from pyspark_kafka.toolkit.offset_store import CheckpointedMicroBatchStream, OffsetStore
@@ -28,10 +28,10 @@ __all__ = [
     "CancelSignal",
     "Cancelled",
     "CheckpointedMicroBatchStream",
-    "CommitLog",
-    "CommitRecord",
     "CommitState",
-    "FileCommitLog",
+    "EpochLog",
+    "EpochRecord",
+    "FileEpochLog",
     "IdempotentStreamingWrite",
     "KeyedState",
     "OffsetStore",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.connector import StreamingWrite
 from pyspark_kafka.errors import CommitConflictError, ContractError
-from pyspark_kafka.toolkit.commit_log import CommitRecord, CommitState
+from pyspark_kafka.toolkit.epoch_log import CommitState, EpochRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka.connector import WriterCommitMessage
-    from pyspark_kafka.toolkit.commit_log import CommitLog
+    from pyspark_kafka.toolkit.epoch_log import EpochLog
 
 KEPT_EPOCHS = 100
 
@@ -32,7 +32,7 @@ class IdempotentStreamingWrite(StreamingWrite):
 
     A driver that dies within step 3 leaves "prepared": the next one calls `commit_once` with `in_doubt=True`, which
     must find out whether the target has the commit. A target with transactions keeps the log in its own transaction
-    instead (a `CommitLog` over its tables, whose `write` joins the transaction of `commit_once`): then nothing is ever
+    instead (a `EpochLog` over its tables, whose `write` joins the transaction of `commit_once`): then nothing is ever
     in doubt.
 
     Runs on: driver; pickled with its log.
@@ -42,7 +42,7 @@ class IdempotentStreamingWrite(StreamingWrite):
         kept_epochs: the number of epochs that the log keeps. Spark repeats the last one at most.
     """
 
-    def __init__(self, log: CommitLog, *, kept_epochs: int = KEPT_EPOCHS) -> None:
+    def __init__(self, log: EpochLog, *, kept_epochs: int = KEPT_EPOCHS) -> None:
         if kept_epochs < 2:
             raise ValueError("kept_epochs must be at least 2: an engine repeats the last epoch")
         self._log = log
@@ -104,9 +104,9 @@ class IdempotentStreamingWrite(StreamingWrite):
         elif known.state is CommitState.COMMITTED:
             return
         if known is None:
-            self._log.write(CommitRecord(epoch_id, commit_id, CommitState.PREPARED))
+            self._log.write(EpochRecord(epoch_id, commit_id, CommitState.PREPARED))
         self.commit_once(epoch_id, commit_id, messages, in_doubt=known is not None)
-        self._log.write(CommitRecord(epoch_id, commit_id, CommitState.COMMITTED))
+        self._log.write(EpochRecord(epoch_id, commit_id, CommitState.COMMITTED))
         self._log.forget_before(epoch_id - self._kept_epochs + 1)
 
     def _check_not_forgotten(self, epoch_id: int) -> None:

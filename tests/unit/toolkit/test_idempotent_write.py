@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_kafka.connector import StreamingDataWriterFactory, WriterCommitMessage
 from pyspark_kafka.errors import CheckpointError, CommitConflictError, ContractError
-from pyspark_kafka.toolkit import CommitLog, CommitRecord, CommitState, FileCommitLog, IdempotentStreamingWrite
+from pyspark_kafka.toolkit import CommitState, EpochLog, EpochRecord, FileEpochLog, IdempotentStreamingWrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Wrote(WriterCommitMessage):
 class Target(IdempotentStreamingWrite):
     """Notes each commit; dies in one if it is told to."""
 
-    def __init__(self, log: CommitLog, **settings: int) -> None:
+    def __init__(self, log: EpochLog, **settings: int) -> None:
         super().__init__(log, **settings)
         self.commits: list[tuple[int, int, bool]] = []
         self.dies = False
@@ -49,33 +49,33 @@ class Target(IdempotentStreamingWrite):
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> FileCommitLog:
-    return FileCommitLog.at(str(tmp_path))
+def log(tmp_path: Path) -> FileEpochLog:
+    return FileEpochLog.at(str(tmp_path))
 
 
-def test_same_commit_again_is_no_commit(log: FileCommitLog) -> None:
+def test_same_commit_again_is_no_commit(log: FileEpochLog) -> None:
     target = Target(log)
     for _ in range(3):
         target.commit(0, [Wrote(1), Wrote(2)])
     assert target.commits == [(0, 3, False)]
 
 
-def test_order_of_tasks_makes_no_other_commit(log: FileCommitLog) -> None:
+def test_order_of_tasks_makes_no_other_commit(log: FileEpochLog) -> None:
     target = Target(log)
     target.commit(0, [Wrote(1), Wrote(2)])
     target.commit(0, [Wrote(2), Wrote(1)])
     assert len(target.commits) == 1
 
 
-def test_commit_is_recognized_by_another_driver(log: FileCommitLog, tmp_path: Path) -> None:
+def test_commit_is_recognized_by_another_driver(log: FileEpochLog, tmp_path: Path) -> None:
     Target(log).commit(0, [Wrote(1)])
-    after = Target(FileCommitLog.at(str(tmp_path)))
+    after = Target(FileEpochLog.at(str(tmp_path)))
     after.commit(0, [Wrote(1)])
     after.commit(1, [Wrote(5)])
     assert after.commits == [(1, 5, False)]
 
 
-def test_other_rows_for_a_committed_epoch_are_an_error(log: FileCommitLog) -> None:
+def test_other_rows_for_a_committed_epoch_are_an_error(log: FileEpochLog) -> None:
     target = Target(log)
     target.commit(0, [Wrote(1)])
     with pytest.raises(
@@ -86,7 +86,7 @@ def test_other_rows_for_a_committed_epoch_are_an_error(log: FileCommitLog) -> No
     assert len(target.commits) == 1
 
 
-def test_driver_that_dies_in_a_commit_leaves_it_in_doubt(log: FileCommitLog) -> None:
+def test_driver_that_dies_in_a_commit_leaves_it_in_doubt(log: FileEpochLog) -> None:
     target = Target(log)
     target.dies = True
     with pytest.raises(KeyboardInterrupt):
@@ -99,7 +99,7 @@ def test_driver_that_dies_in_a_commit_leaves_it_in_doubt(log: FileCommitLog) -> 
     assert after.commits == [(4, 7, True)]
 
 
-def test_old_epochs_are_cleaned_up_and_are_then_an_error(log: FileCommitLog, tmp_path: Path) -> None:
+def test_old_epochs_are_cleaned_up_and_are_then_an_error(log: FileEpochLog, tmp_path: Path) -> None:
     target = Target(log, kept_epochs=2)
     for epoch in range(5):
         target.commit(epoch, [Wrote(epoch)])
@@ -108,7 +108,7 @@ def test_old_epochs_are_cleaned_up_and_are_then_an_error(log: FileCommitLog, tmp
         target.commit(1, [Wrote(1)])
 
 
-def test_files_of_others_beside_the_log_stay(log: FileCommitLog, tmp_path: Path) -> None:
+def test_files_of_others_beside_the_log_stay(log: FileEpochLog, tmp_path: Path) -> None:
     target = Target(log, kept_epochs=2)
     target.commit(0, [Wrote(0)])
     (tmp_path / "commits-of-sink" / "notes.txt").write_text("mine")
@@ -118,7 +118,7 @@ def test_files_of_others_beside_the_log_stay(log: FileCommitLog, tmp_path: Path)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"v": 1}', b'{"v": 9, "id": "a", "state": "committed"}'])
-def test_record_that_is_cut_short_is_an_error_and_no_commit(log: FileCommitLog, tmp_path: Path, damage: bytes) -> None:
+def test_record_that_is_cut_short_is_an_error_and_no_commit(log: FileEpochLog, tmp_path: Path, damage: bytes) -> None:
     target = Target(log)
     target.commit(0, [Wrote(1)])
     (tmp_path / "commits-of-sink" / "0").write_bytes(damage)
@@ -139,12 +139,12 @@ class Unordered(WriterCommitMessage):
 
 
 @pytest.mark.parametrize("message", [Opaque(), Unordered()])
-def test_messages_that_have_no_stable_form_are_an_error(log: FileCommitLog, message: WriterCommitMessage) -> None:
+def test_messages_that_have_no_stable_form_are_an_error(log: FileEpochLog, message: WriterCommitMessage) -> None:
     with pytest.raises(ContractError, match=r"Target.commit_id\(\) needs messages that are dataclasses"):
         Target(log).commit(0, [message])
 
 
-def test_own_commit_id_may_leave_out_what_differs_between_attempts(log: FileCommitLog) -> None:
+def test_own_commit_id_may_leave_out_what_differs_between_attempts(log: FileEpochLog) -> None:
     class ByRows(Target):
         def commit_id(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> str:
             return f"{epoch_id}:{sum(message.rows for message in messages)}"  # type: ignore[attr-defined]
@@ -155,16 +155,16 @@ def test_own_commit_id_may_leave_out_what_differs_between_attempts(log: FileComm
     assert len(target.commits) == 1
 
 
-def test_write_pickles_with_its_log(log: FileCommitLog) -> None:
+def test_write_pickles_with_its_log(log: FileEpochLog) -> None:
     Target(log).commit(0, [Wrote(1)])
     copied: Target = pickle.loads(pickle.dumps(Target(log)))  # noqa: S301 - our own bytes
     copied.commit(0, [Wrote(1)])
     assert copied.commits == []
 
 
-def test_log_returns_what_was_written(log: FileCommitLog) -> None:
+def test_log_returns_what_was_written(log: FileEpochLog) -> None:
     assert (log.find(3), log.oldest()) == (None, None)
-    for record in (CommitRecord(3, "x", CommitState.PREPARED), CommitRecord(3, "x", CommitState.COMMITTED)):
+    for record in (EpochRecord(3, "x", CommitState.PREPARED), EpochRecord(3, "x", CommitState.COMMITTED)):
         log.write(record)
         assert log.find(3) == record
     assert log.oldest() == 3

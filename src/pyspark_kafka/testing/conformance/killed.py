@@ -28,7 +28,7 @@ class Steps:
 
 
 def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> bool:
-    """Run `work` in a fork of this process; return whether it ended by itself.
+    """Run `work` in a fork of this process; return whether it reached its end.
 
     Args:
         work: calls `steps.next()` before each of its steps.

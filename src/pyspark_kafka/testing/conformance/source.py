@@ -51,7 +51,7 @@ class SourceContract(ABC):
 
     @abstractmethod
     def add_rows(self, count: int) -> None:
-        """Make so many more rows readable, distinct from those there are."""
+        """Make more rows readable: `count` of them, distinct from those that there are."""
 
     def options(self) -> Mapping[str, str]:
         """Return the options of the read."""

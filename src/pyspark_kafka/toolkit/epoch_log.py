@@ -23,7 +23,7 @@ class CommitState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitRecord:
+class EpochRecord:
     """What a log holds of one epoch.
 
     Attributes:
@@ -37,18 +37,18 @@ class CommitRecord:
     state: CommitState
 
 
-class CommitLog(ABC):
+class EpochLog(ABC):
     """Where commits of epochs are written down.
 
     Runs on: driver; must pickle; methods may block. One writer at a time: whoever runs the query.
     """
 
     @abstractmethod
-    def find(self, epoch_id: int) -> CommitRecord | None:
+    def find(self, epoch_id: int) -> EpochRecord | None:
         """Return the record of an epoch; None if there is none."""
 
     @abstractmethod
-    def write(self, record: CommitRecord) -> None:
+    def write(self, record: EpochRecord) -> None:
         """Write the record of an epoch in place of a former one; durable when it returns."""
 
     @abstractmethod
@@ -61,7 +61,7 @@ class CommitLog(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class FileCommitLog(CommitLog):
+class FileEpochLog(EpochLog):
     """A commit log as files below a location, such as the checkpoint of the query: one small file for each epoch.
 
     Attributes:
@@ -71,11 +71,11 @@ class FileCommitLog(CommitLog):
     files: CheckpointFiles
 
     @classmethod
-    def at(cls, location: str) -> FileCommitLog:
+    def at(cls, location: str) -> FileEpochLog:
         """Return the log at a location: a local path, or a URI that `pyarrow.fs` knows."""
         return cls(CheckpointFiles(location))
 
-    def find(self, epoch_id: int) -> CommitRecord | None:
+    def find(self, epoch_id: int) -> EpochRecord | None:
         """Return the record of an epoch; None if there is none.
 
         Raises:
@@ -89,7 +89,7 @@ class FileCommitLog(CommitLog):
             parsed = json.loads(data)
             if parsed["v"] != _VERSION or type(parsed["id"]) is not str:
                 raise ValueError("unknown version or form")  # noqa: TRY301 - one place says what is wrong
-            return CommitRecord(epoch_id, parsed["id"], CommitState(parsed["state"]))
+            return EpochRecord(epoch_id, parsed["id"], CommitState(parsed["state"]))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"The commit record {name} below {self.files.shown} is not readable: {error}. Nothing was committed.",
@@ -99,7 +99,7 @@ class FileCommitLog(CommitLog):
                 facts={"location": self.files.shown, "epoch": epoch_id},
             ) from error
 
-    def write(self, record: CommitRecord) -> None:
+    def write(self, record: EpochRecord) -> None:
         """Write the record of an epoch: beside its place, flushed, then renamed."""
         text = json.dumps({"v": _VERSION, "id": record.commit_id, "state": record.state.value})
         self.files.replace(f"{_DIRECTORY}/{record.epoch_id}", text.encode())
