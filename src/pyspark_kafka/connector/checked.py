@@ -16,6 +16,8 @@ from pyspark_kafka.connector.write import WriterCommitMessage
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
 _T = TypeVar("_T")
@@ -65,8 +67,13 @@ def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
     return value
 
 
-def check_message(value: Any, owner: object) -> WriterCommitMessage:
+def check_message(value: Any, owner: object, dumps: Callable[[Any], bytes] = pickle.dumps) -> WriterCommitMessage:
     """Return the value if it is a commit message that reaches the driver.
+
+    Args:
+        value: what `commit` returned.
+        owner: the writer.
+        dumps: how the engine pickles it.
 
     Raises:
         ContractError: it is none, or cannot be pickled.
@@ -74,7 +81,7 @@ def check_message(value: Any, owner: object) -> WriterCommitMessage:
     if not isinstance(value, WriterCommitMessage):
         raise ContractError.violated(owner, "commit", f"must return a WriterCommitMessage, and {found(value)}.")
     try:
-        pickle.dumps(value)
+        dumps(value)
     except Exception as error:
         raise ContractError.violated(
             owner,

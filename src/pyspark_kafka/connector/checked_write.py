@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pickle
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.connector.checked import check_instance, check_message
 from pyspark_kafka.connector.write import (
@@ -15,16 +16,20 @@ from pyspark_kafka.connector.write import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
+
+    # How the engine pickles commit messages.
+    Pickler = Callable[[Any], bytes]
 
 
 class CheckedWriter(DataWriter):
     """A data writer whose commit message is looked at: it is one, and it reaches the driver."""
 
-    def __init__(self, writer: DataWriter) -> None:
+    def __init__(self, writer: DataWriter, dumps: Pickler = pickle.dumps) -> None:
         self._writer = writer
+        self._dumps = dumps
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one Arrow batch."""
@@ -32,7 +37,7 @@ class CheckedWriter(DataWriter):
 
     def commit(self) -> WriterCommitMessage:
         """Finish."""
-        return check_message(self._writer.commit(), self._writer)
+        return check_message(self._writer.commit(), self._writer, self._dumps)
 
     def abort(self) -> None:
         """Give up."""
@@ -46,41 +51,45 @@ class CheckedWriter(DataWriter):
 class CheckedWriterFactory(DataWriterFactory):
     """Makes the writers of a batch write; pickles with the factory that it stands for."""
 
-    def __init__(self, factory: DataWriterFactory) -> None:
+    def __init__(self, factory: DataWriterFactory, dumps: Pickler) -> None:
         self._factory = factory
+        self._dumps = dumps
 
     def createWriter(self, partition_id: int, task_id: int) -> DataWriter:
         """Return the writer of one task attempt."""
         writer = self._factory.createWriter(partition_id, task_id)
-        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"))
+        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"), self._dumps)
 
 
 class CheckedStreamingWriterFactory(StreamingDataWriterFactory):
     """Makes the writers of one micro-batch; pickles with the factory that it stands for."""
 
-    def __init__(self, factory: StreamingDataWriterFactory) -> None:
+    def __init__(self, factory: StreamingDataWriterFactory, dumps: Pickler) -> None:
         self._factory = factory
+        self._dumps = dumps
 
     def of_query(self, query_id: str | None) -> StreamingDataWriterFactory:
         """Return the factory for the tasks of one query."""
-        return CheckedStreamingWriterFactory(self._factory.of_query(query_id))
+        return CheckedStreamingWriterFactory(self._factory.of_query(query_id), self._dumps)
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
         """Return the writer of one task attempt."""
         writer = self._factory.createWriter(partition_id, task_id, epoch_id)
-        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"))
+        return CheckedWriter(check_instance(writer, DataWriter, self._factory, "createWriter"), self._dumps)
 
 
 class CheckedBatchWrite(BatchWrite):
     """A write job of a batch query whose factory and messages are looked at."""
 
-    def __init__(self, job: BatchWrite) -> None:
+    def __init__(self, job: BatchWrite, dumps: Pickler = pickle.dumps) -> None:
         self._job = job
+        self._dumps = dumps
 
     def createBatchWriterFactory(self) -> DataWriterFactory:
         """Return the factory that executors write with."""
         factory = self._job.createBatchWriterFactory()
-        return CheckedWriterFactory(check_instance(factory, DataWriterFactory, self._job, "createBatchWriterFactory"))
+        check_instance(factory, DataWriterFactory, self._job, "createBatchWriterFactory")
+        return CheckedWriterFactory(factory, self._dumps)
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish the job."""
@@ -94,15 +103,15 @@ class CheckedBatchWrite(BatchWrite):
 class CheckedStreamingWrite(StreamingWrite):
     """The write jobs of a streaming query whose factory and messages are looked at."""
 
-    def __init__(self, job: StreamingWrite) -> None:
+    def __init__(self, job: StreamingWrite, dumps: Pickler = pickle.dumps) -> None:
         self._job = job
+        self._dumps = dumps
 
     def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
         """Return the factory that executors write with."""
         factory = self._job.createStreamingWriterFactory()
-        return CheckedStreamingWriterFactory(
-            check_instance(factory, StreamingDataWriterFactory, self._job, "createStreamingWriterFactory")
-        )
+        check_instance(factory, StreamingDataWriterFactory, self._job, "createStreamingWriterFactory")
+        return CheckedStreamingWriterFactory(factory, self._dumps)
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish one epoch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyspark.cloudpickle import dumps
 from pyspark.sql.datasource import DataSource
 
 from pyspark_kafka.connector import (
@@ -110,13 +111,15 @@ class TableDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch query."""
         write = self._write(schema, TableCapability.BATCH_WRITE, "df.write", overwrite=overwrite)
-        return BatchWriterAdapter(CheckedBatchWrite(check_instance(write.toBatch(), BatchWrite, write, "toBatch")))
+        return BatchWriterAdapter(
+            CheckedBatchWrite(check_instance(write.toBatch(), BatchWrite, write, "toBatch"), dumps)
+        )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of one micro-batch; complete mode empties the table first."""
         write = self._write(schema, TableCapability.STREAMING_WRITE, "df.writeStream", overwrite=overwrite)
         job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
-        return StreamWriterAdapter(CheckedStreamingWrite(job))
+        return StreamWriterAdapter(CheckedStreamingWrite(job, dumps))
 
     def _schema(self) -> pa.Schema:
         import pyarrow as pa  # noqa: PLC0415 - not every process needs it
