@@ -28,7 +28,7 @@ _ROWS = 250
 
 
 class TrivialReader(DataSourceStreamReader):
-    """Gives the same rows once."""
+    """Return the same rows once."""
 
     def initialOffset(self) -> dict[str, int]:
         return {"at": 0}

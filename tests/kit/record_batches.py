@@ -101,7 +101,7 @@ def resealed(data: bytes) -> bytes:
 
 
 def whole(records: bytes | bytearray, start_offset: int = 0, **arguments: Any) -> tuple[Any, int | None]:
-    """Decode all pieces; give them as one table, and the last position (None when no piece was given)."""
+    """Decode all pieces; return them as one table, and the last position (None if there was no piece)."""
     pieces = list(iter_decode(records, start_offset=start_offset, **arguments))
     if not pieces:
         return pa.table({}), None
@@ -111,7 +111,7 @@ def whole(records: bytes | bytearray, start_offset: int = 0, **arguments: Any) -
 
 
 def offsets(records: bytes, start_offset: int = 0, **arguments: Any) -> list[int]:
-    """Give the offsets of the visible records."""
+    """Return the offsets of the visible records."""
     table, _ = whole(records, start_offset, columns=["offset"], **arguments)
     found: list[int] = table.column("offset").to_pylist() if table.num_columns else []
     return found

@@ -1,4 +1,4 @@
-"""Waits for what other processes do by themselves, which gives no event to wait for."""
+"""Waits for what other processes do, which has no event to wait for."""
 
 from __future__ import annotations
 

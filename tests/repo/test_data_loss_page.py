@@ -27,7 +27,7 @@ P = TopicPartition("orders", 3)
 
 
 def rows() -> list[list[str]]:
-    """Give the cells of the table, row by row."""
+    """Return the cells of the table, row by row."""
     section = _PAGE.read_text(encoding="utf-8").split("## Data loss")[1]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:3] == "| `"]
 

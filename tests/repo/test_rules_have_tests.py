@@ -13,7 +13,7 @@ SOURCE = REPO / "src" / "pyspark_kafka"
 PAGES = {"R": "docs/internals/fetch-rules.md", "T": "docs/internals/transaction-rules.md"}
 
 _HEADING = re.compile(r"^### ([RT])(\d+) ", re.MULTILINE)
-# A field goes on in indented lines.
+# A field continues in indented lines.
 _FIELD = re.compile(r"^- ([A-Z][a-z ]+): ((?:.|\n  )+)$", re.MULTILINE)
 
 

@@ -64,48 +64,8 @@ HELD_ROOMS: list[str] = [
     "bench",
     "examples",
     "fuzz",
-    "src/pyspark_kafka/__init__.py",
-    "src/pyspark_kafka/checkpoint",
-    "src/pyspark_kafka/cli",
-    "src/pyspark_kafka/client/admin",
-    "src/pyspark_kafka/client/cluster",
-    "src/pyspark_kafka/client/deadline.py",
-    "src/pyspark_kafka/client/fetch",
-    "src/pyspark_kafka/client/idle_pool.py",
-    "src/pyspark_kafka/client/lookups",
-    "src/pyspark_kafka/client/net",
-    "src/pyspark_kafka/client/outage.py",
-    "src/pyspark_kafka/client/produce",
-    "src/pyspark_kafka/client/retry.py",
-    "src/pyspark_kafka/client/transactions",
-    "src/pyspark_kafka/client/waiting.py",
-    "src/pyspark_kafka/client/wire",
-    "src/pyspark_kafka/connector",
-    "src/pyspark_kafka/errors.py",
-    "src/pyspark_kafka/metrics.py",
-    "src/pyspark_kafka/model.py",
-    "src/pyspark_kafka/offsets",
-    "src/pyspark_kafka/options",
-    "src/pyspark_kafka/planning",
-    "src/pyspark_kafka/records",
-    "src/pyspark_kafka/sink",
-    "src/pyspark_kafka/source/driver",
-    "src/pyspark_kafka/source/executor",
-    "src/pyspark_kafka/source/handoff.py",
-    "src/pyspark_kafka/spark",
-    "src/pyspark_kafka/testing",
-    "src/pyspark_kafka/version.py",
-    "tests/chaos",
-    "tests/faults",
-    "tests/integration/cli",
-    "tests/integration/examples",
-    "tests/integration/spark",
-    "tests/integration/testing",
-    "tests/unit/chaos",
-    "tests/unit/cli",
-    "tests/unit/faults",
-    "tests/unit/spark",
-    "tests/unit/testing",
+    "src/pyspark_kafka",
+    "tests",
     "tools",
 ]
 
@@ -143,7 +103,7 @@ def find(text: str) -> list[str]:
     return [
         f"line {prose.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: write {instead}"
         for pattern, instead in NOT_USED.items()
-        for match in re.finditer(pattern.replace(" ", r"\s+"), prose)
+        for match in re.finditer(pattern.replace(" ", r"\s+"), prose, re.IGNORECASE)
     ]
 
 
@@ -171,7 +131,8 @@ def test_a_page_uses_no_word_of_the_list(path: str) -> None:
     assert find((REPO / path).read_text()) == []
 
 
-@pytest.mark.parametrize("path", python_files(HELD_ROOMS))
+# But for the list itself.
+@pytest.mark.parametrize("path", sorted({*python_files(HELD_ROOMS)} - {"tests/repo/test_words.py"}))
 def test_a_source_file_uses_no_word_of_the_list(path: str) -> None:
     assert find(prose_of(REPO / path)) == []
 
@@ -195,7 +156,7 @@ def test_the_list_names_files_once_and_in_order() -> None:
     ],
 )
 def test_the_list_finds_what_it_names(sentence: str) -> None:
-    assert find(sentence.lower()) or find(sentence)
+    assert find(sentence)
 
 
 @pytest.mark.parametrize("sentence", ["The broker gives up.", "`give` in code", "```\ngive\n```", "so that"])

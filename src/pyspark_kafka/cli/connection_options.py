@@ -44,7 +44,7 @@ def resolve_connection(servers: str | None, file: Path | None) -> tuple[Connecti
         raise OptionError(
             "No broker is named.",
             condition="OPTION_MISSING",
-            hint="Give --bootstrap-servers host:port, set PYSPARK_KAFKA_BOOTSTRAP_SERVERS, or put bootstrap.servers "
+            hint="Pass --bootstrap-servers host:port, set PYSPARK_KAFKA_BOOTSTRAP_SERVERS, or put bootstrap.servers "
             "into the file of --config.",
         )
     resolved = parse_write_options(raw, streaming=False)
@@ -104,7 +104,7 @@ def _read(file: Path) -> dict[str, str]:
         raise OptionError(
             f"The file of --config, {file}, cannot be read: {error.strerror}.",
             condition="CONFIG_UNREADABLE",
-            hint="Give the path of a client.properties file that you may read.",
+            hint="Pass the path of a client.properties file that you may read.",
             facts={"file": file},
         ) from error
     except ValueError as error:

@@ -284,7 +284,9 @@ class EmbeddedKafka:
                     f"The embedded broker cannot listen on {HOST}:{address.port}"
                     f" or {HOST}:{address.controller_port}: a port is taken.",
                     condition="PORT_IN_USE",
-                    hint="Give no port, and a free one is taken." if self._port is not None else "Start it again.",
+                    hint="Leave the port out, and a free one is taken."
+                    if self._port is not None
+                    else "Start it again.",
                     facts={"port": address.port, "controller_port": address.controller_port},
                 )
             if started_before:

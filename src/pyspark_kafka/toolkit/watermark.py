@@ -102,7 +102,7 @@ class WatermarkTracker:
             reached = min(value for value in newest if value is not None) - self._lateness_ms
             self._watermark_ms = reached if self._watermark_ms is None else max(self._watermark_ms, reached)
         elif not active:
-            # All are idle: nothing is on its way that could be late, so the newest row of all counts.
+            # All are idle: nothing is in flight that could be late, so the newest row of all counts.
             seen_ever = [seen.max_event_ms for seen in self._partitions.values() if seen.max_event_ms is not None]
             if seen_ever:
                 reached = max(seen_ever) - self._lateness_ms

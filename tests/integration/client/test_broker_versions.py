@@ -72,7 +72,7 @@ def connect(kafka: EmbeddedKafka) -> KafkaClient:
 
 
 def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tuple[str, int]]:
-    """Let brokers seem to offer nothing newer; gives the set that fills with the requests sent and their versions."""
+    """Let brokers seem to offer nothing newer; return the set that fills with the requests sent and their versions."""
     negotiate, send = handshake._negotiate_versions, Connection.send
     sent: set[tuple[str, int]] = set()
 
@@ -100,7 +100,7 @@ def versions_of(sent: set[tuple[str, int]], request: Any) -> set[int]:
 def produce_every_codec(
     client: KafkaClient, partition: TopicPartition, codecs: tuple[str, ...] = CODECS
 ) -> list[dict[str, Any]]:
-    """Write a batch of three records with each codec, and give the rows that a reader must see."""
+    """Write a batch of three records with each codec, and return the rows that a reader must see."""
     rows: list[dict[str, Any]] = [
         {"key": b"k", "value": b"v" * 500, "headers": [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]},
         {"key": None, "value": b"", "headers": None},
@@ -143,7 +143,7 @@ def write_transactions(kafka: EmbeddedKafka, topic: str) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What every version of a broker must give back."""
+    """Every version of a broker must return the same."""
 
     topic: str
     codecs: list[dict[str, Any]]
@@ -198,7 +198,7 @@ def check_reads(client: KafkaClient, written: Written, end: int = 15) -> None:
 
 
 def check_refusals(client: KafkaClient, written: Written) -> None:
-    """Trim the log and remove the topic, and see what a reader is told."""
+    """Trim the log and remove the topic, and see the error of a reader."""
     partition = written.compressed
     delete_records(client, {partition: 6})
     with pytest.raises(OffsetOutOfRangeError) as out_of_range:

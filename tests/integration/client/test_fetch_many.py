@@ -136,7 +136,7 @@ def test_splits_of_a_partition_fetch_it_once_and_a_batch_each(
 
 
 def fetched_bytes(client: KafkaClient, offset_range: OffsetRange) -> tuple[int, int]:
-    """Read a range; give the bytes of records received, thrown away ones included, and the largest batch."""
+    """Read a range; return the bytes of records received, thrown away ones included, and the largest batch."""
     received = largest = position = 0
     with Fetcher(client, [offset_range], FetchOptions()) as fetcher:
         for topic_partition, fetched in fetcher:

@@ -1,4 +1,4 @@
-"""What is said of topics that do not exist."""
+"""Errors about topics that do not exist."""
 
 from __future__ import annotations
 

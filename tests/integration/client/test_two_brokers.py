@@ -90,7 +90,7 @@ def received(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> Counter[in
 
 
 def fill(cluster: TwoBrokers, topic: str, counts: list[int]) -> list[OffsetRange]:
-    """Write so many records of 1 KiB to each partition, about ten a batch; gives the ranges of all of them."""
+    """Write `records` records of 1 KiB to each partition, about ten a batch; return the ranges of all of them."""
     records = [Record(None, value_of(p, n), p) for p, count in enumerate(counts) for n in range(count)]
     produce(cluster.bootstrap_servers, topic, records, batch_size=10 * KIB, linger_ms=20)
     return [OffsetRange(TopicPartition(topic, partition), 0, count) for partition, count in enumerate(counts)]
@@ -172,7 +172,7 @@ def test_reads_and_writes_continue_with_a_leader_that_has_moved(
                 producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
             producer.flush()
             if leader == 1:
-                # Back where it began, and counted anew.
+                # Back where it began, and counted again.
                 received[2] = 0
     check_complete(read_rest(reader, rows), [600])
     # The reader learns it from the one that leads no longer (KIP-951).
@@ -291,7 +291,7 @@ def publisher_of(client: KafkaClient, sink_id: str) -> Publisher:
 
 
 def sink_on(client: KafkaClient, broker: int) -> str:
-    """Give the name of a sink whose coordinator, and the leader of whose markers, is this broker."""
+    """Return the name of a sink whose coordinator, and the leader of whose markers, is this broker."""
     while True:
         name = f"sink-{uuid.uuid4().hex}"
         owner = TransactionalId(client, name, 60_000)

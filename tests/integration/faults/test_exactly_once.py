@@ -166,7 +166,7 @@ def test_an_older_checkpoint_stops_the_query_before_it_duplicates(
     world.produce(1)
     shutil.copytree(world.checkpoint, newest)
     forget(world, 2)
-    # Planned anew, the batch of the newest marker is not the one that it was.
+    # Planned again, the batch of the newest marker is not the one that it was.
     world.source_options["maxOffsetsPerTrigger"] = "60"
     with pytest.raises(StreamingQueryException, match="COMMIT_MARKER_OF_OTHER_OFFSETS"):
         run_to_end(spark, world)

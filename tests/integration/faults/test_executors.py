@@ -45,7 +45,7 @@ def runs(pid: int) -> bool:
 
 
 def spooled(world: World, batch: int) -> list[str]:
-    """Give the spool files of a micro-batch."""
+    """Return the spool files of a micro-batch."""
     return [each.name for each in (world.checkpoint / "spool").glob(f"pyspark-kafka-*/{batch}/*")]
 
 

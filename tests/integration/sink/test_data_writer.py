@@ -171,7 +171,7 @@ def test_an_aborted_writer_sends_no_more_and_leaves_a_client_that_works(
     topic = make_topic()
     connection = options_for(bootstrap_servers, client_id=f"abort-{topic}")
     writer = writer_to(connection, topic)
-    # More than is gathered, so some of it is under way when the task fails.
+    # More than is gathered, so some of it is in flight when the task fails.
     for start in range(0, 6_000, 1_000):
         writer.write(numbered(start, start + 1_000, KIB))
     writer.abort()
@@ -186,7 +186,7 @@ def test_an_aborted_writer_sends_no_more_and_leaves_a_client_that_works(
         end = list_offsets(client, {partition: Latest()})[partition]
     values = [record.value for record in consume(bootstrap_servers, topic, end)]
     assert values.count(b"after") == 1
-    # What was under way may be there; it has no gap and no repetition.
+    # What was in flight may be there; it has no gap and no repetition.
     written = [value for value in values if value != b"after"]
     assert written == numbered(0, len(written), KIB).column(0).to_pylist()
 
@@ -208,7 +208,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
     try:
         for start in range(0, 5_000, 500):
             writer.write(numbered(start, start + 500, KIB))
-        # Some of it is under way now, and nobody has looked for the answers.
+        # Some of it is in flight now, and nobody has looked for the responses.
         assert writer._producer is not None
         getattr(mortal_broker.kafka, how)()
         mortal_broker.start_soon()

@@ -65,7 +65,7 @@ def chunk(topic: str, *values: bytes, partition: int = 0) -> Chunk:
 
 
 def committed(client: KafkaClient, bootstrap_servers: str, marker: CommitMarker, topic: str) -> list[bytes]:
-    """Give what readers of committed records see, once nothing of the sink is on its way."""
+    """Return what readers of committed records see, once nothing of the sink is in flight."""
     TransactionalId(client, marker.sink_id, 60_000).fence()
     return [record.value or b"" for record in consume_committed(bootstrap_servers, topic)]
 
@@ -167,7 +167,7 @@ def test_one_of_two_drivers_writes_if_both_publish(
 
 
 class PausingSpool:
-    """Gives the same bytes for each file, and lets a test stand still at one of them."""
+    """Returns the same bytes for each file, and lets a test stand still at one of them."""
 
     shown = "spool"
 

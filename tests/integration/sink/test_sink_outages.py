@@ -1,4 +1,4 @@
-"""A sink of a stream goes on through an outage of a real broker, and says so: in tasks and at commits."""
+"""A sink of a stream continues through an outage of a real broker, and says so: in tasks and at commits."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def write_all(writer: DataWriter) -> None:
 
 
 def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = False) -> list[object]:
-    """Run a call in an outage that is longer than any of its attempts; give what it returned."""
+    """Run a call in an outage that is longer than any of its attempts; return what it returned."""
     found: list[object] = []
     if frozen:
         broker.kafka.pause()
@@ -95,7 +95,7 @@ def await_coordinator(broker: MortalBroker, name: str) -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
-@pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows under way"])
+@pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows in flight"])
 def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
     mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, begun: bool, frozen: bool
 ) -> None:
@@ -213,7 +213,7 @@ def test_commit_whose_outage_lasts_too_long_names_the_outage(mortal_broker: Mort
     assert text.startswith("[OUTAGE_TOO_LONG] ")
     assert f"allows: committing batch 0 of sink '{name}'." in text
     assert f"{mortal_broker.bootstrap_servers} answered last, at " in text
-    # Checked anew, by a process that knows nothing of the query: at once, or as one that has run.
+    # Checked again, by a process that knows nothing of the query: at once, or as one that has run.
     with pytest.raises(TransportError, match="BOOTSTRAP_FAILED"):
         publisher.check(CommitMarker(name, "query", -1, ""))
     with pytest.raises(DeadlineError, match="OUTAGE_TOO_LONG"):

@@ -178,7 +178,7 @@ def test_partition_offset_changed(
     else:
         assert stream.planInputPartitions(start, end) == []
         assert any(text in warning for warning in warnings_of(warnings, ON_DRIVER))
-        # The next batch goes on from the lower end: what lies before it is never read.
+        # The next batch continues from the lower end: what lies before it is never read.
         produce(bootstrap_servers, topic, numbered(2))
         after = stream.latestOffset(end, ReadAllAvailable())
         assert stream.planInputPartitions(end, after) == [KafkaInputPartition(OffsetRange(topic_partition, 5, 7))]

@@ -262,7 +262,7 @@ def record_of(batch: int, number: int) -> bytes:
 
 
 def batch_starts(log: bytearray) -> list[int]:
-    """Give where each batch of a segment begins, and where the last one ends."""
+    """Return where each batch of a segment begins, and where the last one ends."""
     starts = [0]
     while starts[-1] < len(log):
         starts.append(starts[-1] + 12 + int.from_bytes(log[starts[-1] + 8 : starts[-1] + 12], "big"))

@@ -1,4 +1,4 @@
-"""A source goes on through an outage of a real broker, and says what it waits for: on the driver and in tasks."""
+"""A source continues through an outage of a real broker, and says what it waits for: on the driver and in tasks."""
 
 from __future__ import annotations
 

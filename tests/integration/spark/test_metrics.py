@@ -257,7 +257,7 @@ rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers
 query = (rows.select("value").writeStream.format("noop").option("checkpointLocation", place + "/checkpoint")
          .queryName("orders").trigger(availableNow=True).start())
 query.awaitTermination()
-# Gives back when all events of the query have been handled.
+# Returns when all events of the query have been handled.
 listener.stop()
 found = metrics.latest(query)
 print("latest", found.batch_id, found.terminated, found.sources[0].metrics)

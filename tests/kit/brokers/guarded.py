@@ -17,7 +17,7 @@ PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 @contextmanager
 def guarded_broker(version: str) -> Iterator[tuple[EmbeddedKafka, int, int]]:
-    """Run the broker; gives it with its port without a password, and the one for alice."""
+    """Run the broker; yield it with its port without a password, and the one for alice."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(3)]
         for each in sockets:

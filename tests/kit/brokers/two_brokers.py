@@ -59,11 +59,11 @@ class TwoBrokers:
         return f"{self.second.bootstrap_servers},{self.first.bootstrap_servers}"
 
     def options(self, **changes: Any) -> ConnectionOptions:
-        """Give how to reach it; only broker 1 can be relied on."""
+        """Return the addresses to reach it; only broker 1 can be relied on."""
         return options_for(self.bootstrap_servers, **changes)
 
     def number_of(self, port: int) -> int:
-        """Give the broker that listens on a port."""
+        """Return the broker that listens on a port."""
         return {_port_of(self.first): 1, _port_of(self.second): 2}[port]
 
     @contextmanager
@@ -77,7 +77,7 @@ class TwoBrokers:
     def create_topic(
         self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> str:
-        """Make a topic with one partition an entry, which names its brokers, the leader first; gives its name."""
+        """Make a topic with one partition an entry, which names its brokers, the leader first; return its name."""
         assignments = {number: list(brokers) for number, brokers in enumerate(replicas)}
         with self._admin() as admin:
             admin.create_topics({name: {"assignments": assignments, "configs": dict(config or {})}})
@@ -85,7 +85,7 @@ class TwoBrokers:
         return name
 
     def partitions(self, topic: str, broker: EmbeddedKafka | None = None) -> list[PartitionMetadata]:
-        """Give what a broker, or else broker 1, knows of a topic now."""
+        """Return what a broker, or else broker 1, knows of a topic now."""
         with _ask(broker or self.first) as client:
             return list(client.fetch_metadata([topic]).topics[topic].partitions)
 

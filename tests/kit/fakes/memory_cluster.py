@@ -149,7 +149,7 @@ class FakeConnection:
 
 
 class FakeDials:
-    """Connections under way to brokers of a `MemoryCluster`."""
+    """Connections that are being made to brokers of a `MemoryCluster`."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self.cluster = cluster
@@ -357,7 +357,7 @@ def make_producer(
     transaction: OpenTransaction | None = None,
     **options: Any,
 ) -> Producer:
-    """Give a producer of that cluster, in its time."""
+    """Return a producer of that cluster, in its time."""
     return Producer(
         cluster.as_client(),
         ProducerOptions(**options),
@@ -376,10 +376,10 @@ def send_numbered(producer: Producer, topic_partition: TopicPartition, *numbers:
 
 
 def numbers(*values: int) -> list[bytes]:
-    """Give what the log holds of them."""
+    """Return what the log holds of them."""
     return [b"%d" % value for value in values]
 
 
 def partitions_of(request: Any) -> list[int]:
-    """Give the partitions that a request writes to."""
+    """Return the partitions that a request writes to."""
     return [entry.index for topic in request.topic_data for entry in topic.partition_data]

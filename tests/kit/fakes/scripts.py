@@ -63,5 +63,5 @@ class Meeting:
 
     @property
     def took_place(self) -> bool:
-        """Whether so many requests waited at the same time."""
+        """Whether this number of requests waited at the same time."""
         return self._met.is_set()

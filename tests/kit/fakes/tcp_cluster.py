@@ -77,7 +77,7 @@ class Seen:
 class TcpCluster:
     """Brokers 0 to count-1 on free ports of the loopback, sharing topics, scripts and the list of requests seen.
 
-    `greet` gets every connection that was made and gives the one to go on with, or None to close it.
+    `greet` gets every connection that was made and returns the one to continue with, or None to close it.
 
     Use as a context manager. `script(FetchRequest, a, b)` answers the first fetch with a and all others with b.
     """

@@ -15,5 +15,5 @@ _PLAIN = {"FORCE_COLOR": None, "TTY_COMPATIBLE": None, "PYSPARK_KAFKA_BOOTSTRAP_
 
 
 def invoke(*arguments: str, answer: str = "") -> Result:
-    """Run one command, with `answer` as what the user types; gives exit code and output."""
+    """Run one command, with `answer` as what the user types; return exit code and output."""
     return CliRunner().invoke(app, arguments, input=answer, env=_PLAIN)

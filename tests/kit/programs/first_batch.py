@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def steps(jvm: int) -> list[str]:
-    """Give the steps of all Python processes below the JVM; all of them wait for more to do."""
+    """Return the steps of all Python processes below the JVM; all of them wait for more to do."""
     parents, commands = {}, {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -73,7 +73,7 @@ def steps(jvm: int) -> list[str]:
 
 
 def place_in_planning(spark: SparkSession) -> str:
-    """Give where the process that makes a source has PySpark from."""
+    """Return where the process that makes a source has PySpark from."""
 
     class Tells(DataSource):
         @classmethod
@@ -90,7 +90,7 @@ def place_in_planning(spark: SparkSession) -> str:
 
 
 def place_in_a_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give where a task's process has PySpark from."""
+    """Return where a task's process has PySpark from."""
     import pyarrow as pa  # noqa: PLC0415 - pickled by value
     import pyspark  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ def hold(place: str, step: str, until: str = "") -> None:
 
 
 class HeldSource(DefaultSource):
-    """The package's source, which stands still where it is told to."""
+    """The package's source, which stands still at the steps that its options name."""
 
     def __init__(self, options: dict[str, str]) -> None:
         """Take what is not for the package's source out of the options."""
@@ -55,7 +55,7 @@ class HeldSource(DefaultSource):
         return "held_kafka"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's contract
-        """Give the package's reader, wrapped."""
+        """Return the package's reader, wrapped."""
         place, holds = self.place, self.holds
         plain = super().streamReader(schema)
 

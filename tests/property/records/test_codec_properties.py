@@ -96,7 +96,7 @@ def test_rows_cut_into_bounded_batches_are_all_there(data: list[Any], limit: int
 
 
 def log_of(parts: list[list[Any]], gaps: list[int], codec: str) -> tuple[bytes, list[int]]:
-    """Give batches one behind the other with holes between them, and where each ends."""
+    """Return batches one behind the other with holes between them, and where each ends."""
     log, ends, base = b"", [], 0
     for part, gap in zip(parts, gaps, strict=False):
         if part:
@@ -174,7 +174,7 @@ events = st.builds(
 
 
 def transactional_log(history: list[Event]) -> tuple[bytes, list[int], list[tuple[int, int]], list[int]]:
-    """Give a log, the offsets that a naive model leaves visible, the aborted list, and where each batch begins.
+    """Return a log, the offsets that a naive model leaves visible, the aborted list, and where each batch begins.
 
     The model keeps each producer's open transaction and decides about it when its marker comes; what is open at the
     end lies beyond the last stable offset, so it is committed here.
@@ -225,7 +225,7 @@ def test_the_abort_filter_equals_a_naive_model(history: list[Event], data: st.Da
 
 
 def marker_offsets(log: bytes) -> list[tuple[int, int]]:
-    """Give (producer id, offset) of every marker, read from the headers alone."""
+    """Return (producer id, offset) of every marker, read from the headers alone."""
     at, found = 0, []
     while at < len(log):
         base, length = struct.unpack_from(">qi", log, at)
@@ -243,7 +243,7 @@ def outcome(records: bytes, **arguments: Any) -> Any:
 
 
 def on_both_variants(call: Callable[[], Any]) -> tuple[Any, Any]:
-    """Give what a call gives with the compiled kernel, and with its source as Python."""
+    """Return what a call returns with the compiled kernel, and with its source as Python."""
     compiled = _variant.load_compiled()
     if compiled is None:
         pytest.skip("the compiled codec was not built")
@@ -285,7 +285,7 @@ header_lists = st.none() | st.lists(st.fixed_dictionaries({"key": st.text(max_si
 
 @st.composite
 def batches_to_encode(draw: st.DrawFn) -> pa.RecordBatch:
-    """Give columns of any types and lengths, none of which need be there; with nulls, or cut out of longer ones."""
+    """Return columns of any types and lengths, none of which need be there; with nulls, or cut out of longer ones."""
     skipped, rows_ = draw(st.integers(0, 3)), draw(st.integers(0, 40))
     columns: dict[str, pa.Array[Any]] = {}
 
@@ -302,7 +302,7 @@ def batches_to_encode(draw: st.DrawFn) -> pa.RecordBatch:
 
 
 def encoding(data: pa.RecordBatch, order: list[int], **arguments: Any) -> Any:
-    """Give the batches that the rows become in an order, or the error at the first that does not fit."""
+    """Return the batches that the rows become in an order, or the error at the first that does not fit."""
     found: list[Any] = []
     columns = RecordColumns.from_batch(data, timestamp_ms=1_700_000_000_000)
     indices = pa.array(order, pa.int32()).buffers()[1]

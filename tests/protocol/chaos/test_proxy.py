@@ -1,4 +1,4 @@
-"""The proxies pass what they should, and misbehave as they are told to."""
+"""The proxies pass what they should, and misbehave as a test asks for."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
-    """Make a topic with a partition led by each broker, ten records in each; give the ranges of all."""
+    """Make a topic with a partition led by each broker, ten records in each; return the ranges of all."""
     cluster.add_topic("t", partitions=cluster.count)
     for number in range(cluster.count):
         cluster.leaders["t", number] = (number, 0)

@@ -22,7 +22,7 @@ T0 = TopicPartition("t", 0)
 
 
 def with_epoch(batch: tuple[int, int, bytes], epoch: int) -> tuple[int, int, bytes]:
-    """Give a batch as the leader of an epoch appended it; the epoch stands outside of the checksum."""
+    """Return a batch as the leader of an epoch appended it; the epoch stands outside of the checksum."""
     base, end, data = batch
     return base, end, data[:12] + struct.pack(">i", epoch) + data[16:]
 
@@ -49,7 +49,7 @@ class Change:
         self.refusing.nodes = [(leader_id, *self.cluster.address(1))] if address else []
 
     def read(self) -> list[int]:
-        """Give the positions that were asked for and responseed."""
+        """Return the positions that were asked for and answered."""
         options = ConnectionOptions(
             self.cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, request_timeout_ms=2_000
         )

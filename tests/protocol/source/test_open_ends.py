@@ -56,7 +56,7 @@ def read(
 
 
 def looked_up(cluster: TcpCluster) -> list[int]:
-    """Give what was asked for, in the numbers of the protocol: -2 is the log's first offset, -1 its end."""
+    """Return what was asked for, in the numbers of the protocol: -2 is the log's first offset, -1 its end."""
     return [
         partition.timestamp
         for seen in cluster.requests(ListOffsetsRequest)
@@ -172,7 +172,7 @@ def remade(cluster: TcpCluster) -> None:
 
 
 def recreated_for(cluster: TcpCluster) -> Any:
-    """Give a script that refuses a fetch by an id that the topic has no longer."""
+    """Return a script that refuses a fetch by an id that the topic has no longer."""
 
     def refuse(request: Any) -> Any:
         remade(cluster)
@@ -188,7 +188,7 @@ def batch_of(cluster: TcpCluster) -> KafkaBatch:
 
 
 def deleting(cluster: TcpCluster) -> Any:
-    """Give a script that deletes the topic when its offsets are asked for."""
+    """Return a script that deletes the topic when its offsets are asked for."""
 
     def delete(request: Any) -> Any:
         cluster.topic_ids.pop("t", None)

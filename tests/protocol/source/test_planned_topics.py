@@ -72,7 +72,7 @@ def recreate(cluster: TcpCluster, topic: str = "t") -> None:
 
 
 def planned(cluster: TcpCluster, *topics: str) -> KafkaInputPartition:
-    """Give a task that reads [0, 30) of partition 0 of topics, as planned on those that there are now."""
+    """Return a task that reads [0, 30) of partition 0 of topics, as planned on those that there are now."""
     first, *further = (OffsetRange(TopicPartition(topic, 0), 0, 30) for topic in topics or ("t",))
     ids = {topic: str(cluster.topic_ids[topic]) for topic in topics or ("t",)}
     return KafkaInputPartition(first, tuple(further), topic_ids=ids)

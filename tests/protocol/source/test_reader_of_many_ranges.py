@@ -46,7 +46,7 @@ def ranges_of(*bounds: tuple[int, int]) -> list[OffsetRange]:
 def read(
     cluster: TcpCluster, ranges: list[OffsetRange], *, fail_on_data_loss: bool = True, **fetch: Any
 ) -> dict[int, list[int]]:
-    """Read ranges in one task; give the offsets by partition."""
+    """Read ranges in one task; return the offsets by partition."""
     reader = reader_of(
         cluster.options(),
         *ranges,

@@ -47,7 +47,7 @@ def test_the_address_wins_over_that_of_the_file(tmp_path: Path) -> None:
     file.write_text("bootstrap.servers=one:1,two:2\n")
     assert resolve_connection(None, file)[0].bootstrap_servers == (("one", 1), ("two", 2))
     assert resolve_connection("three:3", file)[0].bootstrap_servers == (("three", 3),)
-    with pytest.raises(OptionError, match=r"^\[OPTION_MISSING\] No broker is named\. Hint: Give --bootstrap-servers"):
+    with pytest.raises(OptionError, match=r"^\[OPTION_MISSING\] No broker is named\. Hint: Pass --bootstrap-servers"):
         resolve_connection(None, None)
 
 
@@ -107,5 +107,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         resolve_connection("host:9092", file)
     assert str(caught.value) == (
         f"[CONFIG_UNREADABLE] The file of --config, {file}, cannot be read: No such file or directory."
-        " Hint: Give the path of a client.properties file that you may read."
+        " Hint: Pass the path of a client.properties file that you may read."
     )

@@ -31,7 +31,7 @@ def _patience(clock: Clock, timeout_ms: float = 60_000, *, reached: bool = True)
 
 
 def _fails(clock: Clock, times: int, error: ConnectorError, *, seconds: float = 20.0) -> Callable[[], str]:
-    """Fail so many times, each after some seconds."""
+    """Fail `times` times, each after some seconds."""
     left = [error] * times
 
     def attempt() -> str:

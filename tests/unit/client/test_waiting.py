@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def waits(clock: Clock) -> Iterator[Waits]:
-    """Waits whose thread never looks by itself; tests call `report`."""
+    """Waits whose thread never looks; tests call `report`."""
     made = Waits(clock=clock, look_every_s=3_600.0)
     made._thread = threading.current_thread()
     yield made

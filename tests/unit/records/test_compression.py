@@ -33,7 +33,7 @@ def lz4_frames(data: bytes) -> bytes:
 
 
 def zstd_streamed(data: bytes) -> bytes:
-    """Give a frame without a content size, as a streaming writer does."""
+    """Return a frame without a content size, as a streaming writer does."""
     stream = pa.BufferOutputStream()
     with pa.CompressedOutputStream(stream, "zstd") as compressing:
         for at in range(0, len(data), 50_000):

@@ -12,7 +12,7 @@ from pyspark_kafka.toolkit import BatchingDataWriter
 
 
 class Collecting(BatchingDataWriter):
-    """Keeps what is flushed; fails at one flush if it is told to."""
+    """Keeps what is flushed; fails at one flush if a test asks for it."""
 
     def __init__(self, *, fail_at: int | None = None, **sizes: int) -> None:
         self.now = 0.0

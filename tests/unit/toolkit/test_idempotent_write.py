@@ -26,7 +26,7 @@ class Wrote(WriterCommitMessage):
 
 
 class Target(IdempotentStreamingWrite):
-    """Notes each commit; dies in one if it is told to."""
+    """Notes each commit; dies in one if a test asks for it."""
 
     def __init__(self, log: EpochLog, **settings: int) -> None:
         super().__init__(log, **settings)

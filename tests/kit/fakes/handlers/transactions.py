@@ -27,7 +27,7 @@ class Transaction:
 
 
 def init_producer_id(cluster: TcpCluster, request: Any) -> Any:
-    """Give a new producer id, or fence the owner of a transactional id and abort what it left open."""
+    """Return a new producer id, or fence the owner of a transactional id and abort what it left open."""
     name = request.transactional_id
     if name is None:
         producer_id, epoch = cluster.new_producer_id(), 0

@@ -1,4 +1,4 @@
-"""What brokers say of the sizes of logs: refusals, broken disks, logs on their way to another disk."""
+"""Sizes of logs, as brokers report them: refusals, broken disks, logs that move to another disk."""
 
 from __future__ import annotations
 

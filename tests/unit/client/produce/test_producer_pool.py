@@ -60,7 +60,7 @@ def write(pool: ProducerPool, *values: bytes, to: TopicPartition = ORDERS_0) -> 
 
 
 def sequences(cluster: MemoryCluster, number: int = 0) -> list[int]:
-    """Give the base sequence of every batch that was sent to a partition."""
+    """Return the base sequence of every batch that was sent to a partition."""
     return [
         struct.unpack_from(">i", bytes(entry.records), 53)[0]
         for _, request in cluster.requests

@@ -84,7 +84,7 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> FakeProducer:
         try:
             yield fake
         finally:
-            fake.events.append("give back")
+            fake.events.append("return")
 
     monkeypatch.setattr(task_producer, "borrow_producer", borrow)
     return fake
@@ -168,7 +168,7 @@ def test_topics_of_many_partitions_gather_more_rows_within_a_bound(producer: Fak
         writer.write(half_mib)
         if len(producer.sent) > before:
             sends_after.append(number)
-    # 4 MiB while nothing is known of the topic, then 512 KiB a partition, 16 MiB at the most.
+    # 4 MiB while nothing is known of the topic, then 512 KiB a partition, at most 16 MiB.
     assert sends_after == [8, 40]
 
 
@@ -267,7 +267,7 @@ def test_aborted_writer_sends_nothing_more_and_returns_its_producer_once(produce
     writer.close()
     assert len(producer.sent) == sent
     assert producer.events[0] == "borrow"
-    assert producer.events[-1] == "give back"
+    assert producer.events[-1] == "return"
 
 
 @pytest.mark.parametrize("call", ["send", "flush", "count t"])
@@ -278,7 +278,7 @@ def test_failed_delivery_is_raised_by_the_writer(producer: FakeProducer, call: s
     with pytest.raises(DeliveryError, match="not delivered"):
         writer.commit()
     writer.close()
-    assert producer.events[-1] == "give back"
+    assert producer.events[-1] == "return"
 
 
 def test_jobs_make_writers_from_plain_data_and_have_nothing_to_commit(producer: FakeProducer) -> None:

@@ -73,7 +73,7 @@ def test_rows_without_headers_get_identity_headers_alone() -> None:
 
 
 def encoded_headers(encoder: RecordBatchEncoder, batches: list[pa.RecordBatch]) -> dict[str, list[Any]]:
-    """Give by value what headers its record has, and where it is."""
+    """Return the headers of each record and its place, by value."""
     found: dict[str, list[Any]] = {}
     for batches_of in (*(encoder.add(batch) for batch in batches), encoder.finish()):
         for where, data, _ in batches_of:
@@ -90,7 +90,7 @@ def test_the_index_counts_the_rows_of_the_task_whatever_topic_and_batch_they_com
         pa.record_batch({"topic": ["b", "a"], "value": [b"2", b"3"]}),
     ]
     runs = []
-    # Gathered together, or each encoded by itself: the same.
+    # Gathered together, or each encoded alone: the same.
     for cut in (False, True):
         encoder = RecordBatchEncoder(options(topic=None), columns, Partitions(3), ORIGIN)
         found: dict[str, list[Any]] = {}

@@ -39,7 +39,7 @@ def chosen_by(partitioner: Partitioner, keys: list[bytes | None] | None, chosen:
 
 
 def runs(partitions: list[int]) -> list[tuple[int, int]]:
-    """Give each run of one partition with its length."""
+    """Return each run of one partition with its length."""
     return [(partition, len(list(rows))) for partition, rows in groupby(partitions)]
 
 

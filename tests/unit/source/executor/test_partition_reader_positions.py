@@ -1,4 +1,4 @@
-"""Where a reader goes on after lost records, over a log in memory."""
+"""Positions of a reader after lost records, over a log in memory."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pyspark_kafka.errors import DeliveryError
 
 
 def large_batches(count: int, records: int = 40) -> list[tuple[bytearray, list[bytes]]]:
-    """Give batches of records whose sizes differ much, and their values."""
+    """Return batches of records whose sizes differ much, and their values."""
     found = []
     for number in range(count):
         values = [b"%d-%d" % (number, row) + b"." * (row * row) for row in range(records)]
