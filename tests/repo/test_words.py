@@ -23,6 +23,8 @@ HELD = [
     "docs/batch-reads.md",
     "docs/chaos.md",
     "docs/checkpoints.md",
+    "docs/custom-sinks.md",
+    "docs/custom-sources.md",
     "docs/decisions/codec.md",
     "docs/decisions/driver-as-publisher.md",
     "docs/decisions/exactly-once.md",

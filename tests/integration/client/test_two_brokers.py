@@ -90,7 +90,7 @@ def received(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> Counter[in
 
 
 def fill(cluster: TwoBrokers, topic: str, counts: list[int]) -> list[OffsetRange]:
-    """Write `records` records of 1 KiB to each partition, about ten a batch; return the ranges of all of them."""
+    """Write the number of records in `counts` to each partition, 1 KiB each, about ten a batch; return all ranges."""
     records = [Record(None, value_of(p, n), p) for p, count in enumerate(counts) for n in range(count)]
     produce(cluster.bootstrap_servers, topic, records, batch_size=10 * KIB, linger_ms=20)
     return [OffsetRange(TopicPartition(topic, partition), 0, count) for partition, count in enumerate(counts)]
