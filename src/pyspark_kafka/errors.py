@@ -168,6 +168,14 @@ class SetupError(ConnectorError):
     """The machine lacks something that is needed (Java, a writable cache); the text says what to install."""
 
 
+def described(value: object) -> str:
+    """Return the type of an object with its article, for errors: "a list", "an int"."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
 class ContractError(ConnectorError, TypeError):
     """A source or a sink does not do what the contract of `pyspark_kafka.connector` says."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).parents[2]
+SOURCE = REPO / "src" / "pyspark_kafka"
 CONFIG = configparser.ConfigParser()
 CONFIG.read(REPO / ".importlinter")
 LAYERS = [
@@ -43,3 +44,15 @@ def test_layers_name_every_module_of_their_package(contract: str) -> None:
 def test_every_contract_has_a_name_that_is_not_taken() -> None:
     names = [CONFIG[section]["name"] for section in CONFIG.sections() if "name" in CONFIG[section]]
     assert len(names) == len(set(names)) == len(CONFIG.sections()) - 1
+
+
+def test_no_folder_has_more_than_a_dozen_modules() -> None:
+    folders = [path for path in (SOURCE, *SOURCE.rglob("*")) if path.is_dir() and path.name != "__pycache__"]
+    modules = {folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"] for folder in folders}
+    assert {str(folder): len(found) for folder, found in modules.items() if len(found) > 12} == {}
+
+
+def test_every_folder_says_its_invariant() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*.py")} - {SOURCE}
+    texts = {folder: (folder / "__init__.py").read_text(encoding="utf-8") for folder in folders}
+    assert [str(folder) for folder, text in texts.items() if "Invariant: " not in text] == []

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.connector.checked import a
 from pyspark_kafka.connector.read import PartitionReader
 from pyspark_kafka.connector.write import DataWriter
-from pyspark_kafka.errors import ContractError
+from pyspark_kafka.errors import ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +44,7 @@ def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
         else:
-            found = f"{len(row)} values" if isinstance(row, (tuple, list)) else a(row)
+            found = f"{len(row)} values" if isinstance(row, (tuple, list)) else described(row)
             raise ContractError.violated(
                 owner, method, f"must return dictionaries, or tuples of {len(names)} values, and returned {found}."
             )
@@ -69,7 +68,8 @@ def _wrong_value(columns: list[list[Any]], schema: pa.Schema, owner: object, met
                 return ContractError.violated(
                     owner,
                     method,
-                    f"returned {a(value)} for column {field.name!r} of type {field.type}: {type(error).__name__}.",
+                    f"returned {described(value)} for column {field.name!r} of type {field.type}: "
+                    f"{type(error).__name__}.",
                 )
     return ContractError.violated(owner, method, "returned values that do not fit together.")
 
@@ -105,7 +105,7 @@ class RowPartitionReader(PartitionReader):
                 self._iterator = iter(found)
             except TypeError:
                 raise ContractError.violated(
-                    self, "rows", f"must return an iterable of rows, and returned {a(found)}."
+                    self, "rows", f"must return an iterable of rows, and returned {described(found)}."
                 ) from None
         taken = list(islice(self._iterator, self._rows_per_batch))
         self._batch = batch_of_rows(taken, self._schema, self, "rows") if taken else None

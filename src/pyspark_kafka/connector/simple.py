@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.connector.checked import a
 from pyspark_kafka.connector.limits import ReadAllAvailable, ReadLimit
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.connector.read import (
@@ -22,7 +21,7 @@ from pyspark_kafka.connector.read import (
 )
 from pyspark_kafka.connector.rows import batch_of_rows
 from pyspark_kafka.connector.table import Scan, ScanBuilder, SupportsRead, TableCapability
-from pyspark_kafka.errors import CheckpointError, ContractError
+from pyspark_kafka.errors import CheckpointError, ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +130,7 @@ class _Planning:
             raise ContractError.violated(
                 self._source,
                 method,
-                f"returned {a(value)} that is another value after a way through JSON.",
+                f"returned {described(value)} that is another value after a way through JSON.",
                 hint="Use numbers, text, lists and dictionaries with text as keys.",
             )
         return offset
@@ -206,7 +205,7 @@ class _SimpleReader(PartitionReader):
             raise ContractError.violated(
                 source,
                 "read",
-                f"must return rows (a list or a generator), and returned {a(found)}.",
+                f"must return rows (a list or a generator), and returned {described(found)}.",
             ) from None
         self._batch: pa.RecordBatch | None = None
         self._ahead: pa.RecordBatch | None = None

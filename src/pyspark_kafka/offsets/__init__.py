@@ -2,7 +2,9 @@
 
 `KafkaSourceOffset` is the position that a checkpoint holds; the range edges (`Earliest`, `Latest`, `SpecificOffsets`,
 `AtTimestamp`, `SpecificTimestamps`) say where a read starts and ends. Only `partition_json` knows the nested JSON of
-both. Pure: no I/O, no option names. Layer: above model and errors.
+both.
+
+Invariant: pure; no I/O, and no option names. Layer: above model and errors.
 """
 
 from pyspark_kafka.offsets.range_edges import (

@@ -11,7 +11,7 @@ before it:
 
 `page` renders the catalogue as `docs/options.md`.
 
-Pure: no I/O, no Spark, no Kafka client. Layer: above offsets and model.
+Invariant: a default and a name stand once; no I/O, no Spark, no Kafka client. Layer: above offsets and model.
 """
 
 from pyspark_kafka.options.catalogue import OPTIONS

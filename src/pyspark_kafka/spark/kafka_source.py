@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 OffsetLike: TypeAlias = KafkaSourceOffset | Mapping[str, Any] | str
-"""An offset as a program may have it: a `KafkaSourceOffset`, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
+"""An offset as a program has it: a `KafkaSourceOffset`, the nested mapping `{"topic": {"0": 100}}`, or its JSON."""
 
 # The planned ranges replace these options.
 _PLANNED = ("subscribe", "subscribePattern", "assign")

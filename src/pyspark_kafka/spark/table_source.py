@@ -24,9 +24,9 @@ from pyspark_kafka.connector import (
     Write,
     WriteBuilder,
 )
-from pyspark_kafka.connector.checked import check_instance, difference
-from pyspark_kafka.connector.checked_read import CheckedBatch, CheckedMicroBatchStream
-from pyspark_kafka.connector.checked_write import CheckedBatchWrite, CheckedStreamingWrite
+from pyspark_kafka.connector.engine.checked_read import CheckedBatch, CheckedMicroBatchStream
+from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
+from pyspark_kafka.connector.engine.checks import check_instance, difference
 from pyspark_kafka.errors import CapabilityError, ContractError, SchemaError
 from pyspark_kafka.spark.compat import arrow_schema, spark_schema
 from pyspark_kafka.spark.readers import BatchReaderAdapter, RefusedStreamReader, StreamReaderAdapter

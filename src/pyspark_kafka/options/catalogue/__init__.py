@@ -2,8 +2,10 @@
 
 Entry point: `OPTIONS`, from which parsing, the did-you-mean hints, the documentation page and tests are made. An entry
 is in `spark` (names of Spark's connector and our own), `kafka_used` (client properties with an effect) or
-`kafka_answered` (the other client properties). No name is declared twice, and no default: an entry's default is that of
-its field. Layer: options.catalogue, above options.parse.
+`kafka_answered` (the other client properties).
+
+Invariant: no name is declared twice, and no default at all: an entry's default is that of its field.
+Layer: options.catalogue, above options.parse.
 """
 
 from __future__ import annotations

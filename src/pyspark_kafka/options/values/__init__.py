@@ -1,9 +1,10 @@
 """The options of a query once resolved: what the layers above work with.
 
-Entry points: `BatchReadOptions`, `StreamReadOptions` and `WriteOptions`, which hold the others. A default is declared
-here and nowhere else: `default_of` passes it to the catalogue, whose entries name their fields as in
-`fetch.max_wait_ms`. Frozen plain data that is pickled to executors; no parsing, no I/O. Layer: options.values, the
-lowest of options.
+Entry points: `BatchReadOptions`, `StreamReadOptions` and `WriteOptions`, which hold the others. Frozen plain data
+that is pickled to executors; no parsing, no I/O.
+
+Invariant: a default is declared here and nowhere else. `default_of` passes it to the catalogue, whose entries name
+their fields as in `fetch.max_wait_ms`. Layer: options.values, the lowest of options.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.connector import LogicalWriteInfo, SupportsWrite, TableCapability, WriterCommitMessage
-from pyspark_kafka.connector.checked_write import CheckedBatchWrite, CheckedStreamingWrite
+from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
 if TYPE_CHECKING:

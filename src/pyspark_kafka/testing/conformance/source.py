@@ -23,7 +23,7 @@ from pyspark_kafka.connector import (
     SupportsRead,
     TableCapability,
 )
-from pyspark_kafka.connector.checked_read import CheckedMicroBatchStream
+from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
 if TYPE_CHECKING:

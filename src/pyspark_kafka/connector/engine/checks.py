@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.connector.read import InputPartition
 from pyspark_kafka.connector.write import WriterCommitMessage
-from pyspark_kafka.errors import ContractError
+from pyspark_kafka.errors import ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,17 +23,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def a(value: object) -> str:
-    """Return the type of an object with its article: "a list", "an int"."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
-
-
 def found(value: object) -> str:
     """Return what an object is, for the end of a sentence: "returned None", "returned a list"."""
-    return f"returned {a(value)}"
+    return f"returned {described(value)}"
 
 
 def check_offset(value: Any, owner: object, method: str) -> Offset:
@@ -62,7 +54,7 @@ def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
     for each in value:
         if not isinstance(each, InputPartition):
             raise ContractError.violated(
-                owner, method, f"must return a list of InputPartition, and there is {a(each)} in it."
+                owner, method, f"must return a list of InputPartition, and there is {described(each)} in it."
             )
     return value
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.connector.available_now import admission_control_of
-from pyspark_kafka.connector.checked import check_instance, check_offset, check_partitions, difference, found
+from pyspark_kafka.connector.engine.available_now import admission_control_of
+from pyspark_kafka.connector.engine.checks import check_instance, check_offset, check_partitions, difference, found
 from pyspark_kafka.connector.limits import ReadLimit
 from pyspark_kafka.connector.read import (
     Batch,

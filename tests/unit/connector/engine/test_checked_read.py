@@ -19,7 +19,7 @@ from pyspark_kafka.connector import (
     ReadMaxRows,
     SupportsAdmissionControl,
 )
-from pyspark_kafka.connector.checked_read import CheckedMicroBatchStream, CheckedReader
+from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream, CheckedReader
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:

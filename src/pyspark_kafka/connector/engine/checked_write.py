@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.connector.checked import check_instance, check_message
+from pyspark_kafka.connector.engine.checks import check_instance, check_message
 from pyspark_kafka.connector.write import (
     BatchWrite,
     DataWriter,
