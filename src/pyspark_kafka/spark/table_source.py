@@ -154,7 +154,7 @@ class TableDataSource(DataSource):
                     f"Table {self.table.name()!r} cannot be emptied before a write, as mode 'overwrite' and complete "
                     "mode ask for. Nothing was written.",
                     condition="CAPABILITY_MISSING",
-                    hint='Use .mode("append"), or .outputMode("append") or "update".',
+                    hint='Use .mode("append"), or .outputMode("append").',
                     facts={"table": self.table.name(), "capability": TableCapability.TRUNCATE.name},
                 )
             if not isinstance(builder, SupportsTruncate):

@@ -19,11 +19,18 @@ def programs(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (_DOCS / page).read_text(), re.DOTALL)
 
 
-def test_source_of_the_page_is_read(spark: SparkSession) -> None:
+def source_of_the_page(spark: SparkSession, path: Path) -> dict[str, Any]:
+    """Run the program of the page over a file of ours; return its names."""
     names: dict[str, Any] = {"spark": spark, "__name__": "__main__"}
-    exec(programs("custom-sources.md")[0], names)  # noqa: S102 - our own text
-    rows = names["df"].collect()
-    assert [(row.number, row.celsius) for row in rows] == [(n, 20 + n % 7) for n in range(100)]
+    exec(programs("custom-sources.md")[0].replace("/data/readings.txt", str(path)), names)  # noqa: S102 - our own text
+    return names
+
+
+def test_source_of_the_page_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "readings.txt"
+    path.write_text("".join(f"{number / 2}\n" for number in range(250)))
+    rows = source_of_the_page(spark, path)["df"].collect()
+    assert [(row.number, row.celsius) for row in rows] == [(number, number / 2) for number in range(250)]
 
 
 def test_source_of_the_page_keeps_its_contract(tmp_path: Path) -> None:
@@ -40,18 +47,22 @@ def test_source_of_the_page_keeps_its_contract(tmp_path: Path) -> None:
 def test_sink_of_the_page_writes_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     (sink,) = programs("custom-sinks.md")
     exec(sink, {"spark": spark, "__name__": "__main__"})  # noqa: S102 - our own text
-    exec(programs("custom-sources.md")[0], {"spark": spark, "__name__": "__main__"})  # noqa: S102 - our own text
-    place = tmp_path / "files"
+    path, place, checkpoint = tmp_path / "readings.txt", tmp_path / "files", tmp_path / "checkpoint"
+    path.touch()
     place.mkdir()
+    source_of_the_page(spark, path)
     for readings in (100, 250):
-        query = (
-            spark.readStream.format("readings").option("readings", str(readings)).load()
-            .writeStream.format("json_files").option("path", str(place))
-            .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-        )  # fmt: skip
-        query.awaitTermination(120)
-        # The commit of the last micro-batch is lost: Spark runs it again.
-        for name in sorted((tmp_path / "checkpoint" / "commits").iterdir())[-2:]:
-            name.unlink()
-    found = [row["number"] for path in place.glob("*.json") for row in json.loads(path.read_text())]
-    assert sorted(found) == list(range(200))
+        path.write_text("1\n" * readings)
+        for _ in range(2):
+            query = (
+                spark.readStream.format("readings").option("path", str(path)).load()
+                .writeStream.format("json_files").option("path", str(place))
+                .option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+            )  # fmt: skip
+            query.awaitTermination(120)
+            # The commit of the last micro-batch is lost: Spark runs it again.
+            last = max(int(name.name) for name in (checkpoint / "commits").iterdir() if name.name.isdecimal())
+            for name in (str(last), f".{last}.crc"):
+                (checkpoint / "commits" / name).unlink()
+    found = [row["number"] for file in place.glob("*.json") for row in json.loads(file.read_text())]
+    assert sorted(found) == list(range(250))

@@ -133,7 +133,7 @@ class FetchLanes:
         self._client.drop_idle_connections(lane.broker_id)
 
     def leave(self, broker_id: int) -> None:
-        """Return up what is in flight to a broker, and a connection that is being made."""
+        """Give up what is in flight to a broker, and a connection that is being made."""
         self._dials.give_up(broker_id)
         self.drop(self.of(broker_id))
 

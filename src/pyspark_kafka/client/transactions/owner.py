@@ -80,7 +80,7 @@ class TransactionalId:
         return self._begin(f"Taking over transactional id '{self.name}'", _NOBODY)
 
     def renew(self, transaction: OpenTransaction) -> OpenTransaction:
-        """Return up a transaction of this owner and begin another one, unless someone else has taken over.
+        """Give up a transaction of this owner and begin another one, unless someone else has taken over.
 
         What was open is aborted. A commit that is being applied is completed first, so that a look at what was written
         shows afterwards whether the transaction was committed.

@@ -40,7 +40,7 @@ class CheckedWriter(DataWriter):
         return check_message(self._writer.commit(), self._writer, self._dumps)
 
     def abort(self) -> None:
-        """Return up."""
+        """Give up."""
         self._writer.abort()
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class CheckedBatchWrite(BatchWrite):
         self._job.commit(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Return up the job."""
+        """Give up the job."""
         self._job.abort(messages)
 
 
@@ -118,5 +118,5 @@ class CheckedStreamingWrite(StreamingWrite):
         self._job.commit(epoch_id, messages)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Return up one epoch."""
+        """Give up one epoch."""
         self._job.abort(epoch_id, messages)
