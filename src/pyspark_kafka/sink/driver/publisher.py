@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from pyspark_kafka.sink.executor.outbox import Chunk
     from pyspark_kafka.sink.spool import SpoolFiles
 
+# How long brokers take to end a transaction whose time is over: they look every 10 s
+# (transaction.abort.timed.out.transaction.cleanup.interval.ms), and then write a control record to each partition,
+# which takes longer after an outage.
+_ENDED_AFTER_MS = 30_000
+
 _LOG = logging.getLogger(__name__)
 
 # The key under which all batch writes leave their commit markers: each has an id of its own, which never comes back.
@@ -90,7 +95,7 @@ class Publisher:
         self._timeout_ms = settings.transaction_timeout_ms
         self._id = TransactionalId(client, transactional_id, settings.transaction_timeout_ms)
         self._topic = CommitTopic(client, settings.commit_topic)
-        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms)
+        self._markers = MarkerReader(client, self._topic, settings.transaction_timeout_ms + _ENDED_AFTER_MS)
         self._spool = spool
         self._clock = clock
 
