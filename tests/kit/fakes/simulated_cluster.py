@@ -361,3 +361,22 @@ class SimulatedRead:
                 position = decoded.next_offset
             self.confirm(topic_partition, position)
         return dict(found)
+
+
+T0 = TopicPartition("t", 0)
+
+
+class Reading:
+    """Reads of topic t, which has one partition; the options are those of fetches."""
+
+    def __init__(self, cluster: SimulatedCluster, **fetch: Any) -> None:
+        self.cluster = cluster
+        self.fetch = fetch
+        self.connection: dict[str, Any] = {}
+
+    def of(self, start: int, end: int) -> SimulatedRead:
+        return SimulatedRead(self.cluster, [OffsetRange(T0, start, end)], connection=self.connection, **self.fetch)
+
+    def values(self, start: int, end: int) -> list[int]:
+        """Read and decode a range as a source does; values are the offsets."""
+        return self.of(start, end).values()[T0]

@@ -11,38 +11,12 @@ import pytest
 from kit.fakes.handlers.fetch import FetchScript, LogScript
 from kit.fakes.logs import batches_of, record_batch
 from kit.fakes.scripts import Close
-from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead
+from kit.fakes.simulated_cluster import Reading, SimulatedCluster
 from pyspark_kafka.errors import DeadlineError
-from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
+from pyspark_kafka.model import IsolationLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-T0 = TopicPartition("t", 0)
-
-
-class Reading:
-    """Reads of topic t, which has one partition; the options are those of fetches."""
-
-    def __init__(self, cluster: SimulatedCluster, **fetch: Any) -> None:
-        self.cluster = cluster
-        self.fetch = fetch
-        self.connection: dict[str, Any] = {}
-
-    def of(self, start: int, end: int) -> SimulatedRead:
-        return SimulatedRead(self.cluster, [OffsetRange(T0, start, end)], connection=self.connection, **self.fetch)
-
-    def values(self, start: int, end: int) -> list[int]:
-        """Read and decode a range as a source does; values are the offsets."""
-        return self.of(start, end).values()[T0]
-
-
-@pytest.fixture
-def cluster() -> SimulatedCluster:
-    cluster = SimulatedCluster()
-    cluster.add_topic("t")
-    return cluster
 
 
 def racked(cluster: SimulatedCluster, **fetch: Any) -> Reading:
