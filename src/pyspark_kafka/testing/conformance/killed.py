@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# Work that does not end is told, and stops: nobody waits for a fork when its test run is killed.
+_LONGEST_SECONDS = 120
+
+
 class Steps:
     """Counts the steps of some work, and kills the process before one of them."""
 
@@ -35,7 +39,7 @@ def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> 
         kill_before: the number of the step before which the process dies; None for none.
 
     Raises:
-        AssertionError: the work failed with an error.
+        AssertionError: the work failed with an error, or was not done after two minutes.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -45,6 +49,9 @@ def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> 
         child = os.fork()
     if child == 0:
         code = 1
+        # Ends this process, whatever it does then.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_LONGEST_SECONDS)
         try:
             work(Steps(kill_before))
             code = 0
@@ -57,5 +64,6 @@ def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> 
     ended = os.waitstatus_to_exitcode(status)
     if ended == -signal.SIGKILL:
         return False
+    assert ended != -signal.SIGALRM, f"the work was not done after {_LONGEST_SECONDS} seconds"  # noqa: S101
     assert ended == 0, f"the work failed in its process, which ended with {ended}; its traceback is above"  # noqa: S101
     return True

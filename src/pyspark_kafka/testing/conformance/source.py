@@ -277,7 +277,7 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
     while (log / f"commit-{number}").exists():
         start = stream.deserializeOffset((log / f"end-{number}").read_text())
         number += 1
-    while True:
+    while number < _MOST_BATCHES:
         steps.next()
         if start is None:
             start = stream.initialOffset()
@@ -302,6 +302,8 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
         steps.next()
         _put(log / f"commit-{number}", b"")
         number, start = number + 1, end
+    else:
+        pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and no new rows")
     stream.stop()
 
 
