@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# Work that does not end is told, and stops: nobody waits for a fork when its test run is killed.
+# A fork whose test run was killed has no parent that would end it.
 _LONGEST_SECONDS = 120
 
 
