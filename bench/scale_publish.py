@@ -25,6 +25,7 @@ from goals import Figure
 from measure import cpu_seconds
 
 from pyspark_kafka.client.cluster.pool import close_clients
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite
@@ -154,7 +155,7 @@ def prepare(
     """Run the tasks of a micro-batch: rows of 1 kB, uncompressed; their keys spread them over all partitions."""
     log_entry = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}), json.dumps(batch)]
     (directory / "checkpoint" / "offsets" / str(batch)).write_text("\n".join(log_entry))
-    factory = write.createStreamingWriterFactory()
+    factory = write.createStreamingWriterFactory(PhysicalWriteInfo())
     draw = random.Random(11)
     keys = pa.array([draw.randbytes(_KEY_BYTES) for _ in range(_ROWS)], pa.binary())
     values = pa.array([draw.randbytes(_VALUE_BYTES)] * _ROWS, pa.binary())

@@ -24,6 +24,7 @@ from pyspark_kafka.connector import (
     Offset,
     PartitionReader,
     PartitionReaderFactory,
+    PhysicalWriteInfo,
     ReadLimit,
     ReadMaxRows,
     RowPartitionReader,
@@ -301,7 +302,7 @@ class FileWrite(IdempotentStreamingWrite):
         super().__init__(FileEpochLog.at(f"{place}/log"))
         self._place, self._fault = place, fault
 
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:
         return FileWriters(self._place, self._fault)
 
     def commit_id(self, epoch_id: int, messages: Sequence[Any]) -> str:

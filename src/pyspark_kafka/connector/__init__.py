@@ -15,6 +15,7 @@ from pyspark_kafka.connector.limits import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
+    ReadMaxFiles,
     ReadMaxRows,
     ReadMinRows,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "ReadAllAvailable",
     "ReadLimit",
     "ReadMaxBytes",
+    "ReadMaxFiles",
     "ReadMaxRows",
     "ReadMinRows",
     "ReportsSourceMetrics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.connector.read import PartitionReader
+from pyspark_kafka.connector.read import PartitionReader, PartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class ContinuousPartitionReader(PartitionReader):
         """Return the position behind the last batch that `get` returned; before the first, the start."""
 
 
-class ContinuousPartitionReaderFactory(ABC):
+class ContinuousPartitionReaderFactory(PartitionReaderFactory):
     """Makes continuous readers on executors.
 
     Runs on: pickled on the driver each time that the query is planned; `createReader` once for each input partition.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.connector.limits import ReadAllAvailable
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
@@ -139,9 +140,12 @@ class SupportsAdmissionControl(ABC):
     Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl`.
     """
 
-    @abstractmethod
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the read limit that the source's options set."""
+        """Return the limit that the source's options set; everything that is available, unless overridden.
+
+        Driver; called before each `latestOffset`. Must not block.
+        """
+        return ReadAllAvailable()
 
     @abstractmethod
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:

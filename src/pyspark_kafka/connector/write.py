@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.connector.table import PhysicalWriteInfo
+
 
 class WriterCommitMessage:
     """What a task sends to the driver when it has written: plain picklable data.
@@ -85,8 +87,28 @@ class BatchWrite(ABC):
     """
 
     @abstractmethod
-    def createBatchWriterFactory(self) -> DataWriterFactory:
-        """Return the factory that executors write with."""
+    def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:
+        """Return the factory that executors write with.
+
+        Args:
+            info: what the engine knows of the tasks.
+        """
+
+    def useCommitCoordinator(self) -> bool:
+        """Return whether at most one attempt of each task may commit; True unless overridden.
+
+        Driver; an engine asks before it starts the tasks. Does not block. What an engine does with it:
+
+        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
+          refused is aborted.
+        - PySpark: Spark does not know the answer of a Python sink. Its `PythonBatchWrite` always uses the coordinator,
+          and asks it only when the writer in Python has ended, after `DataWriter.commit`. So the driver gets one
+          message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one that is
+          refused is not aborted. Make rows visible in `BatchWrite.commit`, or so that they can be repeated.
+
+        Source: Spark `org.apache.spark.sql.connector.write.BatchWrite#useCommitCoordinator`.
+        """
+        return True
 
     @abstractmethod
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
@@ -106,8 +128,28 @@ class StreamingWrite(ABC):
     """
 
     @abstractmethod
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
-        """Return the factory that executors write with."""
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:
+        """Return the factory that executors write with.
+
+        Args:
+            info: what the engine knows of the tasks of this micro-batch.
+        """
+
+    def useCommitCoordinator(self) -> bool:
+        """Return whether at most one attempt of each task may commit; True unless overridden.
+
+        Driver; an engine asks before it starts the tasks. Does not block. What an engine does with it:
+
+        - Spark, for a sink in Java: if True, an attempt asks the driver before `DataWriter.commit`, and one that is
+          refused is aborted.
+        - PySpark: Spark does not know the answer of a Python sink. Its `PythonStreamingWrite` always uses the
+          coordinator, and asks it only when the writer in Python has ended, after `DataWriter.commit`. So the driver
+          gets one message for each task, but two attempts of a task can both run `DataWriter.commit`, and the one
+          that is refused is not aborted. Make rows visible in `StreamingWrite.commit`, or so that they can be repeated.
+
+        Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite#useCommitCoordinator`.
+        """
+        return True
 
     @abstractmethod
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:

@@ -12,6 +12,7 @@ from pyspark_kafka.connector import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxBytes,
+    ReadMaxFiles,
     ReadMaxRows,
     ReadMinRows,
 )
@@ -48,6 +49,8 @@ def from_spark_limit(limit: spark_limits.ReadLimit, default: ReadLimit | None = 
         return ReadMaxRows(limit.max_rows)
     if isinstance(limit, spark_limits.ReadMinRows):
         return ReadMinRows(limit.min_rows)
+    if isinstance(limit, spark_limits.ReadMaxFiles):
+        return ReadMaxFiles(limit.max_files)
     if isinstance(limit, spark_limits.ReadMaxBytes):
         return ReadMaxBytes(limit.max_bytes)
     raise NotImplementedError(f"Spark's read limit {limit!r} is unknown to this source")
@@ -61,6 +64,8 @@ def to_spark_limit(limit: ReadLimit) -> spark_limits.ReadLimit:
         return spark_limits.ReadMaxRows(limit.max_rows)
     if isinstance(limit, ReadMinRows):
         return spark_limits.ReadMinRows(limit.min_rows)
+    if isinstance(limit, ReadMaxFiles):
+        return spark_limits.ReadMaxFiles(limit.max_files)
     if isinstance(limit, ReadMaxBytes):
         return spark_limits.ReadMaxBytes(limit.max_bytes)
     if isinstance(limit, ReadAllAvailable):

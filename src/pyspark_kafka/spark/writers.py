@@ -9,6 +9,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 
@@ -71,11 +72,15 @@ def _task() -> TaskContext:
 
 
 class BatchWriterAdapter(DataSourceArrowWriter):
-    """Runs a `BatchWrite` as a PySpark batch writer; pickled whole to executors and to the committing process."""
+    """Runs a `BatchWrite` as a PySpark batch writer; pickled whole to executors and to the committing process.
+
+    PySpark knows no `PhysicalWriteInfo`: its `numPartitions` is None. It uses its commit coordinator whatever
+    `useCommitCoordinator` returns, and asks it after `DataWriter.commit`.
+    """
 
     def __init__(self, job: BatchWrite) -> None:
         self._job = job
-        self._factory: DataWriterFactory = job.createBatchWriterFactory()
+        self._factory: DataWriterFactory = job.createBatchWriterFactory(PhysicalWriteInfo())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
         """Write the rows of one task."""
@@ -94,12 +99,15 @@ class BatchWriterAdapter(DataSourceArrowWriter):
 
 
 class StreamWriterAdapter(DataSourceStreamArrowWriter):
-    """Runs a `StreamingWrite` as a PySpark stream writer; Spark builds one per micro-batch, and one more to commit."""
+    """Runs a `StreamingWrite` as a PySpark stream writer; Spark builds one per micro-batch, and one more to commit.
+
+    Of `PhysicalWriteInfo` and `useCommitCoordinator` the same holds as in `BatchWriterAdapter`.
+    """
 
     def __init__(self, job: StreamingWrite) -> None:
         spare_long_lived_objects()
         self._job = job
-        self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory()
+        self._factory: StreamingDataWriterFactory = job.createStreamingWriterFactory(PhysicalWriteInfo())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SparkCommitMessage:
         """Write the rows of one task of a micro-batch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite, KafkaOutboxWriterFactory
@@ -15,7 +16,7 @@ def test_tasks_of_an_exactly_once_write_know_brokers_that_the_driver_has_learned
         with borrow_client(connection) as client:
             client.fetch_metadata(())
         write = KafkaExactlyOnceBatchWrite(WriteOptions(connection), ExactlyOnceOptions(), SinkColumns(key=0, value=1))
-        factory = write.createBatchWriterFactory()
+        factory = write.createBatchWriterFactory(PhysicalWriteInfo())
         assert isinstance(factory, KafkaOutboxWriterFactory)
         assert sorted(factory.options.connection.learned_servers) == sorted(map(cluster.address, range(2)))
         close_clients()

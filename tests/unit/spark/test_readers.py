@@ -26,6 +26,7 @@ from pyspark_kafka.connector import (
     PartitionReaderFactory,
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxFiles,
     ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
@@ -243,6 +244,7 @@ def test_limits_keep_their_meaning_both_ways() -> None:
     [
         ReadAllAvailable(),
         ReadMaxRows(9),
+        ReadMaxFiles(9),
         ReadMinRows(9, 60_000),
         CompositeReadLimit((ReadMinRows(9, 60_000), ReadMaxRows(20))),
         CompositeReadLimit((ReadMaxRows(20), ReadMinRows(9, 60_000))),
@@ -268,7 +270,7 @@ def test_limits_that_are_unknown_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="is unknown to this source"):
         from_spark_limit(Foreign())
     with pytest.raises(NotImplementedError, match="is unknown to this source"):
-        from_spark_limit(spark_limits.ReadMaxFiles(5), ReadMaxRows(5))
+        from_spark_limit(Foreign(), ReadMaxRows(5))
     for limit in (ReadLimit(), CompositeReadLimit(())):
         with pytest.raises(NotImplementedError, match="no counterpart"):
             to_spark_limit(limit)

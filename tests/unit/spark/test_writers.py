@@ -14,6 +14,7 @@ from pyspark_kafka.connector import (
     BatchWrite,
     DataWriter,
     DataWriterFactory,
+    PhysicalWriteInfo,
     StreamingDataWriterFactory,
     StreamingWrite,
     WriterCommitMessage,
@@ -118,7 +119,9 @@ finished: list[tuple[Any, ...]] = []
 
 
 class BatchJob(BatchWrite):
-    def createBatchWriterFactory(self) -> DataWriterFactory:  # noqa: N802 - Spark's contract
+    def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:  # noqa: N802 - Spark's contract
+        # PySpark does not tell the number of tasks.
+        assert info == PhysicalWriteInfo(None)
         return CountingFactory()
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
@@ -129,7 +132,9 @@ class BatchJob(BatchWrite):
 
 
 class StreamJob(StreamingWrite):
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:  # noqa: N802 - Spark's contract
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: N802 - Spark's contract
+        # PySpark does not tell the number of tasks.
+        assert info == PhysicalWriteInfo(None)
         return CountingFactory()
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:

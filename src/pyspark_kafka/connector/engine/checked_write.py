@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.connector.table import PhysicalWriteInfo
+
     # How the engine pickles commit messages.
     Pickler = Callable[[Any], bytes]
 
@@ -85,11 +87,15 @@ class CheckedBatchWrite(BatchWrite):
         self._job = job
         self._dumps = dumps
 
-    def createBatchWriterFactory(self) -> DataWriterFactory:
+    def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:
         """Return the factory that executors write with."""
-        factory = self._job.createBatchWriterFactory()
+        factory = self._job.createBatchWriterFactory(info)
         check_instance(factory, DataWriterFactory, self._job, "createBatchWriterFactory")
         return CheckedWriterFactory(factory, self._dumps)
+
+    def useCommitCoordinator(self) -> bool:
+        """Return whether at most one attempt of each task may commit."""
+        return check_instance(self._job.useCommitCoordinator(), bool, self._job, "useCommitCoordinator")
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish the job."""
@@ -107,11 +113,15 @@ class CheckedStreamingWrite(StreamingWrite):
         self._job = job
         self._dumps = dumps
 
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:
         """Return the factory that executors write with."""
-        factory = self._job.createStreamingWriterFactory()
+        factory = self._job.createStreamingWriterFactory(info)
         check_instance(factory, StreamingDataWriterFactory, self._job, "createStreamingWriterFactory")
         return CheckedStreamingWriterFactory(factory, self._dumps)
+
+    def useCommitCoordinator(self) -> bool:
+        """Return whether at most one attempt of each task may commit."""
+        return check_instance(self._job.useCommitCoordinator(), bool, self._job, "useCommitCoordinator")
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish one epoch."""

@@ -18,6 +18,7 @@ from pyspark_kafka.connector import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
 
@@ -58,9 +59,13 @@ class KafkaBatchWrite(BatchWrite):
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._factory = KafkaDataWriterFactory(options, columns, f"batch{uuid.uuid4().hex}")
 
-    def createBatchWriterFactory(self) -> DataWriterFactory:
+    def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
         return self._factory
+
+    def useCommitCoordinator(self) -> bool:
+        """Return False: rows are sent before any attempt commits, so there is nothing to choose between."""
+        return False
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Do nothing: the rows are already acknowledged."""
@@ -80,9 +85,13 @@ class KafkaStreamingWrite(StreamingWrite):
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._factory = KafkaDataWriterFactory(options, columns)
 
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
         return self._factory
+
+    def useCommitCoordinator(self) -> bool:
+        """Return False: rows are sent before any attempt commits, so there is nothing to choose between."""
+        return False
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Do nothing: the rows are already acknowledged."""

@@ -32,6 +32,7 @@ from pyspark_kafka.sink.spool import SpoolFiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
 
@@ -91,7 +92,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         self._columns = columns
         self._checkpoint = CheckpointFiles(settings.checkpoint_location)
 
-    def createStreamingWriterFactory(self) -> StreamingDataWriterFactory:
+    def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with, after a check whether this sink may write at all."""
         marker = self._marker(-1, "")
         key = (marker.sink_id, marker.query_id)
@@ -173,7 +174,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
         self._columns = columns
         self._job_id = f"batch{uuid.uuid4().hex}"
 
-    def createBatchWriterFactory(self) -> DataWriterFactory:
+    def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
         spool = _spool(self._settings, self._job_id)
         options = _with_learned_servers(self._options)

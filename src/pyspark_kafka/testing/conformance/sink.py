@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.connector import LogicalWriteInfo, SupportsWrite, TableCapability, WriterCommitMessage
+from pyspark_kafka.connector import (
+    LogicalWriteInfo,
+    PhysicalWriteInfo,
+    SupportsWrite,
+    TableCapability,
+    WriterCommitMessage,
+)
 from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
@@ -85,14 +91,14 @@ class SinkContract(ABC):
         if TableCapability.BATCH_WRITE not in sink.table.capabilities():
             pytest.skip("the table does not name BATCH_WRITE")
         job = sink.batch()
-        factory = pickle.loads(pickle.dumps(job.createBatchWriterFactory()))  # noqa: S301 - our own bytes
+        factory = pickle.loads(pickle.dumps(job.createBatchWriterFactory(PhysicalWriteInfo(_TASKS))))  # noqa: S301 - our own bytes
         messages = [sink.write(factory.createWriter(task, task), 0, task) for task in range(_TASKS)]
         job.commit(messages)
         assert sorted(self.visible()) == sink.rows_of(0)
 
     def test_empty_epoch_is_committed(self, sink: _Sink) -> None:
         """An epoch without rows, and one without tasks, is committed and shows nothing."""
-        factory = sink.streaming().createStreamingWriterFactory()
+        factory = sink.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
         writer = factory.createWriter(0, 0, 0)
         message = writer.commit()
         writer.close()
@@ -120,7 +126,7 @@ class SinkContract(ABC):
     def test_abort_leaves_nothing_visible(self, sink: _Sink) -> None:
         """Rows of a task that failed, and of an epoch that is aborted, are not visible."""
         job = sink.streaming()
-        factory = job.createStreamingWriterFactory()
+        factory = job.createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
         good = sink.write(factory.createWriter(0, 0, 0), 0, 0)
         bad = factory.createWriter(1, 1, 0)
         bad.write(sink.batch_of(0, 1))
@@ -134,7 +140,7 @@ class SinkContract(ABC):
 
     def test_writer_that_is_closed_early_leaks_nothing(self, sink: _Sink) -> None:
         """A killed attempt gets no call at all; one that is aborted at once is closed."""
-        factory = sink.streaming().createStreamingWriterFactory()
+        factory = sink.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
         for attempt in range(3):
             writer = factory.createWriter(0, attempt, 0)
             writer.abort()
@@ -145,7 +151,7 @@ class SinkContract(ABC):
     def test_loser_of_two_attempts_shows_nothing(self, sink: _Sink) -> None:
         """Of two attempts of a task only the one whose message is committed is visible."""
         job = sink.streaming()
-        factory = job.createStreamingWriterFactory()
+        factory = job.createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
         winner = [sink.write(factory.createWriter(task, task, 0), 0, task) for task in range(_TASKS)]
         sink.write(factory.createWriter(0, 9, 0), 0, 0)
         job.commit(0, winner)
@@ -212,7 +218,7 @@ class _Sink:
 
     def write_epoch(self, epoch: int, attempt: int = 0) -> list[WriterCommitMessage]:
         factory: StreamingDataWriterFactory = pickle.loads(  # noqa: S301 - our own bytes
-            pickle.dumps(self.streaming().createStreamingWriterFactory())
+            pickle.dumps(self.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS)))
         )
         return [self.write(factory.createWriter(task, attempt + task, epoch), epoch, task) for task in range(_TASKS)]
 
@@ -224,7 +230,7 @@ class _Sink:
                 steps.next()
 
         step()
-        factory = self.streaming().createStreamingWriterFactory()
+        factory = self.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
         messages = []
         for task in range(_TASKS):
             step()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import DeliveryError, RecordError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
@@ -285,7 +286,10 @@ def test_jobs_make_writers_from_plain_data_and_have_nothing_to_commit(producer: 
     batch, stream = (kind(write_options(), VALUE_ONLY) for kind in (KafkaBatchWrite, KafkaStreamingWrite))
     assert isinstance(batch, KafkaBatchWrite)
     assert isinstance(stream, KafkaStreamingWrite)
-    for factory in (batch.createBatchWriterFactory(), stream.createStreamingWriterFactory()):
+    assert not batch.useCommitCoordinator()
+    assert not stream.useCommitCoordinator()
+    info = PhysicalWriteInfo()
+    for factory in (batch.createBatchWriterFactory(info), stream.createStreamingWriterFactory(info)):
         copy = pickle.loads(pickle.dumps(factory))  # noqa: S301 - our own bytes
         assert copy == factory
         writer = copy.createWriter(0, 7)

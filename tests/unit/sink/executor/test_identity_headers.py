@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.records import decode
@@ -145,12 +146,13 @@ def test_a_task_that_does_not_know_its_query_is_refused(factory: KafkaDataWriter
 
 def test_each_batch_write_has_an_id_of_its_own_and_a_stream_none_before_its_query_runs() -> None:
     columns = SinkColumns(value=0)
-    first, second = (KafkaBatchWrite(options(), columns).createBatchWriterFactory() for _ in range(2))
+    info = PhysicalWriteInfo(2)
+    first, second = (KafkaBatchWrite(options(), columns).createBatchWriterFactory(info) for _ in range(2))
     assert isinstance(first, KafkaDataWriterFactory)
     assert isinstance(second, KafkaDataWriterFactory)
     assert first.query_id
     assert first.query_id != second.query_id
     assert pickle.loads(pickle.dumps(first)) == first  # noqa: S301 - our own bytes
-    stream = KafkaStreamingWrite(options(), columns).createStreamingWriterFactory()
+    stream = KafkaStreamingWrite(options(), columns).createStreamingWriterFactory(PhysicalWriteInfo())
     assert isinstance(stream, KafkaDataWriterFactory)
     assert stream.query_id is None
