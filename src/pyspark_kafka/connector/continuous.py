@@ -65,6 +65,14 @@ class ContinuousStream(ABC):
         """
 
     @abstractmethod
+    def deserializePartitionOffset(self, text: str) -> PartitionOffset:
+        """Return the position of a reader of its JSON. Called for each reader and epoch.
+
+        Raises:
+            CheckpointError: the text is no position of this source.
+        """
+
+    @abstractmethod
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Split the stream from `start` into tasks that read without an end."""
 

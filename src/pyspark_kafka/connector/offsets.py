@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
 
@@ -33,10 +33,16 @@ class Offset(Protocol):
         return self.json()
 
 
-class PartitionOffset:
-    """The position of one continuous reader: plain picklable data, sent from an executor to the driver.
+class PartitionOffset(ABC):
+    """The position of one continuous reader, sent from an executor to the driver as JSON.
+
+    `ContinuousStream.deserializePartitionOffset` reads it there. Two of them are equal if they are the same position.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.PartitionOffset`.
     """
 
     __slots__ = ()
+
+    @abstractmethod
+    def json(self) -> str:
+        """Return the text that goes to the driver."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
+from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CapabilityError, ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,10 +20,32 @@ if TYPE_CHECKING:
 class WriterCommitMessage:
     """What a task sends to the driver when it has written: plain picklable data.
 
+    A continuous engine sends it as JSON, which `StreamingWrite.deserializeMessage` reads; it never unpickles what comes
+    from the network.
+
     Source: Spark `org.apache.spark.sql.connector.write.WriterCommitMessage`.
     """
 
     __slots__ = ()
+
+    def json(self) -> str:
+        """Return the message as JSON; of a dataclass of plain data, its fields.
+
+        Runs on: executor; called by a continuous engine only.
+
+        Raises:
+            ContractError: it is no dataclass of plain data; a message with other content overrides this method.
+        """
+        try:
+            # Raises TypeError for what is no dataclass as well.
+            return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))  # type: ignore[call-overload]
+        except (TypeError, ValueError) as error:
+            raise ContractError.violated(
+                self,
+                "json",
+                f"must be implemented for a continuous query: the message is no dataclass of plain data ({error}).",
+                hint="Make the message a dataclass of numbers and text, or override json().",
+            ) from error
 
 
 class DataWriter(ABC):
@@ -34,6 +60,13 @@ class DataWriter(ABC):
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one batch of rows. Every batch of one task has the same schema."""
+
+    def flushNow(self) -> None:  # noqa: B027 - most writers have nothing to do
+        """Send what is held back, without waiting until it has arrived; `write` and `commit` may follow.
+
+        Called by a continuous engine when the source has no more rows for the moment. A writer that holds nothing back
+        for long, or whose rows are visible at the commit only, leaves it as it is: it does nothing.
+        """
 
     @abstractmethod
     def commit(self) -> WriterCommitMessage:
@@ -150,6 +183,22 @@ class StreamingWrite(ABC):
         Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite#useCommitCoordinator`.
         """
         return True
+
+    def deserializeMessage(self, text: str) -> WriterCommitMessage:  # noqa: ARG002 - for those that can
+        """Return the commit message of its JSON.
+
+        Called on the driver by a continuous engine, for each task and epoch; a micro-batch engine pickles messages.
+
+        Raises:
+            CapabilityError: the sink cannot be written by a continuous query.
+        """
+        name = type(self).__qualname__
+        raise CapabilityError(
+            f"{name} cannot be written by a continuous query: it has no method deserializeMessage(). Nothing was read.",
+            condition="CAPABILITY_NOT_IMPLEMENTED",
+            hint=f"Use a micro-batch query, or implement {name}.deserializeMessage().",
+            facts={"class": name, "method": "deserializeMessage"},
+        )
 
     @abstractmethod
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:

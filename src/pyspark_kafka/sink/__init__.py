@@ -2,7 +2,7 @@
 
 - `driver/` commits: at-least-once jobs, exactly-once jobs, the publisher of prepared batches.
 - `executor/` encodes rows: to the brokers (at least once) or into the outbox (exactly once).
-- `columns`, `commit_marker`, `spool`: shared by both sides.
+- `columns`, `commit_marker`, `commit_message`, `spool`: shared by both sides.
 
 Entry points: `driver.at_least_once`, `driver.exactly_once`.
 Invariant: `executor/` imports nothing of `driver/`. Layer: sink.

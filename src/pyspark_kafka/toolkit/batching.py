@@ -27,8 +27,8 @@ class BatchingDataWriter(DataWriter):
         max_rows: a flush has at most this many rows; larger Arrow batches are cut.
         max_bytes: rows are flushed when they take this many bytes in memory; one flush may take up to the size of one
             Arrow batch more.
-        max_age_ms: rows are flushed when the oldest of them waits for this long. Time is looked at when rows arrive: a
-            task without new rows ends, and its `commit` flushes.
+        max_age_ms: rows are flushed when the oldest of them waits for this long. Time is looked at when rows arrive and
+            by `flushNow`: the task of a micro-batch without new rows ends, and its `commit` flushes.
         clock: for tests; seconds.
     """
 
@@ -70,6 +70,12 @@ class BatchingDataWriter(DataWriter):
         while self._rows >= self._max_rows:
             self._flush(self._max_rows)
         if self._rows and (self._bytes >= self._max_bytes or self._clock() - self._oldest_at >= self._max_age_s):
+            self._flush(self._rows)
+
+    def flushNow(self) -> None:
+        """Flush what waits for its full time. A continuous engine calls this when there are no rows for the moment."""
+        self._check()
+        if self._rows and self._clock() - self._oldest_at >= self._max_age_s:
             self._flush(self._rows)
 
     def commit(self) -> WriterCommitMessage:

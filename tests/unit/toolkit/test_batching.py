@@ -70,6 +70,16 @@ def test_old_rows_are_flushed_when_the_next_ones_arrive() -> None:
     assert writer.flushed == [[1, 2, 3]]
 
 
+def test_old_rows_are_flushed_when_no_rows_arrive() -> None:
+    writer = Collecting(max_age_ms=500)
+    writer.write(rows(1))
+    writer.flushNow()
+    assert writer.flushed == []
+    writer.now = 0.5
+    writer.flushNow()
+    assert writer.flushed == [[1]]
+
+
 def test_empty_arrow_batches_flush_nothing() -> None:
     writer = Collecting()
     writer.write(rows())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -92,6 +93,12 @@ class KafkaStreamingWrite(StreamingWrite):
     def useCommitCoordinator(self) -> bool:
         """Return False: rows are sent before any attempt commits, so there is nothing to choose between."""
         return False
+
+    def deserializeMessage(self, text: str) -> WriterCommitMessage:
+        """Return the counts of a task."""
+        from pyspark_kafka.sink.commit_message import KafkaCommitMessage  # noqa: PLC0415 - for continuous queries
+
+        return KafkaCommitMessage(**json.loads(text))
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Do nothing: the rows are already acknowledged."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.connector import DataWriter, WriterCommitMessage
+from pyspark_kafka.connector import DataWriter
+from pyspark_kafka.sink.commit_message import KafkaCommitMessage
 from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
 from pyspark_kafka.sink.executor.task_producer import TaskProducer
 
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaCommitMessage(WriterCommitMessage):
-    """What a task wrote.
-
-    Attributes:
-        records: how many records were acknowledged.
-        encoded_bytes: their size in record batches, compressed.
-    """
-
-    records: int
-    encoded_bytes: int
 
 
 class KafkaDataWriter(DataWriter):
@@ -63,6 +50,12 @@ class KafkaDataWriter(DataWriter):
         self._producer.poll()
         for encoded in self._encoder.add(batch):
             self._producer.send(encoded)
+
+    def flushNow(self) -> None:
+        """Send the gathered rows; their acknowledgements are waited for at `commit`."""
+        for encoded in self._encoder.finish():
+            self._producer.send(encoded)
+        self._producer.poll()
 
     def commit(self) -> KafkaCommitMessage:
         """Send what is left and wait for every acknowledgement."""

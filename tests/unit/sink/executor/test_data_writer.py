@@ -15,9 +15,10 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import decode
 from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.commit_message import KafkaCommitMessage
 from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaStreamingWrite
 from pyspark_kafka.sink.executor import task_producer
-from pyspark_kafka.sink.executor.data_writer import KafkaCommitMessage, KafkaDataWriter
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +158,17 @@ def test_rows_are_sent_when_enough_are_gathered_and_the_rest_at_commit(producer:
     assert writer.commit().records == 4_097
     assert len(producer.sent) == sent + 1
     assert producer.events[-1] == "flush"
+
+
+def test_gathered_rows_are_sent_by_flush_now_without_waiting_for_acknowledgements(producer: FakeProducer) -> None:
+    writer = writer_of(VALUE_ONLY)
+    writer.write(values_of(b"first"))
+    writer.flushNow()
+    assert [len(records) for _, records, _ in producer.sent] == [1]
+    assert "flush" not in producer.events
+    writer.flushNow()
+    assert len(producer.sent) == 1
+    assert writer.commit().records == 1
 
 
 def test_topics_of_many_partitions_gather_more_rows_within_a_bound(producer: FakeProducer) -> None:
