@@ -33,4 +33,6 @@
 | a part of a page that a program writes | `marked_page.py` |
 | to wait for a condition | `waiting.py` |
 | a source and a sink that keep their contracts, and some with faults | `contracts.py` |
+| a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |
+| what becomes of the cases of such a file | `outcomes.py` |
 """

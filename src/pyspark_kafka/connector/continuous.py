@@ -1,4 +1,17 @@
-"""Contracts of a continuous read: readers that never end, and how their positions become one offset."""
+"""Contracts of a continuous read: readers that never end, and how their positions become one offset.
+
+PySpark runs no Python source in continuous mode; an engine of one's own can. Its life cycle:
+
+1. The driver takes the offset of the checkpoint, or `initialOffset()`, and calls `planInputPartitions(start)` and
+   `createContinuousReaderFactory()`.
+2. One task for each input partition calls `createReader`, then `next`, `get`, `next`, `get` without an end.
+3. At the end of an epoch each task calls `getOffset` between two calls of `next`, and sends the position to the driver.
+   There `deserializePartitionOffset` reads it, and `mergeOffsets` makes one offset of one position of each reader. The
+   driver writes the offset down, then calls `commit`.
+4. If `needsReconfiguration()` returns True, the driver ends the epoch, closes the readers and plans again from there.
+
+After a failure the engine plans again from the last offset that it wrote down.
+"""
 
 from __future__ import annotations
 
@@ -17,48 +30,61 @@ if TYPE_CHECKING:
 class ContinuousPartitionReader(PartitionReader):
     """Reads one input partition without an end.
 
-    `next` blocks until rows are there and returns True; it returns False only if nothing has arrived within a time that
-    the reader chooses (about 100 ms), so that an engine can act between rows. It never means the end.
+    Runs on: executor, for as long as the query runs; all its methods on one thread; never pickled.
 
-    Runs on: executor, for as long as the query runs; `next` blocks; never pickled. `getOffset` is called on the same
-    thread, between two calls of `next`.
+    - `next` waits for rows, and returns True with them. It returns False if nothing has arrived within a time that the
+      reader chooses (about 100 ms), so that the engine can act: end an epoch, plan again, close. False is never the
+      end. In Spark `next` waits for ever and a thread is interrupted; Python has no such interrupt.
+    - `close` is called once, after `next` has returned, also if rows never came.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ContinuousPartitionReader`.
     """
 
     @abstractmethod
     def getOffset(self) -> PartitionOffset:
-        """Return the position behind the last batch that `get` returned; before the first, the start."""
+        """Return the position behind the last batch that `get` returned; before the first, the start.
+
+        Executor; once for each epoch, between two calls of `next`. Must not block: a reader that continues here
+        returns every row once.
+        """
 
 
 class ContinuousPartitionReaderFactory(PartitionReaderFactory):
     """Makes continuous readers on executors.
 
-    Runs on: pickled on the driver each time that the query is planned; `createReader` once for each input partition.
+    Runs on: pickled on the driver each time that the query is planned, so plain data; `createReader` on executors.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ContinuousPartitionReaderFactory`.
     """
 
     @abstractmethod
     def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
-        """Return the reader of one input partition."""
+        """Return the reader of one input partition.
+
+        Executor; once for each task attempt; may connect, with a deadline. Reads begin at the first `next`.
+        """
 
 
 class ContinuousStream(ABC):
     """A stream that an engine reads without pause, in epochs that end while the readers continue.
 
-    Runs on: driver; one for each run of a query; every method may block on look-ups, with a deadline.
+    Runs on: driver; one for each run of a query, used by one thread at a time; not pickled. Every method may block on
+    look-ups, with a deadline, unless it says otherwise.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ContinuousStream` and `SparkDataStream`.
     """
 
     @abstractmethod
     def initialOffset(self) -> Offset:
-        """Return the offset that a new query starts from. Not called if a checkpoint says where to continue."""
+        """Return the offset that a new query starts from.
+
+        Not called if a checkpoint says where to continue. The same until the first epoch is committed, also for a new
+        object: a run that failed before it starts there again.
+        """
 
     @abstractmethod
     def deserializeOffset(self, json: str) -> Offset:
-        """Return the offset of its JSON.
+        """Return the offset of its JSON, equal to the one that was written. Called once, when a query continues.
 
         Raises:
             CheckpointError: the text is no offset of this source.
@@ -66,7 +92,9 @@ class ContinuousStream(ABC):
 
     @abstractmethod
     def deserializePartitionOffset(self, text: str) -> PartitionOffset:
-        """Return the position of a reader of its JSON. Called for each reader and epoch.
+        """Return the position of a reader of its JSON, equal to what `getOffset` returned.
+
+        Called once for each reader and epoch; must not block.
 
         Raises:
             CheckpointError: the text is no position of this source.
@@ -74,28 +102,35 @@ class ContinuousStream(ABC):
 
     @abstractmethod
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
-        """Split the stream from `start` into tasks that read without an end."""
+        """Split the stream from `start` into tasks that read without an end. Called once for each plan."""
 
     @abstractmethod
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
-        """Return the factory that executors read with."""
+        """Return the factory that executors read with. Called once for each plan; must not block."""
 
     @abstractmethod
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
-        """Return the offset of the stream for the positions of all its readers at the end of an epoch."""
+        """Return the offset of the stream for the positions of all its readers at the end of an epoch.
+
+        Called once for each epoch, with one position of each reader of the plan, in any order. A pure function: must
+        not block. Never behind the offset of the former epoch.
+        """
 
     def needsReconfiguration(self) -> bool:
         """Return whether the input partitions have changed, so that the engine must plan again.
 
-        Called about once a second while the query runs; should not block. The engine ends the epoch, stops the readers
+        Called about once a second while the query runs; must not block. The engine ends the epoch, stops the readers
         and calls `planInputPartitions` with the offset that they have reached.
         """
         return False
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Take note that everything below `end` is processed and will not be asked for again."""
+        """Take note that everything below `end` is processed and will not be asked for again.
+
+        Called after each epoch that the engine has written down. May be left out by a crash, and come again.
+        """
 
     @abstractmethod
     def stop(self) -> None:
-        """Release what the stream holds. May be called more than once."""
+        """Release what the stream holds. Called when the query ends, also after an error, and maybe again."""

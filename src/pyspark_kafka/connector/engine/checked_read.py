@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyspark_kafka.connector.engine.available_now import admission_control_of
-from pyspark_kafka.connector.engine.checks import check_instance, check_offset, check_partitions, difference, found
+from pyspark_kafka.connector.engine.checks import (
+    check_instance,
+    check_not_backwards,
+    check_offset,
+    check_partitions,
+    difference,
+    found,
+)
 from pyspark_kafka.connector.limits import ReadLimit
 from pyspark_kafka.connector.read import (
     Batch,
@@ -111,14 +118,7 @@ class CheckedMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Return the end of the next micro-batch."""
         end = check_offset(self._control.latestOffset(start, limit), self._stream, "latestOffset")
-        # Only a source knows the order of its offsets; one whose offsets compare is held to it.
-        if end != start and _is_before(end, start):
-            raise ContractError.violated(
-                self._stream,
-                "latestOffset",
-                f"must not go backwards: it returned {_shown(end)} for the start {_shown(start)}. Nothing was read.",
-                hint="Return the start again if there is nothing new, also if the target was emptied.",
-            )
+        check_not_backwards(end, start, self._stream, "latestOffset", "Nothing was read.")
         return end
 
     def reportLatestOffset(self) -> Offset | None:
@@ -147,15 +147,3 @@ class CheckedMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Stop the stream."""
         self._stream.stop()
-
-
-def _is_before(left: Any, right: Any) -> bool:
-    try:
-        return bool(left < right)
-    except TypeError:
-        return False
-
-
-def _shown(offset: Offset) -> str:
-    text = offset.json()
-    return text if len(text) <= 200 else f"{text[:200]}…"

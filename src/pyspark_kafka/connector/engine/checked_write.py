@@ -37,6 +37,10 @@ class CheckedWriter(DataWriter):
         """Take one Arrow batch."""
         self._writer.write(batch)
 
+    def flushNow(self) -> None:
+        """Send what is held back."""
+        self._writer.flushNow()
+
     def commit(self) -> WriterCommitMessage:
         """Finish."""
         return check_message(self._writer.commit(), self._writer, self._dumps)
@@ -122,6 +126,11 @@ class CheckedStreamingWrite(StreamingWrite):
     def useCommitCoordinator(self) -> bool:
         """Return whether at most one attempt of each task may commit."""
         return check_instance(self._job.useCommitCoordinator(), bool, self._job, "useCommitCoordinator")
+
+    def deserializeMessage(self, text: str) -> WriterCommitMessage:
+        """Return the commit message of its JSON."""
+        message = self._job.deserializeMessage(text)
+        return check_instance(message, WriterCommitMessage, self._job, "deserializeMessage")
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish one epoch."""

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.connector.offsets import Offset
+from pyspark_kafka.connector.offsets import Offset, PartitionOffset
 from pyspark_kafka.connector.read import InputPartition
 from pyspark_kafka.connector.write import WriterCommitMessage
 from pyspark_kafka.errors import ContractError, described
@@ -40,6 +40,43 @@ def check_offset(value: Any, owner: object, method: str) -> Offset:
     if not isinstance(text, str):
         raise ContractError.violated(value, "json", f"must return text, and {found(text)}.")
     return value
+
+
+def check_position(value: Any, owner: object, method: str) -> PartitionOffset:
+    """Return the value if it is the position of a continuous reader.
+
+    Raises:
+        ContractError: it is none, or its `json()` is no text.
+    """
+    position: PartitionOffset = check_instance(value, PartitionOffset, owner, method)
+    text = position.json()
+    if not isinstance(text, str):
+        raise ContractError.violated(position, "json", f"must return text, and {found(text)}.")
+    return position
+
+
+def check_not_backwards(end: Offset, start: Offset, owner: object, method: str, outcome: str) -> None:
+    """Check that one offset is not before another, as far as the offsets of the source compare.
+
+    Only a source knows the order of its offsets: one whose offsets have `<` is held to it.
+
+    Args:
+        end: what the method returned.
+        start: where the query was.
+        owner: the stream.
+        method: its method.
+        outcome: what happened to the data, as a sentence.
+
+    Raises:
+        ContractError: `end` is before `start`.
+    """
+    if end != start and _is_before(end, start):
+        raise ContractError.violated(
+            owner,
+            method,
+            f"must not go backwards: it returned {_shown(end)} after {_shown(start)}. {outcome}",
+            hint="Return the start again if there is nothing new, also if the target was emptied.",
+        )
 
 
 def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
@@ -105,3 +142,15 @@ def difference(expected: pa.Schema, actual: pa.Schema) -> str:
         if wanted.nullable != given.nullable:
             return f"column {wanted.name!r} is {'' if given.nullable else 'not '}nullable, expected the opposite"
     return "their metadata differ"
+
+
+def _is_before(left: Any, right: Any) -> bool:
+    try:
+        return bool(left < right)
+    except TypeError:
+        return False
+
+
+def _shown(offset: Offset) -> str:
+    text = offset.json()
+    return text if len(text) <= 200 else f"{text[:200]}…"

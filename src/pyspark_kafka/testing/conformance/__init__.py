@@ -12,12 +12,14 @@
 pytest runs every case of the class that you inherit from. A case that fails names the rule that is broken.
 
 - `SourceContract`: replay, offsets, limits, the available-now trigger, early closing, kills.
+- `ContinuousSourceContract`: positions of readers that never end, epochs, waiting, kills.
 - `SinkContract`: commits that are repeated, aborts, kills.
 
 Invariant: the cases use the contracts alone, so they hold for any source or sink. Layer: testing.
 """
 
+from pyspark_kafka.testing.conformance.continuous import ContinuousSourceContract
 from pyspark_kafka.testing.conformance.sink import SinkContract
 from pyspark_kafka.testing.conformance.source import SourceContract
 
-__all__ = ["SinkContract", "SourceContract"]
+__all__ = ["ContinuousSourceContract", "SinkContract", "SourceContract"]

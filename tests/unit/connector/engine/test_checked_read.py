@@ -118,7 +118,7 @@ def factory(stream: CheckedMicroBatchStream) -> Any:
         (
             {"latest": At(3)},
             latest,
-            'latestOffset() must not go backwards: it returned {"n": 3} for the start {"n": 4}. ',
+            'latestOffset() must not go backwards: it returned {"n": 3} after {"n": 4}. ',
         ),
         ({"partitions": None}, plan, "planInputPartitions() must return a list of InputPartition, and returned None."),
         ({"partitions": [1]}, plan, "planInputPartitions() must return a list of InputPartition, and there is an int"),

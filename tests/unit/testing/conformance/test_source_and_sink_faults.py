@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
-
 import pytest
 
 from kit import contracts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
+from kit.outcomes import class_of, outcomes_of
 
 FAULTS = {**contracts.SOURCE_FAULTS, **contracts.SINK_FAULTS}
-
-
-def class_of(fault: str) -> str:
-    return "Test" + "".join(word.title() for word in fault.split())
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """What became of each case, by class: "" if it passed, else the text of the failure."""
-    report: Path = tmp_path_factory.mktemp("report") / "report.xml"
-    cases = [f"::{class_of(fault)}::{case}" for fault, case in FAULTS.items()]
-    nodes = [f"{contracts.__file__}{each}" for each in ("::TestLines", "::TestFiles", *cases)]
-    settings = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *nodes, *settings], capture_output=True, text=True, check=False
-    )
-    assert run.returncode in (0, 1), run.stdout + run.stderr
-    found: dict[str, dict[str, str]] = {}
-    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file
-        name = case.get("name", "").partition("[")[0]
-        failed = case.find("failure") if case.find("failure") is not None else case.find("error")
-        texts = found.setdefault(case.get("classname", "").rpartition(".")[2], {})
-        texts[name] = texts.get(name) or ("" if failed is None else failed.text or "")
-    return found
+    cases = [f"{class_of(fault)}::{case}" for fault, case in FAULTS.items()]
+    return outcomes_of(contracts.__file__, ["TestLines", "TestFiles", *cases], tmp_path_factory.mktemp("report"))
 
 
 @pytest.mark.parametrize("name", ["TestLines", "TestFiles"])

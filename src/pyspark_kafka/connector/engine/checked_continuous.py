@@ -1,0 +1,107 @@
+"""Continuous reads whose every step is looked at: the same contracts, around a stream of someone else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector.continuous import (
+    ContinuousPartitionReader,
+    ContinuousPartitionReaderFactory,
+    ContinuousStream,
+)
+from pyspark_kafka.connector.engine.checked_read import CheckedReader
+from pyspark_kafka.connector.engine.checks import (
+    check_instance,
+    check_not_backwards,
+    check_offset,
+    check_partitions,
+    check_position,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.connector.offsets import Offset, PartitionOffset
+    from pyspark_kafka.connector.read import InputPartition
+
+
+class CheckedContinuousReader(CheckedReader, ContinuousPartitionReader):
+    """A continuous reader whose answers are looked at: those of every reader, and its positions."""
+
+    def __init__(self, reader: ContinuousPartitionReader, schema: pa.Schema) -> None:
+        super().__init__(reader, schema)
+        self._continuous = reader
+
+    def getOffset(self) -> PartitionOffset:
+        """Return the position behind the last rows."""
+        return check_position(self._continuous.getOffset(), self._continuous, "getOffset")
+
+
+class CheckedContinuousReaderFactory(ContinuousPartitionReaderFactory):
+    """Makes continuous readers whose answers are looked at; pickles with the factory that it stands for."""
+
+    def __init__(self, factory: ContinuousPartitionReaderFactory, schema: pa.Schema) -> None:
+        self._factory = factory
+        self._schema = schema
+
+    def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
+        """Return the reader of one input partition."""
+        reader = self._factory.createReader(partition)
+        check_instance(reader, ContinuousPartitionReader, self._factory, "createReader")
+        return CheckedContinuousReader(reader, self._schema)
+
+
+class CheckedContinuousStream(ContinuousStream):
+    """A continuous stream whose offsets, plans and readers are looked at."""
+
+    def __init__(self, stream: ContinuousStream, schema: pa.Schema) -> None:
+        self._stream = stream
+        self._schema = schema
+        self._reached: Offset | None = None
+
+    def initialOffset(self) -> Offset:
+        """Return the offset that a new query starts from."""
+        return check_offset(self._stream.initialOffset(), self._stream, "initialOffset")
+
+    def deserializeOffset(self, json: str) -> Offset:
+        """Return the offset of its JSON."""
+        return check_offset(self._stream.deserializeOffset(json), self._stream, "deserializeOffset")
+
+    def deserializePartitionOffset(self, text: str) -> PartitionOffset:
+        """Return the position of a reader of its JSON."""
+        return check_position(self._stream.deserializePartitionOffset(text), self._stream, "deserializePartitionOffset")
+
+    def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
+        """Split the stream from `start` into tasks; positions are compared with `start` from here on."""
+        self._reached = start
+        return check_partitions(self._stream.planInputPartitions(start), self._stream)
+
+    def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
+        """Return the factory of readers that are looked at."""
+        factory = self._stream.createContinuousReaderFactory()
+        method = "createContinuousReaderFactory"
+        check_instance(factory, ContinuousPartitionReaderFactory, self._stream, method)
+        return CheckedContinuousReaderFactory(factory, self._schema)
+
+    def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
+        """Return the offset of the stream at the end of an epoch: not before that of the former one."""
+        merged = check_offset(self._stream.mergeOffsets(offsets), self._stream, "mergeOffsets")
+        if self._reached is not None:
+            outcome = "The epoch was not committed, and its rows will be read again."
+            check_not_backwards(merged, self._reached, self._stream, "mergeOffsets", outcome)
+        self._reached = merged
+        return merged
+
+    def needsReconfiguration(self) -> bool:
+        """Return whether the engine must plan again."""
+        return check_instance(self._stream.needsReconfiguration(), bool, self._stream, "needsReconfiguration")
+
+    def commit(self, end: Offset) -> None:
+        """Pass on that everything below `end` is processed."""
+        self._stream.commit(end)
+
+    def stop(self) -> None:
+        """Stop the stream."""
+        self._stream.stop()
