@@ -244,12 +244,17 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
 
 
 _CONNECT = """
+import logging
 import sys
+import threading
 from pyspark.sql import SparkSession
 from pyspark_kafka import metrics
 
 remote, servers, topic, place = sys.argv[1:]
 spark = SparkSession.builder.remote(remote).getOrCreate()
+stopping = threading.Event()
+# The first event is not handled before the removal, so that others are pending then.
+logging.getLogger("pyspark_kafka.metrics").addFilter(lambda record: stopping.wait(60))
 listener = metrics.listen(spark)
 assert metrics.listen(spark) is listener
 rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
@@ -257,11 +262,13 @@ rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers
 query = (rows.select("value").writeStream.format("noop").option("checkpointLocation", place + "/checkpoint")
          .queryName("orders").trigger(availableNow=True).start())
 query.awaitTermination()
+stopping.set()
 # Returns when all events of the query have been handled.
 listener.stop()
 found = metrics.latest(query)
 print("latest", found.batch_id, found.terminated, found.sources[0].metrics)
-spark.stop()
+# The program ends though the server could send events for ever.
+assert metrics.listen(spark) is not listener
 """
 
 

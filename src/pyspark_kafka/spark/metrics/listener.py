@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from pyspark_kafka.spark.metrics.connect_bus import join_bus, leave_bus
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import query_metrics
 from pyspark_kafka.spark.processes.process_log import stand_in
@@ -48,16 +49,18 @@ class MetricsListener(StreamingQueryListener):
     def __init__(self, store: MetricsStore) -> None:
         self._store = store
         self._session: SparkSession | None = None
+        self._stopped = False
 
     def attach(self, session: SparkSession) -> None:
         """Begin to listen to the queries of a session."""
         self._session = session
-        session.streams.addListener(self)
+        join_bus(session, self)
 
     def stop(self) -> None:
-        """Stop listening; the figures stay. On Spark Connect it waits for pending events. Safe to repeat.
+        """Stop listening; the figures stay. Safe to repeat.
 
-        On Spark Connect call it before the session is stopped: Spark warns of listeners that are left.
+        On Spark Connect it waits for pending events, at most 60 s for them; if the server does not respond, it logs a
+        warning. Call it before the session is stopped: Spark warns of listeners that are left.
         """
         with _LOCK:
             session, self._session = self._session, None
@@ -65,7 +68,8 @@ class MetricsListener(StreamingQueryListener):
                 if listener is self:
                     del _LISTENERS[key]
         if session is not None:
-            session.streams.removeListener(self)
+            leave_bus(session, self)
+            self._stopped = True
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing: there are no figures yet."""
@@ -74,7 +78,7 @@ class MetricsListener(StreamingQueryListener):
         """Compute, log and keep the figures of a micro-batch."""
         try:
             metrics = query_metrics(event.progress)
-            if metrics is not None:
+            if metrics is not None and not self._stopped:
                 self._store.put(metrics)
                 _LOG.info("%s", metrics)
         except Exception:  # noqa: BLE001 - logged
