@@ -29,9 +29,13 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError))
 
 
+def no_pause_asked(error: BaseException) -> None:
+    """Return None: the failure asks for no pause, and that of the policy applies."""
+
+
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a call is tried, and how long the pauses are. Plain data; pickles if `is_retriable` does.
+    """How often a call is tried, and how long the pauses are. Plain data; pickles if its two functions do.
 
     Attributes:
         attempts: at most this many calls.
@@ -41,6 +45,9 @@ class RetryPolicy:
             do not come back together.
         deadline_ms: no attempt starts later than this after the first one.
         is_retriable: whether an error is worth another attempt; any other one is raised at once, as it is.
+        asked_pause_ms: the pause that a failure itself asks for, such as `Retry-After` of HTTP; None if it asks for
+            none. The pause of the policy is added, so that tasks do not come back together, and never too soon. If the
+            sum ends after the deadline, there is no further attempt.
     """
 
     attempts: int = 5
@@ -49,6 +56,7 @@ class RetryPolicy:
     jitter: float = 0.2
     deadline_ms: int = 60_000
     is_retriable: Callable[[BaseException], bool] = is_transient
+    asked_pause_ms: Callable[[BaseException], float | None] = no_pause_asked
 
     def __post_init__(self) -> None:
         for name in ("attempts", "initial_delay_ms", "max_delay_ms", "deadline_ms"):
@@ -115,7 +123,9 @@ def retry(
     def pause(state: RetryCallState) -> float:
         import random  # noqa: PLC0415
 
-        return base(state) * random.uniform(1 - policy.jitter, 1 + policy.jitter)  # noqa: S311 - not for secrets
+        own = base(state) * random.uniform(1 - policy.jitter, 1 + policy.jitter)  # noqa: S311 - not for secrets
+        failure = state.outcome.exception() if state.outcome else None
+        return own + max(0.0, (policy.asked_pause_ms(failure) or 0) / 1000 if failure else 0.0)
 
     def attempt() -> _T:
         try:
