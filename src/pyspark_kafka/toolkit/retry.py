@@ -95,7 +95,7 @@ def retry(
     *,
     what: str,
     policy: RetryPolicy | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> _T:
     """Return what `call` returns, calling it again after retriable failures.
@@ -106,7 +106,7 @@ def retry(
         call: must be safe to call again after it failed.
         what: what is tried, for the error: "reading page 7 of https://…". Must hold no secret.
         policy: how often and how long; None for the defaults of `RetryPolicy`.
-        sleep: for tests.
+        sleep: waits for seconds; `CancelSignal.wait` returns sooner if the work is asked to end. For tests too.
         clock: for tests; seconds.
 
     Raises:
@@ -134,9 +134,12 @@ def retry(
             story.note(error)
             raise
 
+    def wait(seconds: float) -> None:
+        sleep(seconds)
+
     story.began = clock()
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(policy.is_retriable), wait=pause, stop=story.is_over, sleep=sleep
+        retry=tenacity.retry_if_exception(policy.is_retriable), wait=pause, stop=story.is_over, sleep=wait
     )
     try:
         return retrying(attempt)

@@ -122,18 +122,18 @@ def test_policy_refuses_what_makes_no_sense(wrong: dict[str, float]) -> None:
         RetryPolicy(**wrong)  # type: ignore[arg-type]
 
 
-class Busy(ConnectionError):
+class BusyError(ConnectionError):
     """A refusal that says when to come back."""
 
     pause_ms: float | None = 2_000
 
 
 def pause_of(error: BaseException) -> float | None:
-    return error.pause_ms if isinstance(error, Busy) else None
+    return error.pause_ms if isinstance(error, BusyError) else None
 
 
 def test_asked_pause_is_kept_and_that_of_the_policy_is_added() -> None:
-    call, time = Flaky(2, Busy), Time()
+    call, time = Flaky(2, BusyError), Time()
     policy = RetryPolicy(initial_delay_ms=100, jitter=0, asked_pause_ms=pause_of)
     assert retry(call, what="asking", policy=policy, sleep=time.sleep, clock=time.clock) == "done"
     assert time.slept == pytest.approx([2.1, 2.2])
@@ -147,7 +147,7 @@ def test_failure_that_asks_for_no_pause_has_that_of_the_policy() -> None:
 
 
 def test_asked_pause_beyond_the_deadline_ends_the_attempts_at_once() -> None:
-    call, time = Flaky(1, Busy), Time()
+    call, time = Flaky(1, BusyError), Time()
     policy = RetryPolicy(initial_delay_ms=0, deadline_ms=1_999, asked_pause_ms=pause_of)
     with pytest.raises(RetryError, match="after 1 attempts"):
         retry(call, what="asking", policy=policy, sleep=time.sleep, clock=time.clock)
@@ -156,5 +156,5 @@ def test_asked_pause_beyond_the_deadline_ends_the_attempts_at_once() -> None:
 
 def test_policy_with_a_pause_of_its_own_pickles() -> None:
     policy = RetryPolicy(asked_pause_ms=float)  # type: ignore[arg-type]
-    assert pickle.loads(pickle.dumps(policy)) == policy
-    assert pickle.loads(pickle.dumps(RetryPolicy())) == RetryPolicy()
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 - our own bytes
+    assert pickle.loads(pickle.dumps(RetryPolicy())) == RetryPolicy()  # noqa: S301
