@@ -41,11 +41,13 @@ class SourceContract(ABC):
         rows_at_first: `add_rows` is called with this number before each case.
         counts_rows: whether the source keeps to `ReadMaxRows`; a `SimpleSource` does not.
         ordered: whether rows come in the same order at each read of a range; if not, they are compared sorted.
+        keeps_committed_rows: whether rows can be read after the commit of their micro-batch; a spool removes them.
     """
 
     rows_at_first = 25
     counts_rows = True
     ordered = True
+    keeps_committed_rows = True
 
     @abstractmethod
     def table(self) -> SupportsRead:
@@ -216,11 +218,14 @@ class SourceContract(ABC):
             def work(steps: Steps, log: Path = log) -> None:
                 _run_engine(source, log, steps)
 
+            if not self.keeps_committed_rows:
+                self.add_rows(self.rows_at_first)
+            # A commit may remove them.
+            expected = source.read_all()
             ended = run_until_killed(work, number)
             self_ended = run_until_killed(work, None)
             assert self_ended
             rows = [row for path in sorted(log.glob("rows-*")) for row in pickle.loads(path.read_bytes())]  # noqa: S301
-            expected = source.read_all()
             assert source.comparable(rows) == source.comparable(expected), f"killed before step {number}"
             if ended:
                 return
@@ -297,10 +302,11 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
         rows = source.read(stream, start, end)
         steps.next()
         _put(log / f"rows-{number:06}", pickle.dumps(rows))
-        steps.next()
-        stream.commit(end)
+        # In the order of Spark: what was passed to commit() is not asked for again.
         steps.next()
         _put(log / f"commit-{number}", b"")
+        steps.next()
+        stream.commit(end)
         number, start = number + 1, end
     else:
         pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and no new rows")
