@@ -23,6 +23,7 @@
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
 | a program in a process of its own | `programs/run.py` |
+| a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |
 | a query that waits where a test wants it to | `programs/held_query.py` |
 | the steps of a query until its first batch | `programs/first_batch.py` |
