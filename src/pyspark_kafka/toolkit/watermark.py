@@ -35,6 +35,7 @@ class SplitRows:
 class _Partition:
     max_event_ms: int | None
     seen_at_ms: int
+    idle: bool = False
 
 
 class WatermarkTracker:
@@ -42,10 +43,12 @@ class WatermarkTracker:
 
     It is the smallest over the partitions of each one's largest event time, less the allowed lateness. It never moves
     backwards. A partition without rows for `idle_after_ms` does not hold it back; when rows arrive there again, those
-    below the watermark are late.
+    below the watermark are late. A row at the watermark is on time; in Spark it is late.
 
     Runs on: wherever the rows are; one object for each reader or driver; not thread-safe. Its state is small, and goes
-    into the offset of the source with `to_json`, so that a restart continues with the same watermark.
+    into the offset of the source with `to_json`, so that a restart continues with the same watermark, and a batch that
+    runs again has the same late rows. Idle partitions stay idle over a restart. The time without rows begins again with
+    it, because rows may have come meanwhile; so in runs that are all shorter than `idle_after_ms` none becomes idle.
 
     Args:
         partitions: all partitions of the stream, by name. One that has no row yet holds the watermark until it is idle.
@@ -80,7 +83,7 @@ class WatermarkTracker:
             now_ms: the present time.
         """
         seen = self._partitions.setdefault(partition, _Partition(None, now_ms))
-        seen.seen_at_ms = now_ms
+        seen.seen_at_ms, seen.idle = now_ms, False
         seen.max_event_ms = max_event_ms if seen.max_event_ms is None else max(seen.max_event_ms, max_event_ms)
 
     def remove(self, partition: str) -> None:
@@ -92,11 +95,10 @@ class WatermarkTracker:
 
         Call it between batches, not within one: rows of one batch are judged by one watermark.
         """
-        active = [
-            seen
-            for seen in self._partitions.values()
-            if self._idle_after_ms is None or now_ms - seen.seen_at_ms < self._idle_after_ms
-        ]
+        for seen in self._partitions.values():
+            if self._idle_after_ms is not None and now_ms - seen.seen_at_ms >= self._idle_after_ms:
+                seen.idle = True
+        active = [seen for seen in self._partitions.values() if not seen.idle]
         newest = [seen.max_event_ms for seen in active]
         if newest and None not in newest:
             reached = min(value for value in newest if value is not None) - self._lateness_ms
@@ -130,8 +132,13 @@ class WatermarkTracker:
 
     def to_json(self) -> str:
         """Return the state as JSON; the same state is always the same text."""
-        partitions = {name: seen.max_event_ms for name, seen in sorted(self._partitions.items())}
-        return json.dumps({"watermark_ms": self._watermark_ms, "partitions": partitions}, separators=(",", ":"))
+        ordered = sorted(self._partitions.items())
+        state = {
+            "watermark_ms": self._watermark_ms,
+            "partitions": {name: seen.max_event_ms for name, seen in ordered},
+            "idle": [name for name, seen in ordered if seen.idle],
+        }
+        return json.dumps(state, separators=(",", ":"))
 
     def restore(self, text: str, now_ms: int) -> None:
         """Continue from the state of an earlier run. The watermark does not move backwards by it.
@@ -141,7 +148,9 @@ class WatermarkTracker:
         """
         try:
             state = json.loads(text)
-            watermark, partitions = state["watermark_ms"], state["partitions"]
+            watermark, partitions, idle = state["watermark_ms"], state["partitions"], state["idle"]
+            if type(idle) is not list or not partitions.keys() >= set(idle):
+                raise TypeError("an idle partition is not one of the partitions")  # noqa: TRY301 - as below
             numbers = [watermark, *partitions.values()]
             if not all(value is None or type(value) is int for value in numbers):
                 raise TypeError("a time is not a whole number")  # noqa: TRY301 - one place says what is wrong
@@ -152,6 +161,7 @@ class WatermarkTracker:
                 hint="Restore the text that to_json() returned; it may have been cut short.",
             ) from error
         for name, newest in partitions.items():
-            self._partitions[name] = _Partition(newest, now_ms)
+            # Without a limit nothing is idle, whatever it was before.
+            self._partitions[name] = _Partition(newest, now_ms, name in idle and self._idle_after_ms is not None)
         if watermark is not None:
             self._watermark_ms = watermark if self._watermark_ms is None else max(self._watermark_ms, watermark)

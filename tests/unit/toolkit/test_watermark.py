@@ -85,12 +85,71 @@ def test_state_goes_through_json_and_back() -> None:
     before.advance(1)
     after = tracker()
     after.restore(before.to_json(), 5)
-    assert after.to_json() == before.to_json() == '{"watermark_ms":890,"partitions":{"a":1000,"b":900}}'
+    assert after.to_json() == before.to_json() == '{"watermark_ms":890,"partitions":{"a":1000,"b":900},"idle":[]}'
     after.observe("b", 2_000, 6)
     assert after.advance(6) == 990
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"watermark_ms":"1","partitions":{}}', '{"watermark_ms":1,"part'])
+def test_idle_partition_stays_idle_over_a_restart_until_it_has_rows() -> None:
+    before = tracker("a", "b")
+    before.observe("b", 100, 0)
+    before.observe("a", 1_000, 99)
+    assert before.advance(150) == 990
+    assert before.to_json() == '{"watermark_ms":990,"partitions":{"a":1000,"b":100},"idle":["b"]}'
+    after = tracker("a", "b")
+    after.restore(before.to_json(), 5_000)
+    after.observe("a", 2_000, 5_001)
+    assert after.advance(5_001) == 1_990
+    after.observe("b", 2_500, 5_002)
+    after.observe("a", 3_000, 5_002)
+    assert after.advance(5_002) == 2_490
+
+
+def test_partition_that_was_idle_holds_the_watermark_if_none_may_be_idle() -> None:
+    before = tracker("a", "b")
+    before.observe("a", 1_000, 99)
+    before.advance(150)
+    after = tracker("a", "b", idle=None)
+    after.restore(before.to_json(), 5_000)
+    after.observe("a", 2_000, 10**9)
+    assert after.advance(10**9) == 990
+
+
+def test_batch_that_runs_again_from_its_offset_has_the_same_late_rows() -> None:
+    rows = [
+        pa.record_batch({"t": pa.array(times, pa.int64())}) for times in ([100, 50], [80, 95, 200], [180, 195, 300])
+    ]
+
+    def late(run_again: bool) -> list[list[int]]:
+        offset, found = tracker("a").to_json(), []
+        for now, batch in enumerate(rows):
+            # A second attempt has nothing but the offset, and another time.
+            for attempt in range(1 + run_again):
+                one = tracker("a")
+                one.restore(offset, now + 1_000 * attempt)
+                split = one.split(batch, "t").late.column("t").to_pylist()
+                one.observe("a", max(batch.column("t").to_pylist()), now + 1_000 * attempt)
+                one.advance(now + 1_000 * attempt)
+            found.append(split)
+            offset = one.to_json()
+        return found
+
+    assert late(run_again=False) == late(run_again=True) == [[], [80], [180]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"watermark_ms":"1","partitions":{},"idle":[]}',
+        '{"watermark_ms":1,"partitions":{},"idle":["a"]}',
+        '{"watermark_ms":1,"partitions":{},"idle":"a"}',
+        '{"watermark_ms":1,"partitions":{},"idle":[{}]}',
+        '{"watermark_ms":1,"part',
+    ],
+)
 def test_state_that_is_not_readable_is_an_error(text: str) -> None:
     with pytest.raises(CheckpointError, match="WATERMARK_STATE_INVALID"):
         tracker("a").restore(text, 0)
