@@ -35,9 +35,13 @@ class TopicPartition(NamedTuple):
         return f"TopicPartition({self.topic!r}, {self.partition})"
 
 
+# The end of a range that is read for as long as the caller likes.
+NO_END = 1 << 63
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """The half-open range `[start_offset, end_offset)` of a partition's log."""
+    """The half-open range `[start_offset, end_offset)` of a partition's log; `NO_END` as its end for one without."""
 
     topic_partition: TopicPartition
     start_offset: int
@@ -49,7 +53,8 @@ class OffsetRange:
         return self.end_offset - self.start_offset
 
     def __str__(self) -> str:
-        return f"{self.topic_partition} [{self.start_offset}, {self.end_offset})"
+        end = "no end" if self.end_offset >= NO_END else self.end_offset
+        return f"{self.topic_partition} [{self.start_offset}, {end})"
 
     def __repr__(self) -> str:
         return f"OffsetRange({self})"

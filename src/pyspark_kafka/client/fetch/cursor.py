@@ -28,7 +28,7 @@ from pyspark_kafka.client.fetch.request import FetchPosition
 from pyspark_kafka.client.fetch.request_size import RequestSize
 from pyspark_kafka.client.retry import Action, Backoff, Decision, decide_fetch
 from pyspark_kafka.errors import BrokerError
-from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.model import NO_END, IsolationLevel
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import ConnectorError, CorruptRecordsError
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
-
-# The end of a range that is read for as long as the caller likes.
-NO_END = 1 << 63
 
 # A log that ends at a position below the end of its range is looked at this number of times, over about 10 s, before
 # the planned records count as lost: a new leader may lag. It returns no end before it has caught up (KIP-207), but a
@@ -409,7 +406,8 @@ class Cursor:
         """Compare the position with the log's first offset and high watermark, as its leader lists them.
 
         A position inside of the log is no error, even if the leader refused it: leaders have changed in between. A log
-        that ends before the end of the range is looked at several times.
+        that ends before the end of the range is looked at several times. A range without an end may wait at the end of
+        the log for ever.
 
         Args:
             start: the first offset.
@@ -420,7 +418,7 @@ class Cursor:
         Returns:
             The error if the position is not in the log, or the log ends there for good.
         """
-        if start <= self.position < end:
+        if start <= self.position < end or (self.endless and self.position == end):
             self._forget_log_end()
             return None
         if self.position >= end:

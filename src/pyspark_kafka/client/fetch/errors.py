@@ -131,8 +131,7 @@ def log_truncated(cursor: Cursor, position_epoch: int, leader_epoch: int, end_of
 
 def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> TopicRecreatedError:
     """Build the error for a topic that has another id than the one that is read."""
-    offset_range, position, known = cursor.offset_range, cursor.position, cursor.topic.known
-    lost = offset_range.end_offset - position
+    offset_range, known = cursor.offset_range, cursor.topic.known
     when = (
         f"after {offset_range} was planned"
         if cursor.unread and cursor.topic.planned
@@ -140,25 +139,25 @@ def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> Topic
     )
     error = TopicRecreatedError(
         f"Topic '{cursor.topic_partition.topic}' was recreated {when}: its id was {known}, and is {found} "
-        f"(leader {leader_id}). {handed_out(cursor)}; the {lost} offsets [{position}, {offset_range.end_offset}) of "
-        "the former topic are gone, and those of the recreated topic belong to another log.",
+        f"(leader {leader_id}). {handed_out(cursor)}; {_rest(cursor)} of the former topic are gone, and those of the "
+        "recreated topic belong to another log.",
         condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
         hint="Start a streaming query with a new checkpoint; plan a batch read again, by another load().",
-        facts={"range": offset_range, "expected": known, "found": found, "lost": lost},
+        facts={"range": offset_range, "expected": known, "found": found, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)
 
 
 def topic_deleted(cursor: Cursor) -> TopicDeletedError:
     """Build the error for a planned topic that brokers do not know any more."""
-    offset_range, position, end = cursor.offset_range, cursor.position, cursor.offset_range.end_offset
+    offset_range = cursor.offset_range
     error = TopicDeletedError(
         f"Topic '{cursor.topic_partition.topic}' (id {cursor.topic.planned}) was deleted after {offset_range} was "
         "planned, or this user may not describe it now: the brokers report UNKNOWN_TOPIC_OR_PARTITION (3). "
-        f"{handed_out(cursor)}; the {end - position} offsets [{position}, {end}) are gone.",
+        f"{handed_out(cursor)}; {_rest(cursor)} are gone.",
         condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
         hint="Read a recreated topic with a new checkpoint; set failOnDataLoss=false to continue with the others.",
-        facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": end - position},
+        facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)
 
@@ -198,6 +197,16 @@ def no_progress(active: Sequence[Cursor], timeout_ms: float, last_error: Connect
             "timeout_ms": f"{timeout_ms:.0f}",
         },
     )
+
+
+def _rest(cursor: Cursor) -> str:
+    """Return the offsets of a range that were not handed out, as the subject of a sentence."""
+    position, end = cursor.position, cursor.offset_range.end_offset
+    return f"offsets from {position} on" if cursor.endless else f"the {end - position} offsets [{position}, {end})"
+
+
+def _count_rest(cursor: Cursor) -> int | str:
+    return "unknown" if cursor.endless else cursor.offset_range.end_offset - cursor.position
 
 
 def _describe_log(cursor: Cursor) -> tuple[str, str]:

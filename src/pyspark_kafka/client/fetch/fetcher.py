@@ -2,6 +2,9 @@
 
 One call of `next` begins the time for progress, and then takes step after step from `FetchSession.next_step`, each
 followed by its event, until a step is `Deliver`, `Raise` or `Done`. `session` tells the story of a response.
+
+`poll` does the same for a limited time, and leaves in flight what is in flight. So its caller may act between, and
+brokers may hold requests for longer than that until there are records.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
+from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.lanes import FetchLanes
 from pyspark_kafka.client.fetch.patience import FetchPatience
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.client.fetch.lanes import FetchLane
     from pyspark_kafka.client.fetch.steps import Lookup
@@ -51,6 +54,11 @@ _Fetcher = TypeVar("_Fetcher", bound="Fetcher")
 
 # A response of which nothing more arrives for this time holds up those of other brokers no longer.
 _STALL_S = 0.5
+# In `poll`, a look-up may take this long at first. If time cuts it short, the next one may take twice the time, up to
+# what a look-up may take at most.
+_FIRST_LOOKUP_MS = 2_000.0
+# A caller of `poll` that came back later than this was busy: responses may have come meanwhile.
+_BUSY_S = 0.1
 # The others wait this long while the ends of a log are looked up: a leader that has just taken over returns none for a
 # while.
 _LOG_ENDS_BESIDE_MS = 2_000.0
@@ -58,6 +66,9 @@ _LOG_ENDS_BESIDE_MS = 2_000.0
 
 class Fetcher:
     """Iterates over the bytes of ranges, each in order, without gap or repetition; ranges interleave.
+
+    Ranges that end are iterated over, ranges without an end (`model.NO_END`) are polled; they may be added, paused and
+    removed meanwhile.
 
     A range ends when its *position* reaches the end: control records, aborted records and compaction holes take
     offsets, too. While the caller decodes a response, the next one of each broker is in flight. Lost connections, moved
@@ -67,9 +78,10 @@ class Fetcher:
     far decoding came: a difference is an error there, before anything is read from a wrong position.
 
     Memory: at most two responses, one being decoded and one in flight, however many brokers and partitions. Each
-    request asks for at most half of `max_buffered_bytes`; a single larger record batch still arrives whole.
+    request asks for at most half of `max_buffered_bytes`; a single larger record batch still arrives whole. A caller
+    that does not come has no further request sent: what brokers have responded with stays in the sockets.
 
-    Runs on: executor; `next` blocks. Not thread-safe; does not pickle.
+    Runs on: executor; `next` and `poll` block. Not thread-safe; does not pickle.
 
     Args:
         client: of the cluster; the fetcher borrows a connection to each leader from it.
@@ -80,7 +92,7 @@ class Fetcher:
         clock: monotonic seconds.
         sleep: waits seconds.
 
-    Raises (from `next`):
+    Raises (from `next` and `poll`):
         OffsetOutOfRangeError: a position is not in the log (any more), or the log ends there, before the end of the
             range, also after about 10 s. `resume` continues behind the gap.
         LogTruncatedError: the log was truncated below a position. `resume` continues.
@@ -106,6 +118,7 @@ class Fetcher:
         self._client = client
         self._fetch = fetch
         self._clock = clock
+        self._sleep = sleep
         self._session = FetchSession(client, fetch, client.options, record_sizes_of(client))
         planned = topic_ids or {}
         for offset_range in offset_ranges:
@@ -116,6 +129,12 @@ class Fetcher:
         # A broker may wait for records for max_wait_ms before it has to respond.
         self._response_ms = client.options.request_timeout_ms + fetch.max_wait_ms
         self._closed = False
+        # Of `poll`: the time for progress of a wait that the caller has left, whether it came before, when it left, and
+        # what the next look-up may take.
+        self._progress: Deadline | None = None
+        self._polled = False
+        self._left_at = 0.0
+        self._lookup_ms = _FIRST_LOOKUP_MS
 
     def __enter__(self: _Fetcher) -> _Fetcher:  # noqa: PYI019 - typing.Self needs Python 3.11
         return self
@@ -166,6 +185,77 @@ class Fetcher:
         """
         self._session.resume(topic_partition, offset)
 
+    def add(self, offset_range: OffsetRange, topic_id: str | None = None) -> None:
+        """Read another range from now on.
+
+        Args:
+            offset_range: what to read.
+            topic_id: the topic that it was planned on, if brokers named it.
+
+        Raises:
+            ValueError: another range of the partition is read.
+        """
+        self._session.add(offset_range, None if topic_id is None else UUID(topic_id))
+
+    def remove(self, topic_partition: TopicPartition) -> int:
+        """Read a range no more; return the position behind what was returned of it.
+
+        Records of it that are at hand or in flight are dropped.
+        """
+        return self._session.remove(topic_partition)
+
+    def pause(self, topic_partition: TopicPartition) -> None:
+        """Send no requests for a range until `unpause`; records at hand and in flight are still returned."""
+        self._session.pause(topic_partition)
+
+    def unpause(self, topic_partition: TopicPartition) -> None:
+        """Send requests for a range again."""
+        self._session.unpause(topic_partition)
+
+    def poll(self, timeout_ms: float) -> tuple[TopicPartition, FetchedRecords] | None:
+        """Return the next records of some partition, as soon as they are there.
+
+        The time ends the call, not the requests that are in flight. Look-ups that ranges need may take longer, at first
+        up to 2 s. While some range fails, the time for progress continues from call to call, whatever others bring.
+
+        Args:
+            timeout_ms: how long to wait for records; with 0 only what has arrived is returned.
+
+        Returns:
+            None if there are none yet, or if no range is left, after the time in both cases.
+
+        Raises:
+            ConnectorError: see the class.
+        """
+        if self._closed:
+            raise RuntimeError("the fetcher is closed")
+        if self._session.has_records:
+            return self._session.next_records()
+        until = Deadline(timeout_ms, clock=self._clock, sleep=self._sleep)
+        with self._patience.wait:
+            try:
+                found = self._take_steps(self._begin_poll(), until)
+            except ConnectorError as error:
+                if not isinstance(error, LOSSES):
+                    self.close()
+                raise
+            if self._patience.rest():
+                self._progress = None
+        self._left_at = self._clock()
+        if found is None:
+            until.pause(until.remaining_s())
+            return None
+        return found.topic_partition, found.fetched
+
+    def _begin_poll(self) -> Deadline:
+        now = self._clock()
+        if not self._polled:
+            self._polled = True
+            self._session.begin(now)
+        elif now - self._left_at > _BUSY_S:
+            self._session.begin_again(self._lanes.begin_again())
+        return self._progress or self._patience.begin()
+
     def __next__(self) -> tuple[TopicPartition, FetchedRecords]:
         """Return the next records of some partition.
 
@@ -180,7 +270,10 @@ class Fetcher:
             return self._session.next_records()
         with self._patience.wait:
             try:
-                found = self._take_steps()
+                progress = self._patience.begin()
+                self._session.begin(self._clock())
+                self._lanes.begin()
+                found = self._take_steps(progress)
             except ConnectorError as error:
                 # After a loss, the caller may continue with the other ranges.
                 if not isinstance(error, LOSSES):
@@ -192,10 +285,8 @@ class Fetcher:
             raise StopIteration
         return found.topic_partition, found.fetched
 
-    def _take_steps(self) -> Deliver | None:
-        progress = self._patience.begin()
-        self._session.begin(self._clock())
-        self._lanes.begin()
+    def _take_steps(self, progress: Deadline, until: Deadline | None = None) -> Deliver | None:
+        """Take steps until records are there, all ranges are done, or the caller's time is over."""
         while True:
             self._take_connected()
             step = self._session.next_step(self._clock())
@@ -206,14 +297,17 @@ class Fetcher:
             if isinstance(step, Raise):
                 raise step.error
             progress = self._patience.check(progress)
+            if until is not None:
+                self._progress = progress
             if isinstance(step, WaitUntil):
-                self._wait(step, progress)
+                if not self._wait(step, progress, until) and until is not None and until.expired:
+                    return None
             elif isinstance(step, Send):
                 self._send(step, progress)
             elif isinstance(step, Leave):
                 self._lanes.leave(step.broker_id)
             else:
-                self._look_up(step, progress)
+                self._look_up(step, progress, polled=until is not None)
 
     def _take_connected(self) -> None:
         for broker_id, error in self._lanes.take_connected():
@@ -241,10 +335,15 @@ class Fetcher:
             self._lanes.sent(lane)
             self._session.on_sent(step.broker_id, connection.address, self._clock())
 
-    def _wait(self, step: WaitUntil, progress: Deadline) -> None:
-        lane = self._lanes.wait(progress, self._response_ms, step.time - self._clock())
+    def _wait(self, step: WaitUntil, progress: Deadline, until: Deadline | None) -> bool:
+        """Wait for an event; return whether a response was received, or its connection failed."""
+        wake_in_s = step.time - self._clock()
+        if until is not None:
+            wake_in_s = min(wake_in_s, until.remaining_s())
+        lane = self._lanes.wait(progress, self._response_ms, wake_in_s)
         if lane is not None:
             self._receive(lane, progress)
+        return lane is not None and not lane.in_flight
 
     def _receive(self, lane: FetchLane, progress: Deadline) -> None:
         if lane.connection is None or lane.deadline is None:
@@ -263,10 +362,12 @@ class Fetcher:
         else:
             self._session.on_response(lane.broker_id, response, self._clock())
 
-    def _look_up(self, step: Lookup, progress: Deadline) -> None:
+    def _look_up(self, step: Lookup, progress: Deadline, *, polled: bool) -> None:
+        if polled:
+            progress = progress.within(self._lookup_ms)
         try:
             if isinstance(step, FindLeaders):
-                self._find_leaders(step, progress)
+                self._find_leaders(step, progress, patient=step.patient and not polled)
                 self._session.on_leaders(step, self._clock())
             elif isinstance(step, FetchEpochEnds):
                 budget = progress.within(self._client.options.request_timeout_ms)
@@ -278,12 +379,16 @@ class Fetcher:
                 self._session.on_metadata()
         except ConnectorError as error:
             cut_short = _cut_short(error, progress)
+            if cut_short:
+                self._lookup_ms = min(2 * self._lookup_ms, self._client.options.api_timeout_ms)
             self._session.on_lookup_failure(step, error, self._clock(), cut_short=cut_short)
+        else:
+            self._lookup_ms = _FIRST_LOOKUP_MS
 
-    def _find_leaders(self, step: FindLeaders, progress: Deadline) -> None:
+    def _find_leaders(self, step: FindLeaders, progress: Deadline, *, patient: bool) -> None:
         budget = progress.within(self._client.options.api_timeout_ms)
         wanted = step.topic_partitions
-        if not step.patient:
+        if not patient:
             found = self._client.fetch_metadata({topic_partition.topic for topic_partition in wanted}, budget)
             # Created a moment ago, or not there: finding that out takes patience.
             wanted = tuple(topic_partition for topic_partition in wanted if found.partition(topic_partition) is None)

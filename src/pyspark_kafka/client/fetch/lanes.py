@@ -77,6 +77,18 @@ class FetchLanes:
         for lane in self._in_flight:
             lane.deadline = None
 
+    def begin_again(self) -> list[int]:
+        """Note that the caller comes after a wait that it left; return the brokers whose responses have come since.
+
+        Only their time starts again: the time of the others continues.
+        """
+        waiting = [lane for lane in self._in_flight if lane.connection is not None]
+        readable = wait_readable([lane.connection for lane in waiting if lane.connection is not None], 0.0)
+        responded = [lane for lane in waiting if lane.connection in readable]
+        for lane in responded:
+            lane.deadline = None
+        return [lane.broker_id for lane in responded]
+
     def of(self, broker_id: int) -> FetchLane:
         """Return the lane to a broker."""
         lane = self._lanes.get(broker_id)

@@ -48,6 +48,7 @@ class FetchPatience:
         self._clock = clock
         self._sleep = sleep
         self._contact = contact_of(options.bootstrap_servers)
+        self._silent_s = fetch.max_wait_ms / 1000 + _SILENT_S
         self._in_outage = False
         self._reported: ConnectorError | None = None
         self.wait = Wait(self._describe, self._contact)
@@ -56,6 +57,19 @@ class FetchPatience:
         """Start the time, when the caller comes for records."""
         self._in_outage = False
         return Deadline(self._fetch.poll_timeout_ms, clock=self._clock, sleep=self._sleep)
+
+    def rest(self) -> bool:
+        """Note that the caller leaves a wait that it will continue; return whether its time starts again then.
+
+        It does if nothing fails and no broker is silent: that there is nothing to read is no failure of a range without
+        an end. If some range fails, records of others are no progress: it would be stuck for ever, and nobody would
+        learn of it.
+        """
+        quiet = self._session.forget_errors() and self._session.oldest_request_s(self._clock()) <= self._silent_s
+        if quiet:
+            self._reported = None
+            self.wait.progress()
+        return quiet
 
     def check(self, progress: Deadline) -> Deadline:
         """Return the deadline to continue with.
@@ -90,8 +104,7 @@ class FetchPatience:
             cursor.last_failure is not None and may_be_outage(cursor.last_failure) for cursor in self._session.active
         ):
             return True
-        silent_s = self._fetch.max_wait_ms / 1000 + _SILENT_S
-        return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > silent_s
+        return min(self._session.oldest_request_s(self._clock()), progress.elapsed_ms() / 1000) > self._silent_s
 
     def _describe(self) -> str:
         active = self._session.active

@@ -128,7 +128,7 @@ class FetchSession:
         """Read a range from now on.
 
         Args:
-            offset_range: what to read; `cursor.NO_END` as its end for a range without one.
+            offset_range: what to read; `model.NO_END` as its end for a range without one.
             topic_id: the topic that it was planned on, if brokers named it.
 
         Raises:
@@ -195,6 +195,25 @@ class FetchSession:
                 broker.in_flight.waited_since = None
         self._look_at = now + _LOOK_S + self._fetch.max_wait_ms / 1000
         self.last_error = None
+
+    def begin_again(self, responded: Iterable[int]) -> None:
+        """Note that the caller comes after a wait that it left: brokers that were silent are silent since then.
+
+        Args:
+            responded: brokers whose responses have come since, and wait for the caller.
+        """
+        for broker_id in responded:
+            in_flight = self._broker(broker_id).in_flight
+            if in_flight is not None:
+                in_flight.waited_since = None
+
+    def forget_errors(self) -> bool:
+        """Forget the last error if no range that is read has a failure behind it; return whether that is so."""
+        if self.last_error is not None:
+            if any(cursor.last_failure is not None and not cursor.held for cursor in self._active):
+                return False
+            self.last_error = None
+        return True
 
     def _drop(self, cursor: Cursor) -> None:
         """Forget the failures of a cursor; plan again."""

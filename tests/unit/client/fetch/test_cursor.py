@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.record_batches import plain_batch
-from pyspark_kafka.client.fetch.cursor import NO_END, TRANSITIONS, Cursor, CursorState, Outcome
+from pyspark_kafka.client.fetch.cursor import TRANSITIONS, Cursor, CursorState, Outcome
 from pyspark_kafka.client.fetch.errors import LogTruncatedError, OffsetOutOfRangeError
 from pyspark_kafka.client.fetch.request_size import RecordSizes
 from pyspark_kafka.client.fetch.response import FetchPartitionResponse
 from pyspark_kafka.errors import CorruptRecordsError, TransportError
-from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 if TYPE_CHECKING:
@@ -155,6 +155,21 @@ def test_log_counts_as_ended_after_several_looks() -> None:
     cursor = cursor_of(7)
     ends = [7, 7, 7, 7, 8, 7, 7, 7, 7]
     assert [cursor.compare_log(0, end, float(now), None) for now, end in enumerate(ends)] == [None] * 9
+
+
+def test_range_without_an_end_waits_at_the_end_of_its_log_and_not_beyond_it() -> None:
+    cursor = cursor_of(7, NO_END)
+    for now in range(20):
+        # The leader has just refused the position, because it lags.
+        assert cursor.compare_log(0, 7, float(now), LOST) is None
+        assert cursor.log_check_at == math.inf
+    # It began there, too: everything before it was read.
+    assert cursor.compare_log(7, 7, 20.0, LOST) is None
+    assert isinstance(cursor.compare_log(8, 9, 21.0, LOST), OffsetOutOfRangeError)
+    cursor = cursor_of(7, NO_END)
+    errors = [cursor.compare_log(0, 6, float(now), LOST) for now in range(5)]
+    assert errors[:4] == [None] * 4
+    assert isinstance(errors[4], OffsetOutOfRangeError)
 
 
 def test_log_that_begins_behind_the_position_is_an_error_at_once() -> None:

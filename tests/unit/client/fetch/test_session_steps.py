@@ -10,7 +10,6 @@ from kit.fakes.handlers.fetch import BrokerLog, FetchScript, LogScript
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Silence
 from kit.fakes.simulated_cluster import SimulatedCluster, SimulatedRead, closed
-from pyspark_kafka.client.fetch.cursor import NO_END
 from pyspark_kafka.client.fetch.request import build_fetch_request
 from pyspark_kafka.client.fetch.steps import (
     Deliver,
@@ -24,7 +23,7 @@ from pyspark_kafka.client.fetch.steps import (
     WaitUntil,
 )
 from pyspark_kafka.errors import DeadlineError, TransportError
-from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.fetch.session import FetchSession
