@@ -1,12 +1,14 @@
 """The arithmetic of a source: edges to offsets, limits to ends of micro-batches, ranges, splits, tasks, data loss.
 
-Entry points: `plan_ranges` for a micro-batch, `open_ends.split_planned` for a batch read.
+Entry points: `plan_ranges` for a micro-batch, `open_ends.split_planned` for a batch read, `plan_continuous` for a
+continuous read.
 Invariant: pure. Offsets of brokers and values of options come in as plain mappings and numbers, so a plan is a function
 of its arguments. Layer: planning.
 """
 
 from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.byte_limit import byte_limit
+from pyspark_kafka.planning.continuous import ContinuousPlan, plan_continuous, share_partitions
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error, deleted_topic
 from pyspark_kafka.planning.packing import pack_ranges
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
@@ -16,6 +18,7 @@ from pyspark_kafka.planning.splitting import split_ranges
 from pyspark_kafka.planning.waiting import offsets_behind_latest, waiting_offsets
 
 __all__ = [
+    "ContinuousPlan",
     "DataLoss",
     "DataLossKind",
     "Plan",
@@ -25,10 +28,12 @@ __all__ = [
     "deleted_topic",
     "offsets_behind_latest",
     "pack_ranges",
+    "plan_continuous",
     "plan_ranges",
     "rate_limit",
     "resolve_offsets",
     "resolve_timestamps",
+    "share_partitions",
     "split_ranges",
     "timestamps_to_look_up",
     "waiting_offsets",

@@ -74,6 +74,13 @@ def _count(start: int | None, end: int | None) -> str:
     return f"{lost} {'offset' if lost == 1 else 'offsets'} [{start}, {end}) missing"
 
 
+def deleted_kind(group_id: str | None) -> DataLossKind:
+    """Return the kind of a deleted partition; Spark has a condition of its own for queries with a consumer group."""
+    if group_id is not None:
+        return DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT
+    return DataLossKind.PARTITIONS_DELETED
+
+
 def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     """Build the error of a plan's findings; the caller raises it, or logs it if data loss is tolerated.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.model import OffsetRange
-from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, deleted_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,9 +48,7 @@ def plan_ranges(
     Source: Spark `KafkaOffsetReaderAdmin.getOffsetRangesFromResolvedOffsets`.
     """
     ranges: list[OffsetRange] = []
-    deleted = DataLossKind.PARTITIONS_DELETED
-    if group_id is not None:
-        deleted = DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT
+    deleted = deleted_kind(group_id)
     findings = [
         DataLoss(deleted, topic_partition, expected_offset=start[topic_partition], group_id=group_id)
         for topic_partition in sorted(start.keys() - end.keys())

@@ -1,0 +1,102 @@
+"""Where the endless ranges of a continuous read start, and which of them share a task. Pure. Layer: planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.planning.data_loss import DataLoss, deleted_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from pyspark_kafka.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuousPlan:
+    """What a continuous read reads until it is planned again.
+
+    Attributes:
+        starts: where each partition starts, sorted.
+        findings: what is lost; the starts leave it out.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    findings: tuple[DataLoss, ...]
+
+
+def plan_continuous(
+    start: Mapping[TopicPartition, int],
+    assigned: Collection[TopicPartition],
+    earliest_of_new: Mapping[TopicPartition, int],
+    *,
+    group_id: str | None = None,
+) -> ContinuousPlan:
+    """Plan to read from `start` on.
+
+    New partitions start at their first offset, whichever that is. A new partition that is gone again before its first
+    offset is known is left out: nothing of it was read, and if it comes back it is new.
+
+    Args:
+        start: next offset to read of each known partition.
+        assigned: the partitions that exist; those that are not in `start` are new.
+        earliest_of_new: first offset of each new partition; one without an entry does not exist any more.
+        group_id: the query's `kafka.group.id`; Spark has a condition of its own for partitions deleted with one.
+
+    Source: Spark `KafkaContinuousStream.planInputPartitions`.
+    """
+    exists = frozenset(assigned)
+    kind = deleted_kind(group_id)
+    findings = tuple(
+        DataLoss(kind, topic_partition, expected_offset=start[topic_partition], group_id=group_id)
+        for topic_partition in sorted(start.keys() - exists)
+    )
+    starts = {
+        tp: start[tp] if tp in start else earliest_of_new[tp]
+        for tp in sorted(exists)
+        if tp in start or tp in earliest_of_new
+    }
+    return ContinuousPlan(starts, findings)
+
+
+def share_partitions(
+    partitions: Iterable[TopicPartition], *, tasks: int | None = None, most: int = 1
+) -> tuple[tuple[TopicPartition, ...], ...]:
+    """Group partitions into tasks that read them for as long as they run.
+
+    The task of a partition depends on its topic, its number and the number of tasks, not on the other partitions: the
+    partitions of a topic go round the tasks, and each topic begins at a task of its own.
+
+    Args:
+        partitions: to group.
+        tasks: how many groups there are at most; None: as many as `most` asks for.
+        most: without `tasks`, how many partitions a group has at most.
+
+    Returns:
+        The groups, none of them empty, each sorted.
+
+    Source: Spark `KafkaSourceRDDPartition`, `Math.floorMod(topicPartition.hashCode, executors)`; here not by the hash
+    of the whole, which Java multiplies by 31, so that with 31 tasks one of them would get the whole topic.
+    """
+    wanted = sorted(partitions)
+    if tasks is None and most == 1:
+        return tuple((topic_partition,) for topic_partition in wanted)
+    count = tasks if tasks is not None else -(-len(wanted) // most)
+    groups: dict[int, list[TopicPartition]] = {}
+    for topic_partition in wanted:
+        number = (java_hash(topic_partition.topic) + topic_partition.partition) % count
+        groups.setdefault(number, []).append(topic_partition)
+    largest = len(wanted) if tasks is not None else most
+    return tuple(
+        tuple(group[at : at + largest]) for _, group in sorted(groups.items()) for at in range(0, len(group), largest)
+    )
+
+
+def java_hash(text: str) -> int:
+    """Return the hash of a text that is the same in every process, as Java's `String.hashCode`: 32 bits, signed."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    found = 0
+    for at in range(0, len(units), 2):
+        found = (31 * found + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return found - (1 << 32) if found >= 1 << 31 else found

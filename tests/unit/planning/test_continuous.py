@@ -1,0 +1,84 @@
+"""Where endless ranges start, and which partitions share a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.planning.continuous import java_hash, plan_continuous, share_partitions
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind
+
+A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+partitions = st.sets(st.builds(TopicPartition, st.text(min_size=1, max_size=3), st.integers(0, 40)), max_size=60)
+
+
+def test_known_partitions_continue_and_new_ones_start_at_their_first_offset() -> None:
+    plan = plan_continuous({B: 7, A: 5}, [A, B, C], {C: 30})
+    assert list(plan.starts.items()) == [(A, 5), (B, 7), (C, 30)]
+    assert plan.findings == ()
+
+
+def test_missing_partitions_are_reported_and_left_out() -> None:
+    plan = plan_continuous({A: 5, C: 9}, [A], {})
+    assert plan.starts == {A: 5}
+    assert plan.findings == (DataLoss(DataLossKind.PARTITIONS_DELETED, C, expected_offset=9),)
+    (finding,) = plan_continuous({C: 9}, [], {}, group_id="g").findings
+    assert finding.kind is DataLossKind.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT
+
+
+def test_new_partition_that_is_gone_again_is_left_out() -> None:
+    plan = plan_continuous({A: 5}, [A, B], {})
+    assert plan.starts == {A: 5}
+    assert plan.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", 0), ("a", 97), ("orders", -1008770331), ("polygenelubricants", -(1 << 31)), ("\U0001f600", 1772899)],
+)
+def test_hash_of_a_topic_is_that_of_java(text: str, found: int) -> None:
+    assert java_hash(text) == found
+
+
+def test_each_partition_has_a_task_of_its_own_by_default() -> None:
+    assert share_partitions([C, A, B]) == ((A,), (B,), (C,))
+    assert share_partitions([]) == ()
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 31, 100])
+def test_partitions_of_a_topic_go_round_the_tasks(tasks: int) -> None:
+    groups = share_partitions([TopicPartition("t", number) for number in range(62)], tasks=tasks)
+    assert len(groups) == min(tasks, 62)
+    assert max(map(len, groups)) == -(-62 // tasks)
+
+
+@given(partitions, st.integers(1, 12))
+def test_groups_hold_each_partition_once_and_are_at_most_the_tasks(found: set[TopicPartition], tasks: int) -> None:
+    groups = share_partitions(found, tasks=tasks)
+    assert Counter(tp for group in groups for tp in group) == Counter(found)
+    assert len(groups) <= tasks
+    assert all(group == tuple(sorted(group)) and group for group in groups)
+
+
+@given(partitions, st.integers(1, 12), st.data())
+def test_partition_keeps_its_company_when_another_one_is_added(
+    found: set[TopicPartition], tasks: int, data: st.DataObject
+) -> None:
+    added = data.draw(st.builds(TopicPartition, st.text(min_size=1, max_size=3), st.integers(0, 40)))
+    before = {frozenset(group) for group in share_partitions(found - {added}, tasks=tasks)}
+    after = {frozenset(group) - {added} for group in share_partitions(found | {added}, tasks=tasks)} - {frozenset()}
+    assert before == after
+
+
+@given(partitions, st.integers(1, 12))
+def test_groups_without_a_number_of_tasks_have_at_most_the_partitions_that_may_share(
+    found: set[TopicPartition], most: int
+) -> None:
+    groups = share_partitions(found, most=most)
+    assert Counter(tp for group in groups for tp in group) == Counter(found)
+    assert all(0 < len(group) <= most for group in groups)
