@@ -80,12 +80,12 @@ class TopicIdsFile:
 
     Args:
         files: the checkpoint.
-        directory: the source's own directory below it.
+        directory: the source's own directory below it; empty if the location itself is that.
     """
 
     def __init__(self, files: CheckpointFiles, directory: str) -> None:
         self._files = files
-        self._name = f"{directory}/{_NAME}"
+        self._name = f"{directory}/{_NAME}" if directory else _NAME
 
     def read(self) -> TopicIdentities:
         """Return the identities in the file; empty ones if there is no file.

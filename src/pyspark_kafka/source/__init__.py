@@ -5,6 +5,6 @@
 - `handoff`: what the driver pickles for the tasks.
 
 Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`,
-`handoff.KafkaPartitionReaderFactory`.
+`driver.continuous.KafkaContinuousStream`; the factories in `handoff`.
 Invariant: `executor/` imports nothing of `driver/`. Layer: source.
 """

@@ -1,4 +1,4 @@
-"""What the driver pickles for the tasks of a read: the ranges of each, and the factory of their readers. Layer: source.
+"""What the driver pickles for the tasks of a read: what each task reads, and the factory of readers. Layer: source.
 
 Plain data. The processes of the driver import this, and not the reader, which loads the client and the codec.
 """
@@ -8,14 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.connector import InputPartition, PartitionReader, PartitionReaderFactory
+from pyspark_kafka.connector import (
+    ContinuousPartitionReader,
+    ContinuousPartitionReaderFactory,
+    InputPartition,
+    PartitionReader,
+    PartitionReaderFactory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
     from pyspark_kafka.planning.open_ends import OpenEnds
 
@@ -83,3 +89,48 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
         return KafkaPartitionReader(
             factory, *partition.offset_ranges, open_ends=partition.open_ends, topic_ids=partition.topic_ids
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaContinuousInputPartition(InputPartition):
+    """What one task of a continuous read reads: topic-partitions from given offsets on, without an end.
+
+    Attributes:
+        starts: the topic-partitions, each with the offset to read first.
+        topic_ids: the ids of their topics by name, as in `KafkaInputPartition`.
+        servers: addresses of brokers that the driver has learned, as in `KafkaInputPartition`.
+    """
+
+    starts: tuple[tuple[TopicPartition, int], ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
+    servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaContinuousPartitionReaderFactory(ContinuousPartitionReaderFactory):
+    """Builds the readers of a continuous read on executors. Plain data, as `KafkaPartitionReaderFactory`.
+
+    Attributes:
+        connection: how to reach the brokers.
+        fetch: sizes, waits and isolation of the fetch requests.
+        schema: the exact Arrow schema of the batches that readers return.
+        fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
+    """
+
+    connection: ConnectionOptions
+    fetch: FetchOptions
+    schema: pa.Schema
+    fail_on_data_loss: bool
+
+    def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
+        """Build the reader of one input partition; it connects at the first `next()`."""
+        from pyspark_kafka.source.executor.continuous_reader import (  # noqa: PLC0415 - see above
+            KafkaContinuousPartitionReader,
+        )
+
+        if not isinstance(partition, KafkaContinuousInputPartition):
+            raise TypeError(f"expected a KafkaContinuousInputPartition, got {type(partition).__name__}")
+        factory = self
+        if partition.servers:
+            factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
+        return KafkaContinuousPartitionReader(factory, dict(partition.starts), partition.topic_ids)

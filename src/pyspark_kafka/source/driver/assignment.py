@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
+    from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import Subscription
 
@@ -57,29 +58,35 @@ class SubscriptionListing:
         """Leave out a topic that the subscription names and that does not exist, until it comes back."""
         self._may_be_missing.add(topic)
 
-    def find(self, client: KafkaClient) -> Assignment:
+    def find(self, client: KafkaClient, deadline: Deadline | None = None) -> Assignment:
         """Return what the subscription means now; one request for metadata.
+
+        Args:
+            client: the cluster.
+            deadline: for all attempts; None takes `api_timeout_ms`.
 
         Raises:
             BrokerError: a named topic does not exist, or this user may not describe it.
         """
-        found = self._find(client)
+        found = self._find(client, deadline)
         self._may_be_missing.difference_update(topic_partition.topic for topic_partition in found.partitions)
         return found
 
-    def _find(self, client: KafkaClient) -> Assignment:
+    def _find(self, client: KafkaClient, deadline: Deadline | None) -> Assignment:
         kind = self._subscription.kind
         if kind == "subscribePattern":
             # Searched, not matched whole: "orders" matches "orders-eu" too.
             pattern = re.compile(self._subscription.pattern or "")
-            return _assignment_of(client.fetch_metadata(None), lambda topic: pattern.search(topic) is not None)
+            return _assignment_of(
+                client.fetch_metadata(None, deadline), lambda topic: pattern.search(topic) is not None
+            )
         if kind == "subscribe":
             return _assignment_of(
-                client.fetch_metadata(self._subscription.topics), lambda _: True, self._may_be_missing
+                client.fetch_metadata(self._subscription.topics, deadline), lambda _: True, self._may_be_missing
             )
         listed = frozenset(self._subscription.topic_partitions)
         topics = sorted({topic_partition.topic for topic_partition in listed})
-        existing = _assignment_of(client.fetch_metadata(topics), lambda _: True, self._may_be_missing)
+        existing = _assignment_of(client.fetch_metadata(topics, deadline), lambda _: True, self._may_be_missing)
         self._warn_of_missing(sorted(listed.difference(existing.partitions)))
         return replace(existing, partitions=tuple(tp for tp in existing.partitions if tp in listed))
 

@@ -163,7 +163,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             DataLossError: a topic was deleted or recreated, and `failOnDataLoss` is true.
         """
         self._starting.check()
-        first = _kafka_offset(start)
+        first = kafka_offset(start)
         started = first.partitions
         self._latest = latest = self._available_now.ends(lambda: self._look_up_latest(started))
         # Every end that is found for a first batch carries its start, even if the batch is empty.
@@ -186,7 +186,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
 
         Without a limit a micro-batch reads up to these ends, so all figures are 0 after it.
         """
-        consumed = None if latestConsumedOffset is None else _kafka_offset(latestConsumedOffset).partitions
+        consumed = None if latestConsumedOffset is None else kafka_offset(latestConsumedOffset).partitions
         return offsets_behind_latest(consumed, self._latest)
 
     def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -196,7 +196,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             DataLossError: partitions were deleted, or their logs end before `start`, and `failOnDataLoss` is true.
             PlanningError: the batch does not fit the snapshot of an available-now run.
         """
-        first, last = _kafka_offset(start), _kafka_offset(end)
+        first, last = kafka_offset(start), kafka_offset(end)
         if first == last:
             # Spark also plans an empty batch to tell the source of a restarted query its position.
             return []
@@ -239,7 +239,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         return latest
 
 
-def _kafka_offset(offset: Offset) -> KafkaSourceOffset:
+def kafka_offset(offset: Offset) -> KafkaSourceOffset:
     """Return an offset that an engine hands back; raise CheckpointError if it is another source's."""
     if not isinstance(offset, KafkaSourceOffset):
         raise CheckpointError(

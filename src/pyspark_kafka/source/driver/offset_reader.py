@@ -85,7 +85,7 @@ class KafkaOffsetReader:
         """Leave out a topic that the subscription names and that does not exist, until it comes back."""
         self._listing.leave_out_missing(topic)
 
-    def fetch_assignment(self, read_topics: Collection[str] = ()) -> Assignment:
+    def fetch_assignment(self, read_topics: Collection[str] = (), *, elsewhere: bool = False) -> Assignment:
         """Return what the subscription means now.
 
         Topics that are internal to the brokers are left out. With `assign`, listed partitions that do not exist are
@@ -93,11 +93,27 @@ class KafkaOffsetReader:
 
         Args:
             read_topics: topics that the query has read: if one of them is missing, it is looked up more often.
+            elsewhere: whether to ask another broker than the one that was asked last, which may lag.
 
         Raises:
             BrokerError: a topic named by `subscribe` or `assign` does not exist, or this user may not describe it.
         """
-        return self._retrying("listing partitions", self._listing.find, read_topics)
+
+        def look_up(client: KafkaClient) -> Assignment:
+            if elsewhere:
+                client.avoid_last_asked()
+            return self._listing.find(client)
+
+        return self._retrying("listing partitions", look_up, read_topics)
+
+    def glance_at_assignment(self, timeout_ms: float) -> Assignment:
+        """Return what the subscription means now, within a short time and without a second attempt.
+
+        Raises:
+            ConnectorError: the look-up failed, or took too long.
+        """
+        with borrow_client(self._connection) as client:
+            return self._listing.find(client, client.deadline().within(timeout_ms))
 
     def fetch_topic_ids_elsewhere(self, topics: Collection[str]) -> dict[str, str]:
         """Return the ids of topics from another broker than the one that was asked last; unknown topics are left out.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import deleted_topic
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.errors import DataLossError
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.offsets import KafkaSourceOffset
     from pyspark_kafka.options import StreamReadOptions
     from pyspark_kafka.source.driver.assignment import Assignment
     from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
@@ -140,11 +140,35 @@ class TopicLosses:
         found = assignment or self.without_deleted(end.partitions, lambda: self._offset_reader.fetch_assignment(topics))
         # Topics of a batch that another run has planned are new to this run; their ids travel with the ranges.
         self._watch.meet(found.topic_ids, topics)
+        return self._without_restarting(start, found, end.json())
+
+    def without_restarting_from(
+        self, start: Mapping[TopicPartition, int], assignment: Assignment
+    ) -> Mapping[TopicPartition, int]:
+        """Return the start of a continuous read without recreated topics, which it reads from their beginning.
+
+        They are noted before any task reads, so that they begin there again if the read is planned again from this
+        start, and not when it has a later one.
+
+        Args:
+            start: the offset that is planned from.
+            assignment: what the subscription means now.
+
+        Raises:
+            DataLossError: a topic was recreated, and `failOnDataLoss` is true.
+        """
+        # A topic that is not in the start is new, whatever topic of its name was read before.
+        self._watch.meet(assignment.topic_ids, _topics(start))
+        return self._without_restarting(start, assignment, f"from {KafkaSourceOffset(start).json()}")
+
+    def _without_restarting(
+        self, start: Mapping[TopicPartition, int], found: Assignment, plan: str
+    ) -> Mapping[TopicPartition, int]:
         recreated, topic_ids = self._recreated(found.topic_ids, _topics(start))
         if recreated:
             self._report_recreated(recreated, topic_ids)
-            self._watch.restart(recreated, topic_ids, end.json())
-        return _without(start, self._watch.restarting(end.json()))
+            self._watch.restart(recreated, topic_ids, plan)
+        return _without(start, self._watch.restarting(plan))
 
     def _recreated(
         self, topic_ids: Mapping[str, str], topics: Collection[str]

@@ -12,6 +12,7 @@ from pyspark_kafka.client.fetch.errors import (
     TopicRecreatedError,
 )
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, DataLossError
+from pyspark_kafka.model import NO_END
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _pieces(
     return iter_decode(
         records,
         start_offset=position,
-        end_offset=offset_range.end_offset,
+        end_offset=None if offset_range.end_offset >= NO_END else offset_range.end_offset,
         isolation_level=fetch.isolation_level.value,
         aborted_transactions=fetched.aborted_transactions,
         columns=columns,
@@ -81,6 +82,9 @@ def resume_or_raise(
     leaves_recreated: bool = False,
 ) -> int:
     """Return the position to continue at after a loss that is tolerated and logged, or raise.
+
+    A range without an end continues where its log begins or, if that ends before the position, where it ends. A
+    recreated or deleted topic ends the range.
 
     Args:
         error: the loss, as the fetcher raised it.
@@ -103,8 +107,9 @@ def resume_or_raise(
         if leaves_recreated and isinstance(error, TopicRecreatedError):
             _LOG.warning(
                 "[%s] %s Nothing of the recreated topic is read here, because 'failOnDataLoss' is false; the next "
-                "batch begins it.",
+                "%s begins it.",
                 *_for_log(error),
+                "plan" if offset_range.end_offset >= NO_END else "batch",
             )
             return offset_range.end_offset
         if isinstance(error, TopicDeletedError):
@@ -118,6 +123,8 @@ def resume_or_raise(
         )
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
+    if end >= NO_END and error.log_start_offset <= lost_from:
+        return _return_or_raise(error, offset_range, fail_on_data_loss=fail_on_data_loss)
     if open_start and error.log_start_offset > lost_from:
         return min(error.log_start_offset, end)
     resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
@@ -138,6 +145,25 @@ def resume_or_raise(
         ) from error
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
     return resume
+
+
+def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool) -> int:
+    """Return the end of a log that ends before the position of a range without an end, or raise."""
+    position, end = error.requested_offset, error.log_end_offset
+    message = (
+        f"{offset_range} cannot be read on at offset {position}: the log of {offset_range.topic_partition} is now "
+        f"[{error.log_start_offset}, {end}), which ends {position - end} offsets before it. A replica that lacked "
+        "them may have become the leader, the topic was recreated, or the starting offset was too high."
+    )
+    if fail_on_data_loss:
+        raise DataLossError(
+            message,
+            condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+            hint="Set failOnDataLoss=false to continue where the log ends, or restart with a new checkpoint.",
+            facts={"range": offset_range, "lost_from": end, "resume": end},
+        ) from error
+    _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, end)
+    return end
 
 
 def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:

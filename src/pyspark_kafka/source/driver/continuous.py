@@ -1,0 +1,301 @@
+"""The continuous source: decides on the driver what long-running tasks read, and when to decide again. Layer: source.
+
+The life of a run, as an engine calls it:
+
+1. `initialOffset`, for a new query only; otherwise `deserializeOffset` of the last committed epoch.
+2. `planInputPartitions`: which task reads which partitions, from where on. New partitions start at their first offset.
+3. The tasks run (`pyspark_kafka.source.executor.continuous_reader`). At the end of each epoch `mergeOffsets` makes one
+   offset of the positions of their readers.
+4. `needsReconfiguration`, about once a second: once the partitions have changed, the engine stops the tasks and
+   continues at 2 with the last committed offset.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint.files import CheckpointFiles
+from pyspark_kafka.client.cluster.pool import learned_servers
+from pyspark_kafka.client.retry import Backoff, attempts
+from pyspark_kafka.connector import ContinuousStream, InputPartition, Offset, PartitionOffset
+from pyspark_kafka.errors import ConnectorError, ContractError
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.options import parse_stream_read_options
+from pyspark_kafka.planning import data_loss_error, plan_continuous, share_partitions
+from pyspark_kafka.source.driver.micro_batch import kafka_offset
+from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
+from pyspark_kafka.source.driver.starting_position import StartingPosition
+from pyspark_kafka.source.driver.topic_losses import TopicLosses
+from pyspark_kafka.source.driver.topic_watch import TopicWatch
+from pyspark_kafka.source.executor.columns import source_schema
+from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
+from pyspark_kafka.source.handoff import (
+    KafkaContinuousInputPartition,
+    KafkaContinuousPartitionReaderFactory,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.source.driver.assignment import Assignment
+
+_LOG = logging.getLogger(__name__)
+
+# What one look whether partitions have changed may take.
+_LOOK_MS = 2_000
+# Partitions that are missing, and other topic ids, count when this number of looks in a row has found them: a broker
+# that lags does not know what is new.
+_LOOKS = 3
+# After a look that failed the next ones wait, for at most the second time; a warning is logged again after the third.
+_PAUSE_MS, _LONGEST_PAUSE_MS = 1_000, 10_000
+_WARN_EVERY_S = 60.0
+
+
+class KafkaContinuousStream(ContinuousStream):
+    """A Kafka subscription that tasks read without an end.
+
+    The options are those of a streaming read; those that make or split micro-batches have no effect, which is logged.
+    Each topic-partition has a task of its own, unless `maxPartitionsPerTask` lets several share one, or `tasks` says
+    how many tasks there are.
+
+    Runs on: driver, one per query run, in one thread; methods block on look-ups, with a deadline. Does not pickle; its
+    reader factory does.
+
+    Args:
+        options: the parsed options of the stream.
+        schema: the Arrow schema of the batches that readers return.
+        tasks: how many tasks there are at most; takes precedence over `maxPartitionsPerTask`.
+        location: a directory of this source alone, for what it keeps from one run to the next; None for the source's
+            directory in the query's checkpoint, if the option `checkpointLocation` is given.
+        clock: monotonic seconds.
+
+    Attributes:
+        knownPartitions: the partitions that were planned last; empty before.
+
+    Source: Spark `KafkaContinuousStream`.
+    """
+
+    def __init__(
+        self,
+        options: StreamReadOptions,
+        schema: pa.Schema,
+        *,
+        tasks: int | None = None,
+        location: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._schema = schema
+        self._tasks = tasks
+        self._clock = clock
+        self._offset_reader = KafkaOffsetReader.from_options(options)
+        if location is None:
+            location, directory = options.checkpoint_location, f"sources/{options.source_index}"
+        else:
+            directory = ""
+        files = None if location is None else CheckpointFiles(location)
+        self._watch = TopicWatch(files, directory)
+        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
+        self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
+        self.knownPartitions: frozenset[TopicPartition] = frozenset()
+        self._planned = False
+        # Of looks whether partitions have changed: how many in a row have found less, or other topics; when the next
+        # one is due after failures, and when a failure was logged.
+        self._suspicions = 0
+        self._backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
+        self._look_at = 0.0
+        self._warned_at: float | None = None
+        for name, value in (
+            ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
+            ("minOffsetsPerTrigger", options.min_offsets_per_trigger),
+            ("maxBytesPerTrigger", options.max_bytes_per_trigger),
+            ("minPartitions", options.min_partitions),
+            ("maxRecordsPerPartition", options.max_records_per_partition),
+        ):
+            if value is not None:
+                _LOG.warning("Option '%s' has no effect in a continuous read, which has no micro-batches.", name)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str], *, tasks: int | None = None) -> KafkaContinuousStream:
+        """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
+
+        Args:
+            options: see `docs/options.md`.
+            tasks: as in the class.
+
+        Raises:
+            OptionError: options are missing, unknown, malformed or in conflict.
+        """
+        parsed = parse_stream_read_options(options)
+        for note in parsed.notes:
+            _LOG.warning("%s", note)
+        return cls(parsed, source_schema(include_headers=parsed.include_headers), tasks=tasks)
+
+    def __repr__(self) -> str:
+        return f"KafkaSource[{self._options.subscription.describe()}]"
+
+    def initialOffset(self) -> KafkaSourceOffset:
+        """Return where a new query starts: the starting option, resolved for the partitions of the first call.
+
+        Later calls return the same; if the location of the checkpoint is known, also in later runs.
+
+        Raises:
+            OptionError: the option names other partitions than the subscription, or a time without a record.
+            CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
+        """
+        found = self._starting.get()
+        self._starting.check()
+        return KafkaSourceOffset(found)
+
+    def deserializeOffset(self, json: str) -> KafkaSourceOffset:
+        """Read an offset of a checkpoint, this connector's or Spark's own.
+
+        Raises:
+            CheckpointError: the text is not an offset of a Kafka source.
+        """
+        return KafkaSourceOffset.from_json(json)
+
+    def deserializePartitionOffset(self, text: str) -> KafkaSourcePartitionOffset:
+        """Read the positions that a reader reported.
+
+        Raises:
+            CheckpointError: the text is not that of a Kafka source.
+        """
+        return KafkaSourcePartitionOffset(KafkaSourceOffset.from_json(text).partitions)
+
+    def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
+        """Return the tasks that read from `start` on, and new partitions from their first offset on.
+
+        Partitions of recreated topics are new. If the subscription means no partition, there is no task.
+
+        Raises:
+            DataLossError: partitions were deleted or topics recreated, and `failOnDataLoss` is true.
+        """
+        position = kafka_offset(start).partitions
+        assignment = self._fetch_assignment(position)
+        started = self._losses.without_restarting_from(self._not_deleted(position, assignment), assignment)
+        new = [topic_partition for topic_partition in assignment.partitions if topic_partition not in started]
+        plan = plan_continuous(
+            started,
+            assignment.partitions,
+            self._offset_reader.fetch_earliest_offsets_of_new(new),
+            group_id=self._options.group_id,
+        )
+        if plan.findings:
+            self._losses.raise_or_warn(data_loss_error(plan.findings))
+        self.knownPartitions = frozenset(plan.starts)
+        self._planned, self._suspicions = True, 0
+        groups = share_partitions(plan.starts, tasks=self._tasks, most=self._options.max_partitions_per_task)
+        servers, ids = learned_servers(self._options.connection), self._watch.ids
+        return [
+            KafkaContinuousInputPartition(
+                tuple((tp, plan.starts[tp]) for tp in group),
+                topic_ids={tp.topic: ids[tp.topic] for tp in group if tp.topic in ids},
+                servers=servers,
+            )
+            for group in groups
+        ]
+
+    def createContinuousReaderFactory(self) -> KafkaContinuousPartitionReaderFactory:
+        """Return the factory that executors read with."""
+        options = self._options
+        return KafkaContinuousPartitionReaderFactory(
+            options.connection, options.fetch, self._schema, options.fail_on_data_loss
+        )
+
+    def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> KafkaSourceOffset:
+        """Return the positions of all readers as one offset.
+
+        Raises:
+            ContractError: two readers report one partition, or a position is not one of these readers.
+        """
+        merged: dict[TopicPartition, int] = {}
+        for offset in offsets:
+            if not isinstance(offset, KafkaSourcePartitionOffset):
+                text = f"takes offsets of continuous readers of Kafka, and got a {type(offset).__name__}."
+                raise ContractError.violated(self, "mergeOffsets", text)
+            twice = merged.keys() & offset.partitions.keys()
+            if twice:
+                text = f"takes each partition from one reader, and got {min(twice)} from two."
+                raise ContractError.violated(self, "mergeOffsets", text)
+            merged.update(offset.partitions)
+        return KafkaSourceOffset(merged)
+
+    def needsReconfiguration(self) -> bool:
+        """Return whether other partitions exist than those that were planned last, or topics were recreated.
+
+        New partitions count at once; missing ones and other topic ids after several looks, because a broker may lag. A
+        look that fails says nothing: it is logged, and the next ones wait for up to 10 s. Blocks for at most about 2 s.
+        """
+        if not self._planned or self._clock() < self._look_at:
+            return False
+        try:
+            found = self._offset_reader.glance_at_assignment(_LOOK_MS)
+        except ConnectorError as error:
+            if error.condition != "UNKNOWN_TOPIC" or error.facts.get("topic") not in _topics(self.knownPartitions):
+                self._note_failed_look(error)
+                return False
+            self._suspicions += 1
+        else:
+            self._look_at, self._warned_at = 0.0, None
+            self._backoff.reset()
+            partitions = frozenset(found.partitions)
+            if partitions - self.knownPartitions:
+                return True
+            changed = self.knownPartitions - partitions or self._watch.recreated(
+                found.topic_ids, _topics(self.knownPartitions)
+            )
+            self._suspicions = self._suspicions + 1 if changed else 0
+        return self._suspicions >= _LOOKS
+
+    def commit(self, end: Offset) -> None:
+        """Do nothing: positions are in the checkpoint, and nothing is committed to Kafka."""
+
+    def stop(self) -> None:
+        """Do nothing: connections belong to the process's pool."""
+
+    def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:
+        """Return what the subscription means; if partitions are missing, other brokers are asked as well."""
+        topics = _topics(position)
+        pauses = Backoff.constant(self._options.connection.retry_backoff_ms)
+        found = self._losses.without_deleted(position, lambda: self._offset_reader.fetch_assignment(topics))
+        for _ in attempts(pauses, most=_LOOKS):
+            if position.keys() <= set(found.partitions):
+                break
+            found = self._losses.without_deleted(
+                position, lambda: self._offset_reader.fetch_assignment(topics, elsewhere=True)
+            )
+        return found
+
+    def _not_deleted(
+        self, position: Mapping[TopicPartition, int], assignment: Assignment
+    ) -> Mapping[TopicPartition, int]:
+        """Return a position without topics whose loss was reported when they were looked up by name."""
+        if self._options.subscription.kind == "subscribePattern":
+            return position
+        topics = _topics(assignment.partitions)
+        return {tp: offset for tp, offset in position.items() if tp.topic in topics}
+
+    def _note_failed_look(self, error: ConnectorError) -> None:
+        now = self._clock()
+        pause_s = self._backoff.next_s()
+        self._look_at = now + pause_s
+        if self._warned_at is None or now - self._warned_at >= _WARN_EVERY_S:
+            self._warned_at = now
+            _LOG.warning(
+                "A look whether the partitions of %r have changed failed, and is repeated in %.0f s; the read "
+                "continues with those that are known. %s",
+                self,
+                pause_s,
+                error,
+            )
+
+
+def _topics(partitions: Iterable[TopicPartition]) -> set[str]:
+    return {topic_partition.topic for topic_partition in partitions}

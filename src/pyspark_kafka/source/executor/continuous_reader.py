@@ -1,0 +1,167 @@
+"""Reads topic-partitions without an end on an executor: poll, decode, return rows as Arrow batches as they come."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.fetch.errors import LOSSES
+from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.connector import ContinuousPartitionReader
+from pyspark_kafka.model import NO_END, OffsetRange
+from pyspark_kafka.source.executor.columns import BatchAssembler
+from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
+from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.records import Decoded
+    from pyspark_kafka.source.handoff import KafkaContinuousPartitionReaderFactory
+
+# How long `next` waits for rows.
+_WAIT_MS = 100
+
+
+class KafkaContinuousPartitionReader(ContinuousPartitionReader):
+    """Returns the visible records of topic-partitions from given offsets on, as they arrive.
+
+    Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
+    come in the order in which brokers return them. Brokers hold the requests until there are records, so rows are
+    returned when they are written; while there are none, a request goes to each broker about every
+    `kafka.fetch.max.wait.ms`.
+
+    The position passes what is no row, control records and aborted records, as soon as that was read: a reader of
+    everything has no lag. A caller that does not come for rows stops the fetches.
+
+    A topic that is deleted or recreated meanwhile is read no more, if `failOnDataLoss` is false; its last position is
+    still reported, and the next plan finds out. Aged-out records are skipped then.
+
+    Runs on: executor, for as long as the query runs. `next` waits about 100 ms for rows, longer only if a leader has to
+    be looked up. One thread; `close` may be called from another one and returns when `next` has.
+
+    Shape: the factory's schema; at most about 1 MiB or 10,000 rows a batch. Memory: a few fetches.
+
+    Raises:
+        DataLossError: records are gone and `failOnDataLoss` is true.
+        CorruptRecordsError: a record batch fails its checksum or is malformed.
+        DeadlineError, TransportError, BrokerError: the brokers could not be read from, for `outageTimeout`.
+
+    Source: Spark `KafkaContinuousPartitionReader`.
+    """
+
+    def __init__(
+        self,
+        factory: KafkaContinuousPartitionReaderFactory,
+        starts: Mapping[TopicPartition, int],
+        topic_ids: Mapping[str, str],
+    ) -> None:
+        self._factory = factory
+        self._ranges = {tp: OffsetRange(tp, start, NO_END) for tp, start in starts.items()}
+        self._topic_ids = topic_ids
+        self._positions = dict(starts)
+        self._resources = ExitStack()
+        self._fetcher: Fetcher | None = None
+        # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
+        self._assembler: BatchAssembler | None = None
+        # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one.
+        self._topic_partition: TopicPartition | None = None
+        self._pieces: Iterator[Decoded] | None = None
+        self._decoded_to = 0
+        # The batch that `next` moved to. Its position counts when `get` has returned it.
+        self._current: pa.RecordBatch | None = None
+        self._current_at: tuple[TopicPartition, int] | None = None
+        # Held by `next`, so that `close` waits for it.
+        self._reading = threading.Lock()
+        self._closing = threading.Event()
+
+    def next(self) -> bool:
+        """Move to the next batch of rows; False if there are none yet."""
+        with self._reading:
+            if self._closing.is_set():
+                raise RuntimeError("the reader is closed")
+            self._current = self._current_at = None
+            until = Deadline(_WAIT_MS)
+            while True:
+                if self._pieces is None:
+                    self._poll(until)
+                if self._pieces is not None and self._decode(self._pieces):
+                    return True
+                # Looked at after each step: many records that are no rows may come.
+                if until.expired or self._closing.is_set():
+                    return False
+
+    def get(self) -> pa.RecordBatch:
+        """Return the batch that `next()` moved to."""
+        if self._current is None:
+            raise RuntimeError("get() before next(), or after next() returned False")
+        if self._current_at is not None:
+            topic_partition, position = self._current_at
+            self._positions[topic_partition] = position
+        return self._current
+
+    def getOffset(self) -> KafkaSourcePartitionOffset:
+        """Return the positions of all partitions of the task."""
+        return KafkaSourcePartitionOffset(dict(self._positions))
+
+    def close(self) -> None:
+        """Return the connections; requests in flight are given up. Safe to call again, and from another thread."""
+        self._closing.set()
+        with self._reading:
+            self._pieces = None
+            self._resources.close()
+
+    def _open(self) -> Fetcher:
+        client = self._resources.enter_context(borrow_client(self._factory.connection))
+        return self._resources.enter_context(
+            Fetcher(client, self._ranges.values(), self._factory.fetch, topic_ids=self._topic_ids)
+        )
+
+    def _poll(self, until: Deadline) -> None:
+        """Wait for a response with records, or for the time."""
+        if self._fetcher is None:
+            self._fetcher = self._open()
+        try:
+            found = self._fetcher.poll(until.remaining_s() * 1000)
+        except LOSSES as error:
+            lost = error.offset_range
+            position = resume_or_raise(
+                error, lost, fail_on_data_loss=self._factory.fail_on_data_loss, leaves_recreated=True
+            )
+            self._fetcher.resume(lost.topic_partition, position)
+            if position < NO_END:
+                self._positions[lost.topic_partition] = position
+            return
+        if found is None:
+            return
+        topic_partition, fetched = found
+        if topic_partition != self._topic_partition or self._assembler is None:
+            self._topic_partition = topic_partition
+            self._assembler = BatchAssembler(topic_partition, self._factory.schema)
+        columns = self._assembler.decoded_columns
+        self._decoded_to = fetched.start_offset
+        self._pieces = decode_range(fetched, self._ranges[topic_partition], columns, self._factory.fetch)
+
+    def _decode(self, pieces: Iterator[Decoded]) -> bool:
+        """Decode the next piece; return whether it has rows."""
+        topic_partition, assembler, fetcher = self._topic_partition, self._assembler, self._fetcher
+        if topic_partition is None or assembler is None or fetcher is None:
+            raise RuntimeError("nothing was fetched")
+        decoded = next(pieces, None)
+        if decoded is None:
+            self._pieces = None
+            fetcher.confirm(topic_partition, self._decoded_to)
+            return False
+        self._decoded_to = decoded.next_offset
+        if not decoded.batch.num_rows:
+            self._positions[topic_partition] = decoded.next_offset
+            return False
+        self._current = assembler.assemble(decoded)
+        self._current_at = topic_partition, decoded.next_offset
+        return True

@@ -1,0 +1,31 @@
+"""The positions that a continuous reader reports to the driver. Layer: source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector import PartitionOffset
+from pyspark_kafka.offsets import KafkaSourceOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourcePartitionOffset(PartitionOffset):
+    """The positions of one continuous reader, which a task sends to the driver as JSON, that of `KafkaSourceOffset`.
+
+    Attributes:
+        partitions: the next offset to read of each topic-partition of the task.
+
+    Source: Spark `KafkaSourcePartitionOffset`, which has one.
+    """
+
+    partitions: Mapping[TopicPartition, int]
+
+    def json(self) -> str:
+        """Return the text that goes to the driver."""
+        return KafkaSourceOffset(self.partitions).json()
