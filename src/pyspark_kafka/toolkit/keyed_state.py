@@ -1,14 +1,17 @@
 """State by key for aggregations: merged atomically with its epoch, restored with it, larger than memory.
 
 The store is SQLite, of Python's standard library: one file, transactions, and a cache of bounded size.
+A merge writes to a small table, `changes`, and moves a part of it to the large one, `state`, one range of keys at a
+time: keys that are far apart in the large table would each cost a page. A snapshot is a number: changes that are
+younger than the oldest snapshot are not moved, so a restore drops what is younger than its own.
 """
 
+# ruff: noqa: S608 - what is put into statements is written here, never a caller's
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CommitConflictError, StateError
 
@@ -18,9 +21,25 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_FORM = 1
-_SNAPSHOT = "state-{epoch}.sqlite"
-_CHUNK = 500
+_FORM = 2
+_FILE = "state.sqlite"
+_READ_AT_ONCE = 500
+# As many rows stay in the small table as it takes for those of one merge to find neighbours, some 20 MiB.
+_MOST_CHANGES = 400_000
+_FEWEST_MOVED = 1_000
+# The log is written back at this size, so pages that change in each merge are written back once for several.
+_LOG_PAGES = 16_384
+_LOG_BYTES = _LOG_PAGES * 4096
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS state (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
+    # A key that is removed has no value. `since`: the number of the snapshot before the change, 0 if there was none.
+    "CREATE TABLE IF NOT EXISTS changes (key BLOB, since INTEGER, value BLOB, PRIMARY KEY (key, since)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS snapshots (number INTEGER PRIMARY KEY, epoch INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY CHECK (id = 0), epoch INTEGER NOT NULL)",
+)
+# SQLite takes `value` from the row that has the maximum.
+_NEWEST = "SELECT key, value, max(since) FROM changes"
 
 
 class KeyedState:
@@ -28,10 +47,12 @@ class KeyedState:
 
     `merge` applies one epoch as a whole: a crash leaves the state before it or after it. The same epoch again is a
     no-op, so a micro-batch that runs again does not count twice; an epoch that is not the next one is an error.
-    `snapshot` writes a copy beside, which `restore` goes back to.
+    `snapshot` notes a state that `restore` goes back to. It costs no more for many keys than for few, so one can follow
+    each merge; a restore takes as long as the changes since. Snapshots are part of the file: `copy_to` is for what must
+    outlive its disk.
 
     Runs on: one process; methods block on a local disk. Not thread-safe, and does not pickle. Memory is bounded by
-    `cache_bytes`, whatever the number of keys.
+    `cache_bytes` and by the updates of one merge, whatever the number of keys.
 
     Args:
         directory: local and of this state alone; made if it is missing.
@@ -50,6 +71,9 @@ class KeyedState:
         self._cache_kib = max(1, cache_bytes // 1024)
         self._kept = kept_snapshots
         self._database = self._open()
+        # At most as many rows are in `changes` that could be moved.
+        self._most_changes = int(self._run("SELECT count(*) FROM changes").fetchone()[0])
+        self._next_moved = b""
 
     def __enter__(self) -> Self:
         return self
@@ -66,27 +90,48 @@ class KeyedState:
         return None if row is None else int(row[0])
 
     def __len__(self) -> int:
-        return int(self._run("SELECT count(*) FROM state").fetchone()[0])
+        """Return the number of keys. Reads all of the file."""
+        statement = (
+            "SELECT (SELECT count(*) FROM state)"
+            " + coalesce(sum((value IS NOT NULL) - EXISTS (SELECT 1 FROM state WHERE state.key = newest.key)), 0)"
+            f" FROM ({_NEWEST} GROUP BY key) AS newest"
+        )
+        return int(self._run(statement).fetchone()[0])
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key; None if it has none."""
-        row = self._run("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
-        return None if row is None else bytes(row[0])
+        return self.get_all([key]).get(key)
 
     def get_all(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the values of those of the keys that have one."""
-        wanted, found = list(dict.fromkeys(keys)), {}
-        for begin in range(0, len(wanted), _CHUNK):
-            part = wanted[begin : begin + _CHUNK]
+        # Sorted: neighbours are on one page.
+        wanted = sorted(set(keys))
+        found: dict[bytes, bytes] = {}
+        for begin in range(0, len(wanted), _READ_AT_ONCE):
+            part = wanted[begin : begin + _READ_AT_ONCE]
             marks = ",".join("?" * len(part))
-            for key, value in self._run(f"SELECT key, value FROM state WHERE key IN ({marks})", part):  # noqa: S608
-                found[bytes(key)] = bytes(value)
+            newest = self._all(f"{_NEWEST} WHERE key IN ({marks}) GROUP BY key", part)
+            found.update((key, value) for key, value, _ in newest if value is not None)
+            left = set(part).difference(key for key, _, _ in newest)
+            marks = ",".join("?" * len(left))
+            found.update(self._all(f"SELECT key, value FROM state WHERE key IN ({marks})", sorted(left)))
         return found
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Return all keys with their values, in the order of the keys. The state must not change meanwhile."""
-        for key, value in self._run("SELECT key, value FROM state ORDER BY key"):
-            yield bytes(key), bytes(value)
+        changes = self._rows(f"{_NEWEST} GROUP BY key ORDER BY key")
+        change = next(changes, None)
+        for key, value in self._rows("SELECT key, value FROM state ORDER BY key"):
+            while change is not None and change[0] < key:
+                if change[1] is not None:
+                    yield change[0], change[1]
+                change = next(changes, None)
+            if change is None or change[0] != key:
+                yield key, value
+        while change is not None:
+            if change[1] is not None:
+                yield change[0], change[1]
+            change = next(changes, None)
 
     def merge(
         self,
@@ -122,37 +167,30 @@ class KeyedState:
                 hint="Restore the snapshot of the epoch before it.",
                 facts={"epoch": epoch_id, "last": last},
             )
-        dropped = list(remove)
-        values: dict[bytes, bytes] = dict(updates)
+        values: dict[bytes, bytes | None] = {**dict.fromkeys(remove), **updates}
+        if any(values[key] is None for key in updates):
+            raise TypeError("a value of an update is None; name the key in 'remove' to remove it")
         if combine is not None:
             for key, old in self.get_all(updates).items():
-                combined = combine(key, old, updates[key])
-                if combined is None:
-                    del values[key]
-                    dropped.append(key)
-                else:
-                    values[key] = combined
+                values[key] = combine(key, old, updates[key])
         try:
             with self._database:
                 self._database.execute("BEGIN IMMEDIATE")
-                self._database.executemany("DELETE FROM state WHERE key = ?", ((key,) for key in dropped))
-                # In the order of the keys: neighbours are on one page.
+                since = self._database.execute("SELECT coalesce(max(number), 0) FROM snapshots").fetchone()[0]
                 self._database.executemany(
-                    "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    sorted(values.items()),
+                    "INSERT OR REPLACE INTO changes VALUES (?, ?, ?)",
+                    ((key, since, values[key]) for key in sorted(values)),
                 )
-                self._database.execute(
-                    "INSERT INTO progress VALUES (0, ?) ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch",
-                    (epoch_id,),
-                )
+                self._move(len(values))
+                self._database.execute("INSERT OR REPLACE INTO progress VALUES (0, ?)", (epoch_id,))
         except sqlite3.Error as error:
             raise self._failure(f"merging epoch {epoch_id}", error) from error
         return True
 
-    def snapshot(self) -> Path:
-        """Write a copy of the state under the number of its epoch, remove old copies, and return its path.
+    def snapshot(self) -> int:
+        """Note the state as one to go back to, durably, forget old snapshots, and return its epoch.
 
-        The copy is complete when its name is there: it is written beside and renamed.
+        Writes a few pages, whatever the size of the state. For an epoch that has one it does nothing.
         """
         epoch = self.epoch_id
         if epoch is None:
@@ -161,34 +199,33 @@ class KeyedState:
                 condition="STATE_EMPTY",
                 hint="Merge an epoch first.",
             )
-        path = self._directory / _SNAPSHOT.format(epoch=epoch)
-        beside = path.with_suffix(".tmp")
-        beside.unlink(missing_ok=True)
-        try:
-            self._database.execute("VACUUM INTO ?", (str(beside),))
-            _sync(beside)
-            beside.replace(path)
-            _sync(self._directory)
-        except (sqlite3.Error, OSError) as error:
-            raise self._failure(f"writing the snapshot of epoch {epoch}", error) from error
-        for old in self.snapshots()[: -self._kept]:
-            (self._directory / _SNAPSHOT.format(epoch=old)).unlink(missing_ok=True)
-        return path
+        # Epochs rise, so that of the last snapshot is the largest.
+        if epoch not in self.snapshots():
+            try:
+                with self._database:
+                    self._database.execute("BEGIN IMMEDIATE")
+                    self._database.execute("INSERT INTO snapshots (epoch) VALUES (?)", (epoch,))
+                    self._database.execute(
+                        "DELETE FROM snapshots WHERE number NOT IN "
+                        "(SELECT number FROM snapshots ORDER BY number DESC LIMIT ?)",
+                        (self._kept,),
+                    )
+            except sqlite3.Error as error:
+                raise self._failure(f"writing the snapshot of epoch {epoch}", error) from error
+        return epoch
 
     def snapshots(self) -> list[int]:
         """Return the epochs of which there is a snapshot, lowest first."""
-        names = (path.name for path in self._directory.glob(_SNAPSHOT.format(epoch="*")))
-        numbers = (name.removeprefix("state-").removesuffix(".sqlite") for name in names)
-        return sorted(int(number) for number in numbers if number.isdecimal())
+        return [int(epoch) for (epoch,) in self._all("SELECT epoch FROM snapshots ORDER BY number")]
 
     def restore(self, epoch_id: int) -> None:
-        """Go back to the snapshot of an epoch; the present state is given up once the snapshot is found to be sound.
+        """Go back to the snapshot of an epoch, as a whole; the present state and younger snapshots are given up.
 
         Raises:
-            StateError: there is no such snapshot, or it is damaged; the present state is unchanged.
+            StateError: there is no such snapshot, or the file is damaged; the present state is unchanged.
         """
-        path = self._directory / _SNAPSHOT.format(epoch=epoch_id)
-        if not path.exists():
+        row = self._run("SELECT number FROM snapshots WHERE epoch = ?", (epoch_id,)).fetchone()
+        if row is None:
             raise StateError(
                 f"There is no snapshot of epoch {epoch_id} in {self._directory}. The state did not change.",
                 condition="STATE_SNAPSHOT_MISSING",
@@ -196,23 +233,81 @@ class KeyedState:
                 facts={"epoch": epoch_id},
             )
         try:
-            with closing(sqlite3.connect(path)) as source:
-                if source.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-                    raise sqlite3.DatabaseError("its pages are damaged")
-                if source.execute("SELECT epoch FROM progress").fetchone() != (epoch_id,):
-                    raise sqlite3.DatabaseError("it is of another epoch")
-                source.backup(self._database)
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.execute("DELETE FROM changes WHERE since >= ?", row)
+                self._database.execute("DELETE FROM snapshots WHERE number > ?", row)
+                self._database.execute("UPDATE progress SET epoch = ?", (epoch_id,))
         except sqlite3.Error as error:
             raise self._failure(f"restoring the snapshot of epoch {epoch_id}", error) from error
+
+    def copy_to(self, directory: str | Path) -> Path:
+        """Write the whole state with its snapshots to another directory, and return the file.
+
+        `KeyedState(directory)` opens the copy. Takes as long as the state is large. The copy is complete when its name
+        is there: it is written beside and renamed.
+
+        Raises:
+            StateError: the directory has a state already, or cannot be written.
+        """
+        target = Path(directory)
+        path = target / _FILE
+        if path.exists():
+            raise StateError(
+                f"{target} has a state already, so the one in {self._directory} was not copied there.",
+                condition="STATE_COPY_EXISTS",
+                hint="Copy to a new directory.",
+                facts={"directory": str(target)},
+            )
+        beside = path.with_suffix(".tmp")
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            beside.unlink(missing_ok=True)
+            self._database.execute("VACUUM INTO ?", (str(beside),))
+            _sync(beside)
+            beside.replace(path)
+            _sync(target)
+        except (sqlite3.Error, OSError) as error:
+            raise self._failure(f"copying to {target}", error) from error
+        return path
 
     def close(self) -> None:
         """Release the file. May be called more than once."""
         self._database.close()
 
+    def _move(self, added: int) -> None:
+        """Move changes to the large table if there are too many: as many as that, those of the next keys.
+
+        Part of a merge's transaction. What is younger than the oldest snapshot stays.
+        """
+        self._most_changes += added
+        if self._most_changes <= _MOST_CHANGES:
+            return
+        run = self._database.execute
+        oldest = run("SELECT min(number) FROM snapshots").fetchone()[0]
+        # Without a snapshot there is nothing to go back to.
+        movable, bounds = ("TRUE", []) if oldest is None else ("since < ?", [oldest])
+        count = f"SELECT count(*) FROM changes WHERE {movable}"
+        self._most_changes = run(count, bounds).fetchone()[0]
+        if self._most_changes <= _MOST_CHANGES:
+            return
+        number = max(_FEWEST_MOVED, self._most_changes - _MOST_CHANGES)
+        movable, bounds = f"{movable} AND key >= ?", [*bounds, self._next_moved]
+        end = run(
+            f"SELECT key FROM changes WHERE {movable} ORDER BY key LIMIT 1 OFFSET ?", [*bounds, number]
+        ).fetchone()
+        if end is not None:
+            movable, bounds = f"{movable} AND key < ?", [*bounds, end[0]]
+        newest = f"{_NEWEST} WHERE {movable} GROUP BY key"
+        run(f"INSERT OR REPLACE INTO state SELECT key, value FROM ({newest}) WHERE value IS NOT NULL", bounds)
+        run(f"DELETE FROM state WHERE key IN (SELECT key FROM ({newest}) WHERE value IS NULL)", bounds)
+        self._most_changes -= run(f"DELETE FROM changes WHERE {movable}", bounds).rowcount
+        # After the last key the first ones are next.
+        self._next_moved = b"" if end is None else end[0]
+
     def _open(self) -> sqlite3.Connection:
-        path = self._directory / "state.sqlite"
         try:
-            database = sqlite3.connect(path, isolation_level=None)
+            database = sqlite3.connect(self._directory / _FILE, isolation_level=None)
             form = database.execute("PRAGMA user_version").fetchone()[0]
             if form not in (0, _FORM):
                 raise sqlite3.DatabaseError(f"its form is {form}, not {_FORM}")
@@ -220,12 +315,10 @@ class KeyedState:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             database.execute(f"PRAGMA cache_size = -{self._cache_kib}")
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS state (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
-            )
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY CHECK (id = 0), epoch INTEGER NOT NULL)"
-            )
+            database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            database.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+            for statement in _TABLES:
+                database.execute(statement)
             database.execute(f"PRAGMA user_version = {_FORM}")
         except sqlite3.Error as error:
             raise self._failure("opening the state", error) from error
@@ -237,11 +330,28 @@ class KeyedState:
         except sqlite3.Error as error:
             raise self._failure("reading the state", error) from error
 
+    def _rows(self, statement: str, arguments: object = ()) -> Iterator[Any]:
+        rows = self._run(statement, arguments)
+        while True:
+            try:
+                row = rows.fetchone()
+            except sqlite3.Error as error:
+                raise self._failure("reading the state", error) from error
+            if row is None:
+                return
+            yield row
+
+    def _all(self, statement: str, arguments: object = ()) -> list[Any]:
+        try:
+            return self._database.execute(statement, arguments).fetchall()  # type: ignore[arg-type]
+        except sqlite3.Error as error:
+            raise self._failure("reading the state", error) from error
+
     def _failure(self, step: str, error: Exception) -> StateError:
         return StateError(
             f"Keyed state in {self._directory}: {step} failed: {error}. The state is as it was before.",
             condition="STATE_FAILED",
-            hint="Check the disk; restore a snapshot if the file is damaged.",
+            hint="Check the disk; if the file is damaged, put a copy that copy_to() made in its place.",
             facts={"directory": str(self._directory)},
         )
 
