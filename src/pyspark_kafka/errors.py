@@ -227,3 +227,7 @@ class CommitConflictError(ConnectorError):
 
 class StateError(ConnectorError):
     """Keyed state is damaged, missing or not usable; it is as it was before the call."""
+
+
+class ContinuousQueryError(ConnectorError):
+    """A run of a continuous query failed; what was not committed is read again."""

@@ -36,4 +36,5 @@
 | a source and a sink that keep their contracts, and some with faults | `contracts.py` |
 | a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |
 | what becomes of the cases of such a file | `outcomes.py` |
+| a source and a sink for continuous queries | `continuous.py` |
 """

@@ -1,0 +1,220 @@
+"""The driver's end of the channel: a thread that accepts tasks, reads what they say, and notices losses."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.continuous.channel.frames import (
+    NONCE_BYTES,
+    BadFrameError,
+    Direction,
+    FrameReader,
+    FrameWriter,
+    connection_key,
+    new_nonce,
+)
+from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, Hello, Message, decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LOG = logging.getLogger(__name__)
+
+ALIVE_SECONDS = 2.0
+# A task whose machine is gone, or that is stopped, says nothing; its connection may stay.
+LOST_SECONDS = 20.0
+_GREETING_SECONDS = 5.0
+_SEND_SECONDS = 5.0
+_MOST_STRANGERS = 64
+_READ_BYTES = 256 * 1024
+
+
+@dataclass(eq=False)
+class _Peer:
+    socket: socket.socket
+    address: str
+    since: float
+    nonce: bytes
+    heard: float
+    task: int | None = None
+    greeting: bytearray = field(default_factory=bytearray)
+    reader: FrameReader | None = None
+    writer: FrameWriter | None = None
+
+
+class TaskConnections:
+    """Listens for the tasks of one run.
+
+    Runs on: driver; a thread of its own reads, any thread sends. Both callbacks run on the reading thread.
+
+    Args:
+        key: of the run; tasks get it with their code, never by this channel.
+        host: the address to listen on.
+        on_message: takes a task and what it said.
+        on_lost: takes a task whose connection ended or went silent, and why.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        host: str,
+        on_message: Callable[[int, Message], None],
+        on_lost: Callable[[int, str], None],
+    ) -> None:
+        self._key = key
+        self._on_message, self._on_lost = on_message, on_lost
+        self._listener = socket.create_server((host, 0), backlog=128)
+        self._listener.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._wake, self._woken = socket.socketpair()
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._lock = threading.Lock()
+        self._peers: set[_Peer] = set()
+        self._tasks: dict[int, _Peer] = {}
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="continuous-tasks", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Return the port that it listens on."""
+        return int(self._listener.getsockname()[1])
+
+    def broadcast(self, message: Message) -> None:
+        """Send a message to every task that is there. One that cannot be reached is lost, and `on_lost` says so."""
+        payload = encode(message)
+        with self._lock:
+            peers = list(self._tasks.values())
+            for peer in peers:
+                self._send(peer, payload)
+
+    def close(self) -> None:
+        """End every connection; no callback runs after it returns. May be called more than once."""
+        self._closed = True
+        try:
+            self._wake.send(b"x")
+        except OSError:
+            return
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _send(self, peer: _Peer, payload: bytes) -> None:
+        assert peer.writer is not None  # noqa: S101 - tasks have greeted
+        try:
+            peer.socket.sendall(peer.writer.frame(payload))
+        except OSError:
+            # The reading thread sees the end of the connection, and tells.
+            try:
+                peer.socket.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                _LOG.debug("connection of task %s: %s", peer.task, error)
+
+    def _run(self) -> None:
+        try:
+            next_alive = time.monotonic() + ALIVE_SECONDS
+            while not self._closed:
+                for key, _ in self._selector.select(max(0.0, next_alive - time.monotonic())):
+                    if key.fileobj is self._listener:
+                        self._accept()
+                    elif key.data is not None:
+                        self._read(key.data)
+                if time.monotonic() >= next_alive:
+                    next_alive = time.monotonic() + ALIVE_SECONDS
+                    self.broadcast(Alive())
+                    self._drop_silent()
+        finally:
+            for peer in list(self._peers):
+                self._forget(peer)
+            for each in (self._listener, self._wake, self._woken):
+                each.close()
+            self._selector.close()
+
+    def _accept(self) -> None:
+        try:
+            accepted, address = self._listener.accept()
+        except OSError as error:
+            _LOG.debug("a connection ended before it was accepted: %s", error)
+            return
+        if sum(peer.task is None for peer in self._peers) >= _MOST_STRANGERS:
+            accepted.close()
+            return
+        now = time.monotonic()
+        accepted.settimeout(_SEND_SECONDS)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer = _Peer(accepted, f"{address[0]}:{address[1]}", now, new_nonce(), now)
+        self._peers.add(peer)
+        self._selector.register(accepted, selectors.EVENT_READ, peer)
+        try:
+            accepted.sendall(peer.nonce)
+        except OSError as error:
+            self._lose(peer, str(error))
+
+    def _read(self, peer: _Peer) -> None:
+        if peer not in self._peers:
+            return
+        try:
+            data = peer.socket.recv(_READ_BYTES)
+            if not data:
+                self._lose(peer, "its connection ended")
+                return
+            peer.heard = time.monotonic()
+            for payload in self._payloads(peer, data):
+                self._take(peer, decode(payload))
+        except OSError as error:
+            self._lose(peer, f"its connection ended: {error}")
+        except (BadFrameError, BadMessageError) as error:
+            if peer.task is None:
+                _LOG.warning("A connection from %s is not of this query, and was ended: %s", peer.address, error)
+            self._lose(peer, f"it sent {error}")
+
+    def _payloads(self, peer: _Peer, data: bytes) -> list[bytes]:
+        if peer.reader is None:
+            peer.greeting += data
+            if len(peer.greeting) < NONCE_BYTES:
+                return []
+            key = connection_key(self._key, peer.nonce, bytes(peer.greeting[:NONCE_BYTES]))
+            peer.reader = FrameReader(key, Direction.TO_DRIVER)
+            peer.writer = FrameWriter(key, Direction.TO_TASK)
+            data = bytes(peer.greeting[NONCE_BYTES:])
+        return peer.reader.feed(data)
+
+    def _take(self, peer: _Peer, message: Message) -> None:
+        if isinstance(message, Hello):
+            with self._lock:
+                if peer.task is not None or message.task in self._tasks:
+                    raise BadMessageError(f"a second greeting of task {message.task}")
+                peer.task = message.task
+                self._tasks[message.task] = peer
+        elif peer.task is None:
+            raise BadMessageError("another message than a greeting first")
+        if not isinstance(message, Alive):
+            self._on_message(peer.task, message)
+
+    def _drop_silent(self) -> None:
+        now = time.monotonic()
+        for peer in list(self._peers):
+            if peer.task is None and now - peer.since > _GREETING_SECONDS:
+                self._lose(peer, "it did not greet")
+            elif now - peer.heard > LOST_SECONDS:
+                self._lose(peer, f"nothing was heard of it for {LOST_SECONDS:.0f} s")
+
+    def _lose(self, peer: _Peer, reason: str) -> None:
+        task = peer.task
+        self._forget(peer)
+        if task is not None and not self._closed:
+            self._on_lost(task, reason)
+
+    def _forget(self, peer: _Peer) -> None:
+        self._peers.discard(peer)
+        with self._lock:
+            if peer.task is not None and self._tasks.get(peer.task) is peer:
+                del self._tasks[peer.task]
+        self._selector.unregister(peer.socket)
+        peer.socket.close()

@@ -1,0 +1,146 @@
+"""A task's end of the channel: what the driver has said so far, as values that lanes look at between batches."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+
+from pyspark_kafka.continuous.channel.driver_side import ALIVE_SECONDS, LOST_SECONDS
+from pyspark_kafka.continuous.channel.frames import (
+    NONCE_BYTES,
+    BadFrameError,
+    Direction,
+    FrameReader,
+    FrameWriter,
+    connection_key,
+    new_nonce,
+)
+from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, End, Hello, Message, Stop, decode, encode
+from pyspark_kafka.errors import TransportError
+
+_CONNECT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
+_READ_BYTES = 64 * 1024
+
+
+class DriverConnection:
+    """The connection of one task to its driver.
+
+    Runs on: executor; a thread of its own reads and says that the task is alive; any thread sends.
+
+    Attributes:
+        ended_epoch: the last epoch that the driver has told lanes to end; -1 for none.
+        last_epoch: the epoch with which lanes end; None while the driver has named none.
+
+    Args:
+        address: host and port of the driver.
+        key: of the run.
+        task: the number of the task.
+
+    Raises:
+        TransportError: the driver cannot be reached from here.
+    """
+
+    def __init__(self, address: tuple[str, int], key: bytes, task: int) -> None:
+        self.ended_epoch = -1
+        self.last_epoch: int | None = None
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        try:
+            self._socket = socket.create_connection(address, _CONNECT_SECONDS)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            driver_nonce = self._read_nonce()
+        except OSError as error:
+            raise TransportError(
+                f"Task {task} of the continuous query cannot reach its driver at {address[0]}:{address[1]}: {error}. "
+                "Nothing was read.",
+                condition="CONTINUOUS_DRIVER_UNREACHABLE",
+                retriable=True,
+                hint="Let executors connect to the machine of the driver; option coordinatorHost names the address "
+                "that they use.",
+                facts={"host": address[0], "port": address[1]},
+            ) from error
+        nonce = new_nonce()
+        connection = connection_key(key, driver_nonce, nonce)
+        self._reader = FrameReader(connection, Direction.TO_TASK)
+        self._writer = FrameWriter(connection, Direction.TO_DRIVER)
+        self._socket.sendall(nonce)
+        self.send(Hello(task))
+        self._thread = threading.Thread(target=self._run, name="continuous-driver", daemon=True)
+        self._thread.start()
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether lanes are to end: the driver said so or is gone, or another lane of the task has failed."""
+        return self._stopped.is_set()
+
+    def send(self, message: Message) -> None:
+        """Send a message. If the driver is gone, `stopped` becomes True and nothing is sent."""
+        payload = encode(message)
+        with self._lock:
+            try:
+                self._socket.sendall(self._writer.frame(payload))
+            except OSError:
+                self._stopped.set()
+
+    def stop(self) -> None:
+        """Have every lane of this task end."""
+        self._stopped.set()
+
+    def wait_until_stopped(self) -> None:
+        """Wait until the driver says that it has what was sent, or is gone."""
+        self._stopped.wait()
+
+    def close(self) -> None:
+        """End the connection. What was sent arrives, as far as the driver is there."""
+        self._stopped.set()
+        # Not close(): with bytes that were not read, it would reset the connection, and what was sent would be lost.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        self._thread.join(_CLOSE_SECONDS)
+        self._socket.close()
+
+    def _read_nonce(self) -> bytes:
+        data = b""
+        while len(data) < NONCE_BYTES:
+            part = self._socket.recv(NONCE_BYTES - len(data))
+            if not part:
+                raise ConnectionError("the connection ended during the greeting")
+            data += part
+        return data
+
+    def _run(self) -> None:
+        self._socket.settimeout(ALIVE_SECONDS)
+        heard = time.monotonic()
+        said = heard
+        try:
+            while time.monotonic() - heard < LOST_SECONDS:
+                try:
+                    data = self._socket.recv(_READ_BYTES)
+                except TimeoutError:
+                    data = None
+                if data == b"":
+                    return
+                if data is not None:
+                    heard = time.monotonic()
+                    for payload in self._reader.feed(data):
+                        self._take(decode(payload))
+                if time.monotonic() - said >= ALIVE_SECONDS:
+                    said = time.monotonic()
+                    self.send(Alive())
+        except (OSError, BadFrameError, BadMessageError):
+            # The same as an end of the connection: lanes end, and the driver sees that the task is gone.
+            return
+        finally:
+            self._stopped.set()
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, End):
+            # In this order: lanes look at the second after they have seen the first.
+            if message.last:
+                self.last_epoch = message.epoch
+            self.ended_epoch = message.epoch
+        elif isinstance(message, Stop):
+            self._stopped.set()

@@ -1,0 +1,220 @@
+"""When epochs end, and in which order they are committed: the state of one run, without clock, thread or socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Epochs that lanes have left and that are not committed: while there are more, epochs grow longer instead.
+MOST_OPEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LaneReport:
+    """What one lane did in one epoch.
+
+    Attributes:
+        lane: the number of its input partition.
+        epoch: the number of the epoch.
+        offset: the JSON of its `PartitionOffset` at the end of the epoch.
+        message: the JSON of the writer's commit message.
+        rows_read: rows that the reader returned.
+        rows_written: rows that went to the writer.
+    """
+
+    lane: int
+    epoch: int
+    offset: str
+    message: str
+    rows_read: int = 0
+    rows_written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndEpoch:
+    """Every lane is to end this epoch and report it.
+
+    Attributes:
+        epoch: its number.
+        last: whether lanes end with it; if not, they go on with the next one.
+    """
+
+    epoch: int
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEpoch:
+    """Every lane has ended this epoch, and every epoch before it is committed.
+
+    Attributes:
+        epoch: its number.
+        reports: one of each lane, by lane.
+    """
+
+    epoch: int
+    reports: tuple[LaneReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunIsDone:
+    """Everything that was read is committed, and the run was asked to end."""
+
+
+Action = EndEpoch | CommitEpoch | RunIsDone
+
+
+@dataclass(slots=True)
+class _Epoch:
+    reports: dict[int, LaneReport] = field(default_factory=dict)
+
+
+class EpochOrderError(Exception):
+    """A lane said what it cannot have done; the run must end."""
+
+
+class EpochCoordinator:
+    """The epochs of one run of a continuous query.
+
+    Lanes read without pause. An epoch ends by time, but only if a lane has moved since it began: a query without new
+    rows writes nothing. A lane ends an epoch when the driver says so, reports it and continues. An epoch is committed
+    when every lane has reported it, one epoch at a time, in order. If commits are slower than epochs, at most
+    `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits.
+
+    Every method takes an event and returns what to do about it, in order. Not safe for threads: one thread owns it.
+
+    Args:
+        lanes: the number of input partitions.
+        first_epoch: the first epoch of this run: the one after the last that is committed.
+        interval_ms: the length of an epoch; 0 ends one as often as `ticked` is called.
+
+    Source: Spark `EpochCoordinator`, `ContinuousExecution`.
+    """
+
+    def __init__(self, lanes: int, first_epoch: int, interval_ms: int) -> None:
+        if lanes < 1:
+            raise ValueError("a run has at least one lane")
+        self._lanes = lanes
+        self._interval_ms = interval_ms
+        self._started: set[int] = set()
+        self._moved = False
+        self._stopping = False
+        self._done = False
+        # Lanes are in epoch `_current`; those from `_uncommitted` on are not committed.
+        self._current = first_epoch
+        self._uncommitted = first_epoch
+        self._committing = False
+        self._current_since_ms: int | None = None
+        self._epochs: dict[int, _Epoch] = {}
+
+    @property
+    def current_epoch(self) -> int:
+        """Return the epoch in which rows are read now."""
+        return self._current
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether every lane has started."""
+        return len(self._started) == self._lanes
+
+    @property
+    def open_reports(self) -> Mapping[int, Sequence[LaneReport]]:
+        """Return the reports of epochs that are not committed: what an abort is about."""
+        return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
+
+    def started(self, lane: int) -> list[Action]:
+        """Take note that a lane reads from here on."""
+        self._check_lane(lane)
+        if lane in self._started:
+            raise EpochOrderError(f"lane {lane} started twice")
+        self._started.add(lane)
+        return []
+
+    def moved(self, lane: int, epoch: int) -> list[Action]:
+        """Take note that a lane has moved on in an epoch: there is something to commit."""
+        self._check_lane(lane)
+        if epoch > self._current:
+            # Its report comes before what it does next.
+            raise EpochOrderError(f"lane {lane} moved in epoch {epoch}, and epoch {self._current} has not ended")
+        # A lane that was late to end an epoch still counts for the one that runs: it may have moved in both.
+        self._moved = True
+        return []
+
+    def ticked(self, now_ms: int) -> list[Action]:
+        """Take note of the time. Called some ten times within an epoch."""
+        if self._current_since_ms is None:
+            self._current_since_ms = now_ms
+        if self._stopping or not self._moved or not self.is_running:
+            return []
+        if now_ms - self._current_since_ms < self._interval_ms or self._current - self._uncommitted >= MOST_OPEN:
+            return []
+        self._current_since_ms = now_ms
+        return self._end_current()
+
+    def end_now(self) -> list[Action]:
+        """End the epoch that runs, whether a lane has moved or not, if lanes run and commits keep up."""
+        if self._stopping or not self.is_running or self._current - self._uncommitted >= MOST_OPEN:
+            return []
+        return self._end_current()
+
+    def reported(self, report: LaneReport) -> list[Action]:
+        """Take note that a lane has ended an epoch."""
+        self._check_lane(report.lane)
+        epoch = self._epochs.get(report.epoch)
+        if epoch is None:
+            raise EpochOrderError(f"lane {report.lane} reported epoch {report.epoch}, which it was not told to end")
+        if report.lane in epoch.reports:
+            raise EpochOrderError(f"lane {report.lane} reported epoch {report.epoch} twice")
+        earlier = self._epochs.get(report.epoch - 1)
+        if earlier is not None and report.lane not in earlier.reports:
+            raise EpochOrderError(f"lane {report.lane} reported epoch {report.epoch} before epoch {report.epoch - 1}")
+        epoch.reports[report.lane] = report
+        return self._commit_next()
+
+    def committed(self, epoch: int) -> list[Action]:
+        """Take note that the epoch of the last `CommitEpoch` is committed."""
+        if not self._committing or epoch != self._uncommitted:
+            raise EpochOrderError(f"epoch {epoch} was committed, and it was not its turn")
+        self._committing = False
+        del self._epochs[epoch]
+        self._uncommitted += 1
+        return self._commit_next()
+
+    def stop(self) -> list[Action]:
+        """End the epoch that runs, commit what was read, and be done. Again: nothing more.
+
+        The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet.
+        """
+        if self._stopping:
+            return []
+        self._stopping = True
+        if self.is_running:
+            return self._end_current()
+        # Not every lane has started, so no epoch has ended, and nothing can be committed: it will be read again.
+        self._done = True
+        return [RunIsDone()]
+
+    def _end_current(self) -> list[Action]:
+        ended = self._current
+        self._epochs[ended] = _Epoch()
+        self._current += 1
+        self._moved = False
+        return [EndEpoch(ended, last=self._stopping)]
+
+    def _commit_next(self) -> list[Action]:
+        epoch = self._epochs.get(self._uncommitted)
+        if epoch is not None and not self._committing and len(epoch.reports) == self._lanes:
+            self._committing = True
+            reports = tuple(epoch.reports[lane] for lane in range(self._lanes))
+            return [CommitEpoch(self._uncommitted, reports)]
+        if self._stopping and not self._epochs and not self._done:
+            self._done = True
+            return [RunIsDone()]
+        return []
+
+    def _check_lane(self, lane: int) -> None:
+        if not 0 <= lane < self._lanes:
+            raise EpochOrderError(f"there is no lane {lane}; there are {self._lanes}")

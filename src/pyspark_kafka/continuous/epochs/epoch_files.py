@@ -1,0 +1,143 @@
+"""What a continuous query keeps in its checkpoint: Spark's logs, and the commit messages of the epoch in between.
+
+| File | Written | Content |
+| --- | --- | --- |
+| `metadata` | once | the id of the query |
+| `continuous/messages/N` | when every lane has reported epoch N | where it ends, and the commit messages of its lanes |
+| `offsets/N` | then | where epoch N ends |
+| `commits/N` | when the sink has committed epoch N | nothing that a reader needs |
+
+A driver that dies after `offsets/N` leaves an epoch of which nobody knows whether the sink has it. The messages let the
+next driver commit it again, as it was: a sink whose `commit` is idempotent by epoch then has it once.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
+
+_MESSAGES = "continuous/messages"
+_VERSION = 1
+
+
+class EpochFiles:
+    """Writes the epochs of one query to its checkpoint, in the layout of Spark's `ContinuousExecution`.
+
+    Runs on: driver, on the thread that runs the query; every method blocks on the file system.
+
+    Args:
+        files: the checkpoint.
+        kept: how many committed epochs stay, for a person who wants to go back; Spark's
+            `spark.sql.streaming.minBatchesToRetain`.
+
+    Source: Spark `OffsetSeqLog`, `CommitLog`, `StreamMetadata`.
+    """
+
+    def __init__(self, files: CheckpointFiles, *, kept: int = 100) -> None:
+        if kept < 2:
+            raise ValueError("at least two epochs must stay: the last, and the one before it")
+        self._files = files
+        self._kept = kept
+        self._purged_below = 0
+
+    def query_id(self) -> str:
+        """Return the id of the query; a new checkpoint gets one.
+
+        Raises:
+            CheckpointError: the file cannot be read or written, or is malformed.
+        """
+        known = self._files.read("metadata")
+        if known is None:
+            made = str(uuid.uuid4())
+            if self._files.create("metadata", json.dumps({"id": made}, separators=(",", ":")).encode()):
+                return made
+            known = self._files.read("metadata") or b""
+        try:
+            return str(uuid.UUID(json.loads(known)["id"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._malformed("metadata", f"it has no id of a query ({error!r})") from error
+
+    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int) -> None:
+        """Write down what is about to be committed: durable when it returns.
+
+        Raises:
+            CheckpointError: the epoch is there already, so another query writes this checkpoint; or files cannot be
+                written.
+        """
+        text = json.dumps({"v": _VERSION, "offset": offset, "messages": list(messages)}, separators=(",", ":"))
+        # Messages first: offsets without messages are those of a micro-batch.
+        self._files.replace(f"{_MESSAGES}/{epoch}", text.encode())
+        metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}, separators=(",", ":"))
+        self._create(f"offsets/{epoch}", f"v1\n{metadata}\n{offset}")
+
+    def prepared_messages(self, epoch: int, offset: str) -> list[str] | None:
+        """Return the messages of an epoch that was prepared with this end; None if none are kept.
+
+        Messages with another end are those of a driver that died before `offsets/N`: another query has written that
+        file since.
+
+        Raises:
+            CheckpointError: the file cannot be read, or is malformed.
+        """
+        name = f"{_MESSAGES}/{epoch}"
+        data = self._files.read(name)
+        if data is None:
+            return None
+        try:
+            parsed = json.loads(data)
+            messages, end = parsed["messages"], parsed["offset"]
+            if parsed["v"] != _VERSION or not all(type(each) is str for each in messages):
+                raise ValueError("unknown version or form")  # noqa: TRY301 - one place says what is wrong
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._malformed(name, f"it has no commit messages ({error})") from error
+        return list(messages) if end == offset else None
+
+    def commit(self, epoch: int) -> None:
+        """Write down that the sink has committed an epoch, and remove what is older than `kept` epochs.
+
+        Raises:
+            CheckpointError: the epoch is committed already, so another query writes this checkpoint; or the file cannot
+                be written.
+        """
+        self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
+        self._files.delete(f"{_MESSAGES}/{epoch}")
+        self._purge(epoch - self._kept + 1)
+
+    def _create(self, name: str, text: str) -> None:
+        if not self._files.create(name, text.encode()):
+            raise CheckpointError(
+                f"{name} of checkpoint {self._files.shown} was written by another query while this one ran. This one "
+                "ends; its last epoch may be in the sink, and will be read again from here.",
+                condition="CHECKPOINT_CHANGED",
+                hint="Make sure that only one query uses this checkpoint, and start the query again.",
+                facts={"location": self._files.shown, "name": name},
+            )
+
+    def _purge(self, below: int) -> None:
+        # The first time, whatever an earlier run left; then one epoch at a time.
+        if below <= 0:
+            return
+        for directory in ("offsets", "commits"):
+            if self._purged_below:
+                numbers = list(range(self._purged_below, below))
+            else:
+                numbers = [int(name) for name in self._files.list(directory) if name.isdecimal() and int(name) < below]
+            for number in numbers:
+                self._files.delete(f"{directory}/{number}")
+        self._purged_below = below
+
+    def _malformed(self, name: str, reason: str) -> CheckpointError:
+        return CheckpointError(
+            f"{name} of checkpoint {self._files.shown} is malformed: {reason}.",
+            condition="CHECKPOINT_LOG_INVALID",
+            hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
+            facts={"location": self._files.shown, "name": name, "reason": reason},
+        )

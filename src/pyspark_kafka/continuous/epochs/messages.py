@@ -1,0 +1,132 @@
+"""What driver and tasks say to each other, as JSON objects: plain values in, checked values out.
+
+A task says `hello`, then of each of its lanes `started`, `moved`, `report`, and at last `failed` or nothing. The driver
+says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a while.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+
+# Tracebacks of users' functions are cut to this many characters, at their beginning.
+MOST_TEXT = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first word of a task: which one it is."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A lane reads."""
+
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A lane has moved on for the first time in an epoch."""
+
+    lane: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A lane has failed, and its task ends.
+
+    Attributes:
+        lane: the number of its input partition.
+        summary: the error in one line.
+        traceback: all of it.
+        offset: the JSON of the lane's position; empty if it has none yet.
+    """
+
+    lane: int
+    summary: str
+    traceback: str
+    offset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Nothing else to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The driver: every lane ends this epoch.
+
+    Attributes:
+        epoch: its number.
+        last: 1 if lanes end with it.
+    """
+
+    epoch: int
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The driver: every lane ends, without another report."""
+
+
+Message = Hello | Started | Moved | LaneReport | Failed | Alive | End | Stop
+
+_KINDS: dict[str, type[Message]] = {
+    "hello": Hello,
+    "started": Started,
+    "moved": Moved,
+    "report": LaneReport,
+    "failed": Failed,
+    "alive": Alive,
+    "end": End,
+    "stop": Stop,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+class BadMessageError(Exception):
+    """Bytes that are no message; whoever sent them is not part of this run, or is broken."""
+
+
+def encode(message: Message) -> bytes:
+    """Return a message as JSON."""
+    fields = {name: getattr(message, name) for name in message.__dataclass_fields__}
+    return json.dumps({"is": _NAMES[type(message)], **fields}, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> Message:
+    """Return the message of its JSON.
+
+    Raises:
+        BadMessageError: it is not JSON, of no known kind, or a field is missing, unknown or of another type.
+    """
+    try:
+        parsed: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadMessageError(f"not JSON: {error}") from error
+    if not isinstance(parsed, dict) or not isinstance(name := parsed.pop("is", None), str) or name not in _KINDS:
+        raise BadMessageError("of no known kind")
+    kind = _KINDS[name]
+    fields = kind.__dataclass_fields__
+    if parsed.keys() != fields.keys():
+        raise BadMessageError(f"{name} has the fields {sorted(parsed)}, not {sorted(fields)}")
+    for field, value in parsed.items():
+        # Annotations are text here; every field is a number or text.
+        is_number = fields[field].type == "int"
+        if not (_is_count(value) if is_number else type(value) is str):
+            raise BadMessageError(f"{name}.{field} is not {'a number' if is_number else 'text'}")
+    return kind(**parsed)
+
+
+def _is_count(value: object) -> bool:
+    # `True` is an int to isinstance.
+    return type(value) is int and 0 <= value < 2**63

@@ -1,0 +1,351 @@
+"""The words of a continuous query, as Spark's readers and writers have them: read, functions, write, start."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.connector import (
+    ContinuousStream,
+    LogicalWriteInfo,
+    StreamingWrite,
+    SupportsPushDownRequiredColumns,
+    SupportsRead,
+    SupportsWrite,
+    Table,
+    TableCapability,
+)
+from pyspark_kafka.connector.engine.checks import check_instance
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.job import count_slots
+from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
+from pyspark_kafka.continuous.query.runner import QueryPlan, QueryRunner
+from pyspark_kafka.continuous.query.sessions import address_of_driver
+from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
+from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
+from pyspark_kafka.spark.compat import arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TypeAlias
+
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    Schema: TypeAlias = StructType | str | pa.Schema
+
+_UNITS_MS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
+_INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_SHORT = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "hour"}
+_MOST_FAILURES = 3
+
+
+class ContinuousReader:
+    """What is read: a format and its options.
+
+    Runs on: driver, or the client of Spark Connect.
+
+    Args:
+        spark: the session whose executors run the query.
+
+    Source: Spark `DataStreamReader`.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._table: Table | None = None
+        self._options: dict[str, str] = {}
+
+    def format(self, source: Table) -> ContinuousReader:
+        """Set what is read: a table that names the capability `CONTINUOUS_READ`."""
+        self._table = checked_table(source)
+        return self
+
+    def option(self, key: str, value: Any) -> ContinuousReader:
+        """Set one option; names compare without regard to case."""
+        self._options[key.lower()] = text_of(value)
+        return self
+
+    def options(self, **options: Any) -> ContinuousReader:
+        """Set options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def load(self) -> ContinuousFrame:
+        """Return the rows, to which functions can be applied.
+
+        Raises:
+            OptionError: no format is set, or an option is missing, malformed or in conflict.
+            CapabilityError: the table cannot be read in a continuous query.
+        """
+        if self._table is None:
+            raise OptionError(
+                "A continuous query was loaded without a format.",
+                condition="FORMAT_MISSING",
+                hint="Call .format(table) before .load().",
+            )
+        table = self._table
+        if TableCapability.CONTINUOUS_READ not in table.capabilities() or not isinstance(table, SupportsRead):
+            raise CapabilityError(
+                f"Table {table.name()!r} cannot be read in a continuous query. It can be "
+                f"{', '.join(sorted(each.value for each in table.capabilities())) or 'nothing'}.",
+                condition="CAPABILITY_MISSING",
+                hint="Use spark.readStream, or name CONTINUOUS_READ in capabilities() and implement it.",
+            )
+        schema = table.schema(self._options)
+        return ContinuousFrame(self._spark, table, dict(self._options), schema)
+
+
+@dataclass(frozen=True)
+class ContinuousFrame:
+    """Rows of a continuous query, as a plan: every method returns a new one, and nothing runs before `start`.
+
+    Attributes:
+        spark: the session.
+        table: what is read.
+        options: of the read.
+        schema: the columns after all functions.
+        steps: the functions.
+    """
+
+    spark: SparkSession
+    table: SupportsRead
+    options: Mapping[str, str]
+    schema: pa.Schema
+    steps: tuple[Stage, ...] = ()
+
+    def map_in_arrow(self, func: ArrowFunction, schema: Schema) -> ContinuousFrame:
+        """Apply a function from iterator to iterator of Arrow batches, with the signature of Spark's `mapInArrow`.
+
+        Runs on executors, once for each epoch and lane: the iterator ends with the epoch, so that nothing that the
+        function holds back is lost. It must read its input to the end. Must pickle, as every function of Spark.
+
+        Args:
+            func: the function.
+            schema: the columns of the batches that it yields: DDL text, a `StructType` or an Arrow schema.
+        """
+        made = as_arrow_schema(schema)
+        return self._with(MapInArrow(func, made), made)
+
+    def map_batches(
+        self, func: Callable[[pa.RecordBatch], pa.RecordBatch | None], schema: Schema | None = None
+    ) -> ContinuousFrame:
+        """Apply a function to each Arrow batch; None stands for no rows.
+
+        Args:
+            func: the function.
+            schema: the columns of the batches that it returns; those that it takes if None.
+        """
+        made = self.schema if schema is None else as_arrow_schema(schema)
+        return self._with(MapBatches(func, made), made)
+
+    def where(self, condition: pc.Expression) -> ContinuousFrame:
+        """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`."""
+        return self._with(Where(condition), self.schema)
+
+    def select(self, *columns: str) -> ContinuousFrame:
+        """Keep columns, in this order.
+
+        Raises:
+            SchemaError: there is no such column, or none was named.
+        """
+        missing = [name for name in columns if name not in self.schema.names]
+        if missing or not columns:
+            raise SchemaError(
+                f"There is no column {', '.join(map(repr, missing))}; the columns are {', '.join(self.schema.names)}."
+                if missing
+                else "select() was called without a column.",
+                condition="COLUMN_NOT_FOUND",
+                hint="Name columns that are there.",
+            )
+        fields = [self.schema.field(name) for name in columns]
+        return self._with(Select(tuple(columns)), _schema_of(fields))
+
+    @property
+    def write_stream(self) -> ContinuousWriter:
+        """Return what the rows are written with."""
+        return ContinuousWriter(self)
+
+    def _with(self, step: Stage, schema: pa.Schema) -> ContinuousFrame:
+        return replace(self, steps=(*self.steps, step), schema=schema)
+
+
+class ContinuousWriter:
+    """Where the rows go, and how often an epoch ends.
+
+    Source: Spark `DataStreamWriter`.
+    """
+
+    def __init__(self, frame: ContinuousFrame) -> None:
+        self._frame = frame
+        self._table: Table | None = None
+        self._options: dict[str, str] = {}
+        self._interval_ms = 1_000
+        self._name: str | None = None
+
+    def format(self, sink: Table) -> ContinuousWriter:
+        """Set what is written: a table that names the capability `STREAMING_WRITE`."""
+        self._table = checked_table(sink)
+        return self
+
+    def option(self, key: str, value: Any) -> ContinuousWriter:
+        """Set one option; names compare without regard to case."""
+        self._options[key.lower()] = text_of(value)
+        return self
+
+    def options(self, **options: Any) -> ContinuousWriter:
+        """Set options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def queryName(self, queryName: str) -> ContinuousWriter:
+        """Set the name of the query."""
+        self._name = queryName
+        return self
+
+    def trigger(self, *, continuous: str) -> ContinuousWriter:
+        """Set the length of an epoch, such as "1 second": how much is read again after a failure.
+
+        Raises:
+            OptionError: the text is no span of time, or is 0.
+        """
+        self._interval_ms = interval_ms(continuous)
+        return self
+
+    def start(self) -> ContinuousQuery:
+        """Start the query, and return at once.
+
+        Raises:
+            OptionError: format or checkpointLocation is missing, or an option is malformed.
+            CapabilityError: the table cannot be written by a continuous query.
+            CheckpointError: the checkpoint cannot be read or written.
+        """
+        frame = self._frame
+        location = self._options.get("checkpointlocation")
+        if self._table is None or location is None:
+            missing = "format" if self._table is None else "checkpointLocation"
+            raise OptionError(
+                f"A continuous query was started without {missing}. Nothing was read.",
+                condition="OPTION_MISSING",
+                hint="Call .format(table)." if self._table is None else 'Set .option("checkpointLocation", …).',
+            )
+        files = CheckpointFiles(location)
+        epochs = EpochFiles(files)
+        query_id = epochs.query_id()
+        stream = self._stream(f"{files.location}/sources/0")
+        names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
+        plan = QueryPlan(
+            stream=stream,
+            write=self._write(query_id),
+            stages=Stages(frame.steps),
+            tasks=self._tasks(),
+            interval_ms=self._interval_ms,
+            host=self._options.get("coordinatorhost") or address_of_driver(frame.spark),
+            most_failures=_MOST_FAILURES,
+        )
+        progress = ProgressLog(names)
+        runner = QueryRunner(frame.spark, plan, files, epochs, names, progress)
+        runner.start()
+        return ContinuousQuery(runner, names, progress)
+
+    def _stream(self, location: str) -> ContinuousStream:
+        frame = self._frame
+        builder = frame.table.newScanBuilder(frame.options)
+        if isinstance(builder, SupportsPushDownRequiredColumns):
+            builder.pruneColumns(frame.table.schema(frame.options))
+        scan = builder.build()
+        return check_instance(scan.toContinuousStream(location), ContinuousStream, scan, "toContinuousStream")
+
+    def _write(self, query_id: str) -> StreamingWrite:
+        table = self._table
+        if not isinstance(table, SupportsWrite) or TableCapability.STREAMING_WRITE not in table.capabilities():
+            raise CapabilityError(
+                f"Table {table.name() if table else None!r} cannot be written by a streaming query.",
+                condition="CAPABILITY_MISSING",
+                hint="Name STREAMING_WRITE in capabilities() and implement it.",
+            )
+        write = table.newWriteBuilder(LogicalWriteInfo(dict(self._options), self._frame.schema, query_id)).build()
+        job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
+        if type(job).deserializeMessage is StreamingWrite.deserializeMessage:
+            # Raises CapabilityError, before anything is read.
+            job.deserializeMessage("{}")
+        return job
+
+    def _tasks(self) -> int:
+        text = self._options.get("tasks")
+        if text is None:
+            return count_slots(self._frame.spark)
+        if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+            raise OptionError(
+                f"Option tasks is {text!r}, and must be a number from 1 to 10000.",
+                condition="OPTION_INVALID",
+                hint="Leave it out for as many as there are slots.",
+            )
+        return int(text)
+
+
+def checked_table(table: Table) -> Table:
+    """Return a table.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(table, Table):
+        raise TypeError(f"format() takes a Table, not a {type(table).__name__}: {table!r}")
+    return table
+
+
+def text_of(value: Any) -> str:
+    """Return the value of an option as Spark passes it on."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def as_arrow_schema(schema: Schema) -> pa.Schema:
+    """Return a schema that was given as DDL text, as Spark's or as Arrow's."""
+    import pyarrow as pa  # noqa: PLC0415 - for type checks alone above
+
+    if isinstance(schema, pa.Schema):
+        return schema
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - likewise
+
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    if not isinstance(parsed, StructType):
+        raise TypeError(f"a schema is DDL text, a StructType or an Arrow schema, not {schema!r}")
+    return arrow_schema(parsed)
+
+
+def interval_ms(text: str) -> int:
+    """Return the milliseconds of an interval such as "1 second", "500 ms", "2 minutes".
+
+    Raises:
+        OptionError: it is none, or is 0.
+    """
+    found = _INTERVAL.fullmatch(text) if isinstance(text, str) else None
+    unit = None
+    if found is not None:
+        name = found[2].lower()
+        unit = _UNITS_MS.get(_SHORT.get(name, name))
+        # "ms" loses its s above.
+        unit = 1 if text.strip().lower().endswith("ms") else unit
+    if found is None or unit is None or int(found[1]) == 0:
+        raise OptionError(
+            f"{text!r} is no length of an epoch.",
+            condition="OPTION_INVALID",
+            hint='Write a number and a unit: "1 second", "500 milliseconds", "2 minutes".',
+        )
+    return int(found[1]) * unit
+
+
+def _schema_of(fields: list[pa.Field]) -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415 - for type checks alone above
+
+    return pa.schema(fields)

@@ -1,0 +1,98 @@
+"""What a user holds of a continuous query that runs: the methods of Spark's `StreamingQuery`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
+    from pyspark_kafka.continuous.query.runner import QueryRunner
+
+
+class ContinuousQuery:
+    """A continuous query that was started.
+
+    Runs on: driver, or the client of Spark Connect; its methods may be called from any thread.
+
+    Source: Spark `pyspark.sql.streaming.StreamingQuery`.
+    """
+
+    def __init__(self, runner: QueryRunner, names: QueryNames, progress: ProgressLog) -> None:
+        self._runner, self._names, self._progress = runner, names, progress
+
+    @property
+    def id(self) -> str:
+        """Return the id of the query, which stays with its checkpoint."""
+        return self._names.id
+
+    @property
+    def runId(self) -> str:
+        """Return the id of this start."""
+        return self._names.run_id
+
+    @property
+    def name(self) -> str | None:
+        """Return the name that the user gave; None for none."""
+        return self._names.name
+
+    @property
+    def isActive(self) -> bool:
+        """Return whether the query runs."""
+        return self._runner.is_active
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Return what the query does now: `message`, `isDataAvailable`, `isTriggerActive`."""
+        reading = self._runner.is_reading
+        return {"message": self._runner.message, "isDataAvailable": reading, "isTriggerActive": reading}
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        """Return the newest epoch that is committed, as `StreamingQueryProgress` in JSON; None before the first."""
+        return self._progress.last
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:
+        """Return the last 100 epochs that are committed, oldest first."""
+        return self._progress.recent
+
+    def exception(self) -> BaseException | None:
+        """Return why the query ended; None if it runs, or was stopped."""
+        return self._runner.failure
+
+    def stop(self) -> None:
+        """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds."""
+        self._runner.stop()
+        self._runner.wait(None)
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:
+        """Wait for the end of the query.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Returns:
+            With a timeout, whether the query has ended; without one, None.
+
+        Raises:
+            ConnectorError: why the query ended.
+        """
+        if timeout is not None and timeout <= 0:
+            raise ValueError(f"timeout must be a positive number of seconds, not {timeout}")
+        ended = self._runner.wait(timeout)
+        self._raise_failure()
+        return None if timeout is None else ended
+
+    def processAllAvailable(self) -> None:
+        """Wait until everything that is readable now is committed. It can wait for ever if rows keep coming.
+
+        Raises:
+            ConnectorError: why the query ended.
+        """
+        self._runner.wait_until_idle()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure = self._runner.failure
+        if failure is not None:
+            raise failure

@@ -1,0 +1,104 @@
+"""One task of a run: its lanes, side by side, until the driver says stop or one of them fails."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.continuous.channel.task_side import DriverConnection
+from pyspark_kafka.continuous.epochs.messages import MOST_TEXT, Failed
+from pyspark_kafka.continuous.task.lane import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.connector import ContinuousPartitionReaderFactory, InputPartition, StreamingDataWriterFactory
+    from pyspark_kafka.continuous.task.stages import Stages
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """What every task of a run needs; it travels with the code of the task, through Spark.
+
+    Attributes:
+        address: of the driver: host, port.
+        key: of the run.
+        lanes: the input partitions of each task, by number of the lane.
+        readers: makes the readers.
+        stages: the functions of the query.
+        writers: makes the writers.
+        query_id: of the query.
+        first_epoch: of this run.
+    """
+
+    address: tuple[str, int]
+    key: bytes
+    lanes: tuple[Mapping[int, InputPartition], ...]
+    readers: ContinuousPartitionReaderFactory
+    stages: Stages
+    writers: StreamingDataWriterFactory
+    query_id: str
+    first_epoch: int
+
+    def __repr__(self) -> str:
+        # The key is not for logs.
+        return f"TaskPlan({len(self.lanes)} tasks from epoch {self.first_epoch})"
+
+
+def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
+    """Run the lanes of a task until they end; one that fails ends the others.
+
+    Runs on: executor, on the main thread of a Python worker; returns when the run ends.
+
+    Args:
+        plan: of the run.
+        task: the number of the task.
+        attempt: the number of its Spark task attempt; the `task_id` of its writers.
+
+    Raises:
+        TransportError: the driver cannot be reached.
+    """
+    driver = DriverConnection(plan.address, plan.key, task)
+    writers = plan.writers.of_query(plan.query_id)
+
+    def run_lane(number: int, partition: InputPartition) -> None:
+        lane = None
+        try:
+            reader = plan.readers.createReader(partition)
+            lane = Lane(
+                number,
+                reader,
+                plan.stages,
+                lambda epoch: writers.createWriter(number, attempt, epoch),
+                driver,
+            )
+            lane.run(plan.first_epoch)
+        except Exception as error:  # noqa: BLE001 - the driver gets it
+            driver.send(_failure(number, lane, error))
+            driver.stop()
+
+    lanes = plan.lanes[task]
+    threads = [
+        threading.Thread(target=run_lane, args=item, name=f"lane-{item[0]}", daemon=True) for item in lanes.items()
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # A connection that ends is a task that is lost, as long as the last epoch is not committed.
+        driver.wait_until_stopped()
+    finally:
+        driver.close()
+
+
+def _failure(number: int, lane: Lane | None, error: Exception) -> Failed:
+    try:
+        offset = "" if lane is None else lane.position()
+    except Exception:  # noqa: BLE001 - a reader that failed may not know; the error matters more
+        offset = ""
+    text = "".join(traceback.format_exception(error))
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    return Failed(number, summary[-MOST_TEXT:], text[-MOST_TEXT:], offset)

@@ -1,0 +1,118 @@
+"""The functions of a query as values that pickle: each takes an iterator of Arrow batches and returns one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from pyspark_kafka.errors import SchemaError, described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow.compute as pc
+
+
+class Stage(Protocol):
+    """One step of a query."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return what becomes of the batches."""
+
+
+@dataclass(frozen=True)
+class MapInArrow:
+    """A function from iterator to iterator, as Spark's `mapInArrow` takes it."""
+
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the function's batches, each looked at."""
+        for batch in self.function(batches):
+            yield checked_batch(batch, self.schema, self.function)
+
+
+@dataclass(frozen=True)
+class MapBatches:
+    """A function from batch to batch; None stands for no rows."""
+
+    function: Callable[[pa.RecordBatch], pa.RecordBatch | None]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the function's batches, each looked at."""
+        for batch in batches:
+            made = self.function(batch)
+            if made is not None:
+                yield checked_batch(made, self.schema, self.function)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Keeps the rows for which an Arrow expression is true."""
+
+    condition: pc.Expression
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the batches that have rows left."""
+        for batch in batches:
+            for kept in pa.Table.from_batches([batch]).filter(self.condition).to_batches():
+                if kept.num_rows:
+                    yield kept
+
+
+@dataclass(frozen=True)
+class Select:
+    """Keeps columns, in this order."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the batches with these columns."""
+        names = list(self.columns)
+        for batch in batches:
+            yield batch.select(names)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Steps one after the other; without any, the batches as they are."""
+
+    steps: Sequence[Stage]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return what the last step makes of the batches."""
+        for step in self.steps:
+            batches = step(batches)
+        return batches
+
+
+def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.RecordBatch:
+    """Return the batch of a user's function if it has the columns that the query was given for it.
+
+    Raises:
+        SchemaError: it is no batch, or has other columns.
+    """
+    name = getattr(function, "__qualname__", repr(function))
+    if not isinstance(batch, pa.RecordBatch):
+        raise SchemaError(
+            f"Function {name} returned {described(batch)}, and must return pyarrow.RecordBatch. Nothing of this epoch "
+            "was committed.",
+            condition="FUNCTION_RESULT_INVALID",
+            hint="Yield record batches from a function of map_in_arrow; return one, or None, from one of map_batches.",
+        )
+    if batch.schema.names != schema.names or batch.schema.types != schema.types:
+        raise SchemaError(
+            f"Function {name} returned the columns {_columns(batch.schema)}, and the query says {_columns(schema)}. "
+            "Nothing of this epoch was committed.",
+            condition="FUNCTION_RESULT_INVALID",
+            hint="Return the columns of the schema that was given with the function.",
+        )
+    return batch
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,322 @@
+"""Continuous queries on Spark: rows, restarts, kills, errors, and what a user gets wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pytest
+from pyspark import cloudpickle
+
+from kit import continuous as kit_continuous
+from kit.continuous import SCHEMA, FilesTable, StagedTable, StagedWrite, committed_rows
+from kit.pointers import REPO
+from kit.programs.run import run_logging_program
+from kit.waiting import eventually
+from pyspark_kafka import continuous
+from pyspark_kafka.connector import StreamingWrite
+from pyspark_kafka.errors import CapabilityError, CheckpointError, ConnectorError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+
+class Place:
+    """Directories of one query, and its input."""
+
+    def __init__(self, place: Path) -> None:
+        self.input, self.output, self.checkpoint = place / "in", place / "out", place / "checkpoint"
+        for each in (self.input, self.output):
+            each.mkdir(exist_ok=True)
+        self._next: dict[str, int] = {}
+
+    def add(self, name: str, count: int) -> None:
+        begin = self._next.get(name, 0)
+        with (self.input / name).open("a") as file:
+            file.write("".join(f"{number}\n" for number in range(begin, begin + count)))
+        self._next[name] = begin + count
+
+    def expected(self) -> list[tuple[str, int]]:
+        return [(name, number * 2) for name, count in sorted(self._next.items()) for number in range(count)]
+
+    def found(self) -> list[tuple[str, int]]:
+        return sorted((row["file"], row["n"]) for row in committed_rows(self.output))
+
+
+@pytest.fixture(autouse=True)
+def by_value() -> Iterator[None]:
+    """Send the classes of the tests with the code: Spark's workers do not find them."""
+    modules = kit_continuous, sys.modules[__name__]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    yield
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def doubling() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.set_column(1, batch.schema.field(1), pc.multiply(batch.column("n"), 2))
+
+    return double
+
+
+def run_program(text: str, *arguments: str, place: Path) -> str:
+    """Run a program that imports the kit, as its tasks do."""
+    return run_logging_program(text, *arguments, place=place, environment={"PYTHONPATH": str(REPO / "tests")})[0]
+
+
+def start(spark: SparkSession, place: Place, function: Any = None, **options: str) -> ContinuousQuery:
+    return (
+        continuous.read(spark).format(FilesTable()).option("path", str(place.input)).load()
+        .map_in_arrow(function or doubling(), SCHEMA)
+        .write_stream.format(StagedTable()).option("path", str(place.output)).options(**options)
+        .option("checkpointLocation", str(place.checkpoint)).queryName("doubles")
+        .trigger(continuous="100 milliseconds").start()
+    )  # fmt: skip
+
+
+def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place: Place) -> None:
+    for name in "abc":
+        place.add(name, 10)
+    query = start(spark, place)
+    query.processAllAvailable()
+    assert place.found() == place.expected()
+    place.add("a", 5)
+    place.add("d", 3)
+    eventually(lambda: place.found() == place.expected(), 60)
+    assert query.isActive
+    assert query.status["message"]
+    assert query.name == "doubles"
+    first_id, first_run = query.id, query.runId
+    query.stop()
+    assert query.exception() is None
+    assert query.awaitTermination(1) is True
+    progress = query.lastProgress
+    assert progress is not None
+    assert progress["sources"][0]["endOffset"] == {"a": 15, "b": 10, "c": 10, "d": 3}
+    assert sum(each["numInputRows"] for each in query.recentProgress) == 38
+    assert [each["batchId"] for each in query.recentProgress] == list(range(progress["batchId"] + 1))
+    place.add("b", 7)
+    again = start(spark, place, tasks="1")
+    again.processAllAvailable()
+    again.stop()
+    assert place.found() == place.expected()
+    assert again.id == first_id
+    assert again.runId != first_run
+
+
+def test_query_of_the_page_runs(spark: SparkSession, place: Place) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
+    place.add("a", 10)
+    names = {"spark": spark, "source": FilesTable(), "sink": StagedTable(), "function": doubling()}
+    names |= {"path": str(place.input), "target": str(place.output), "checkpoint": str(place.checkpoint)}
+    exec(program, names)  # noqa: S102 - our own text
+    assert place.found() == place.expected()
+
+
+def test_killed_worker_costs_no_row_and_doubles_none(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def noting(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        (pids / str(os.getpid())).touch()
+        yield from doubling()(batches)
+
+    place.add("a", 10)
+    place.add("b", 10)
+    query = start(spark, place, noting)
+    query.processAllAvailable()
+    for _ in range(2):
+        for name in list(pids.iterdir()):
+            name.unlink()
+        place.add("a", 5)
+        eventually(lambda: any(pids.iterdir()), 60)
+        os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
+        place.add("b", 5)
+        query.processAllAvailable()
+        assert place.found() == place.expected()
+    query.stop()
+    assert query.exception() is None
+
+
+_KILLED = """
+import os, signal, sys
+from pyspark.sql import SparkSession
+from kit import continuous as kit
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+
+place, point = sys.argv[1:]
+
+def die_at(kind, method, after):
+    inner = getattr(kind, method)
+    def call(self, *arguments):
+        if after:
+            inner(self, *arguments)
+        if arguments[0] >= 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return None if after else inner(self, *arguments)
+    setattr(kind, method, call)
+
+kind, method, moment = point.split()
+die_at({"sink": kit.StagedWrite, "files": EpochFiles}[kind], method, moment == "after")
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+query = (
+    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
+    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
+)
+while not os.path.exists(place + "/checkpoint/commits/0"):
+    query.awaitTermination(0.05)
+with open(place + "/in/a", "a") as file:
+    file.write("10\\n11\\n")
+query.awaitTermination()
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("files prepare before", marks=pytest.mark.long),
+        "sink commit before",
+        "files commit before",
+        pytest.param("files commit after", marks=pytest.mark.long),
+    ],
+)
+def test_driver_that_is_killed_within_a_commit_loses_and_doubles_nothing(
+    spark: SparkSession, place: Place, tmp_path: Path, point: str
+) -> None:
+    place.add("a", 10)
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED)
+    killed = subprocess.run(
+        [sys.executable, str(program), str(tmp_path), point],
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    query = start(spark, place, lambda batches: batches)
+    query.processAllAvailable()
+    query.stop()
+    assert place.found() == [("a", number) for number in range(12)]
+
+
+def test_error_of_a_function_reaches_the_handle_with_its_place(spark: SparkSession, place: Place) -> None:
+    def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            raise ValueError(f"no such number: {batch.column('n')[0]}")
+        yield from ()
+
+    place.add("a", 3)
+    query = start(spark, place, broken)
+    with pytest.raises(ConnectorError) as raised:
+        query.awaitTermination(120)
+    text = str(raised.value)
+    assert "ValueError: no such number: 0" in text
+    assert "in broken" in text
+    assert '["a", 3]' in text
+    assert query.exception() is raised.value
+    assert place.found() == []
+    with pytest.raises(ConnectorError):
+        query.processAllAvailable()
+
+
+def test_second_query_on_a_checkpoint_ends_with_an_error(spark: SparkSession, place: Place) -> None:
+    place.add("a", 3)
+    first = start(spark, place, tasks="1")
+    first.processAllAvailable()
+    second = start(spark, place, tasks="1")
+    place.add("a", 3)
+    eventually(lambda: not (first.isActive and second.isActive), 60)
+    ended = second if first.isActive else first
+    assert isinstance(ended.exception(), CheckpointError)
+    assert "written by another query" in str(ended.exception())
+    for each in (first, second):
+        each.stop()
+    assert place.found() == place.expected()
+
+
+class MicroBatchesOnly(StagedTable):
+    def newWriteBuilder(self, info: Any) -> Any:
+        builder = super().newWriteBuilder(info)
+        write: Any = type("OldWrite", (StagedWrite,), {"deserializeMessage": StreamingWrite.deserializeMessage})
+        builder.toStreaming = lambda: write(info.options["path"])  # type: ignore[attr-defined]
+        return builder
+
+
+def test_mistakes_are_refused_before_anything_is_read(spark: SparkSession, place: Place) -> None:
+    reader = continuous.read(spark).option("path", str(place.input))
+    with pytest.raises(OptionError, match="without a format"):
+        reader.load()
+    with pytest.raises(TypeError, match="takes a Table, not a str"):
+        reader.format("kafka")  # type: ignore[arg-type]
+    with pytest.raises(CapabilityError, match="'staged' cannot be read in a continuous query"):
+        reader.format(StagedTable()).load()
+    frame = reader.format(FilesTable()).load()
+    with pytest.raises(ConnectorError, match="There is no column 'value'; the columns are file, n"):
+        frame.select("value")
+    writer = frame.write_stream.format(StagedTable()).option("path", str(place.output))
+    with pytest.raises(OptionError, match="without checkpointLocation"):
+        writer.start()
+    for wrong in ("0 seconds", "soon", "1 fortnight", ""):
+        with pytest.raises(OptionError, match="no length of an epoch"):
+            writer.trigger(continuous=wrong)
+    with pytest.raises(OptionError, match="Option tasks is 'many'"):
+        writer.option("checkpointLocation", str(place.checkpoint)).option("tasks", "many").start()
+    with pytest.raises(CapabilityError, match="'files' cannot be written"):
+        frame.write_stream.format(FilesTable()).option("checkpointLocation", str(place.checkpoint)).start()
+    with pytest.raises(CapabilityError, match="no method deserializeMessage"):
+        writer.format(MicroBatchesOnly()).start()
+    assert not (place.checkpoint / "offsets").exists()
+
+
+_CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+from pyspark import cloudpickle
+from kit import continuous as kit
+from pyspark_kafka import continuous
+
+# The workers of the server do not find it.
+cloudpickle.register_pickle_by_value(kit)
+url, place = sys.argv[1:]
+spark = SparkSession.builder.remote(url).create()
+query = (
+    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
+    .select("file", "n")
+    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="100 ms").start()
+)
+query.processAllAvailable()
+print(query.lastProgress["batchId"] >= 0, query.isActive)
+query.stop()
+print(query.exception())
+spark.stop()
+"""
+
+
+def test_query_runs_on_spark_connect(connect_url: str, place: Place, tmp_path: Path) -> None:
+    place.add("a", 10)
+    place.add("b", 10)
+    said = run_program(_CONNECT, connect_url, str(tmp_path), place=tmp_path)
+    assert said.split() == ["True", "True", "None"]
+    assert place.found() == [(name, number) for name in "ab" for number in range(10)]

@@ -1,0 +1,163 @@
+"""Driver and tasks on real sockets: who is let in, who is lost, what arrives."""
+
+from __future__ import annotations
+
+import queue
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.continuous.channel import driver_side
+from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.frames import (
+    NONCE_BYTES,
+    Direction,
+    FrameWriter,
+    connection_key,
+    new_key,
+)
+from pyspark_kafka.continuous.channel.task_side import DriverConnection
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Hello, Moved, Started, Stop, encode
+from pyspark_kafka.errors import TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOOPBACK = "127.0.0.1"
+_SECONDS = 20
+
+
+class Driver:
+    """The driver's end, with what it was told."""
+
+    def __init__(self) -> None:
+        self.key = new_key()
+        self.said: queue.Queue[Any] = queue.Queue()
+        self.lost: queue.Queue[tuple[int, str]] = queue.Queue()
+        self.connections = TaskConnections(
+            self.key, _LOOPBACK, lambda task, message: self.said.put((task, message)), lambda *what: self.lost.put(what)
+        )
+        self.address = _LOOPBACK, self.connections.port
+
+    def task(self, number: int) -> DriverConnection:
+        task = DriverConnection(self.address, self.key, number)
+        assert self.said.get(timeout=_SECONDS) == (number, Hello(number))
+        return task
+
+
+@pytest.fixture
+def driver() -> Iterator[Driver]:
+    it = Driver()
+    yield it
+    it.connections.close()
+
+
+def stranger(driver: Driver) -> tuple[socket.socket, bytes]:
+    """Connect without the key; return the driver's nonce too."""
+    connection = socket.create_connection(driver.address, _SECONDS)
+    nonce = b""
+    while len(nonce) < NONCE_BYTES:
+        nonce += connection.recv(NONCE_BYTES - len(nonce))
+    return connection, nonce
+
+
+def wait_for_its_end(connection: socket.socket) -> None:
+    """Wait until the driver has ended a connection; what it says before does not count."""
+    with connection, suppress(ConnectionError):
+        connection.settimeout(_SECONDS)
+        while connection.recv(4096):
+            pass
+
+
+def test_messages_arrive_in_order_both_ways(driver: Driver) -> None:
+    tasks = [driver.task(number) for number in range(3)]
+    for number, task in enumerate(tasks):
+        task.send(Started(number))
+        task.send(Moved(number, 7))
+    told = [driver.said.get(timeout=_SECONDS) for _ in range(6)]
+    for number in range(3):
+        assert [message for task, message in told if task == number] == [Started(number), Moved(number, 7)]
+    driver.connections.broadcast(End(7, 1))
+    driver.connections.broadcast(Stop())
+    for task in tasks:
+        task.wait_until_stopped()
+        assert (task.ended_epoch, task.last_epoch, task.stopped) == (7, 7, True)
+        task.close()
+
+
+def test_last_message_of_a_task_that_closes_arrives(driver: Driver) -> None:
+    task = driver.task(0)
+    # Bytes that the task has not read yet must not cost what it has sent.
+    for epoch in range(200):
+        driver.connections.broadcast(End(epoch))
+    task.send(Failed(0, "boom", "x" * 50_000))
+    task.close()
+    assert driver.said.get(timeout=_SECONDS) == (0, Failed(0, "boom", "x" * 50_000))
+    assert driver.lost.get(timeout=_SECONDS)[0] == 0
+
+
+def test_task_stops_if_its_driver_is_gone(driver: Driver) -> None:
+    task = driver.task(0)
+    driver.connections.close()
+    task.wait_until_stopped()
+    task.send(Moved(0, 1))
+    task.close()
+
+
+def test_task_without_a_driver_says_where_it_looked() -> None:
+    with socket.create_server((_LOOPBACK, 0)) as taken:
+        address = _LOOPBACK, taken.getsockname()[1]
+    with pytest.raises(TransportError, match=f"Task 4 .* cannot reach its driver at {_LOOPBACK}:{address[1]}"):
+        DriverConnection(address, new_key(), 4)
+
+
+@pytest.mark.parametrize("key", ["another run", "no key"])
+def test_stranger_is_refused_and_the_run_goes_on(driver: Driver, key: str) -> None:
+    task = driver.task(0)
+    connection, nonce = stranger(driver)
+    if key == "another run":
+        wrong = connection_key(new_key(), nonce, b"t" * NONCE_BYTES)
+        connection.sendall(b"t" * NONCE_BYTES + FrameWriter(wrong, Direction.TO_DRIVER).frame(encode(Hello(1))))
+    else:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
+    wait_for_its_end(connection)
+    task.send(Started(0))
+    assert driver.said.get(timeout=_SECONDS) == (0, Started(0))
+    assert driver.lost.empty()
+    task.close()
+
+
+def test_second_task_with_the_same_number_is_refused(driver: Driver) -> None:
+    first = driver.task(0)
+    connection, nonce = stranger(driver)
+    key = connection_key(driver.key, nonce, b"t" * NONCE_BYTES)
+    connection.sendall(b"t" * NONCE_BYTES + FrameWriter(key, Direction.TO_DRIVER).frame(encode(Hello(0))))
+    wait_for_its_end(connection)
+    first.send(Started(0))
+    assert driver.said.get(timeout=_SECONDS) == (0, Started(0))
+    first.close()
+
+
+def test_task_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(driver_side, "LOST_SECONDS", 0.5)
+    driver = Driver()
+    connection, nonce = stranger(driver)
+    key = connection_key(driver.key, nonce, b"t" * NONCE_BYTES)
+    connection.sendall(b"t" * NONCE_BYTES + FrameWriter(key, Direction.TO_DRIVER).frame(encode(Hello(2))))
+    task, reason = driver.lost.get(timeout=_SECONDS)
+    assert task == 2
+    assert "nothing was heard" in reason
+    connection.close()
+    driver.connections.close()
+
+
+def test_stranger_that_does_not_greet_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(driver_side, "_GREETING_SECONDS", 0.2)
+    driver = Driver()
+    connection, _ = stranger(driver)
+    wait_for_its_end(connection)
+    driver.connections.close()

@@ -1,0 +1,220 @@
+"""When epochs end and how they are committed: each event, and whole runs in random order."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import pytest
+
+from pyspark_kafka.continuous.epochs.coordinator import (
+    MOST_OPEN,
+    Action,
+    CommitEpoch,
+    EndEpoch,
+    EpochCoordinator,
+    EpochOrderError,
+    LaneReport,
+    RunIsDone,
+)
+
+
+def report(lane: int, epoch: int) -> LaneReport:
+    return LaneReport(lane, epoch, f"{epoch}", "{}")
+
+
+def running(lanes: int = 2, first_epoch: int = 5, interval_ms: int = 100) -> EpochCoordinator:
+    coordinator = EpochCoordinator(lanes, first_epoch, interval_ms)
+    for lane in range(lanes):
+        coordinator.started(lane)
+    coordinator.ticked(0)
+    return coordinator
+
+
+def test_epoch_ends_when_its_time_is_over_and_a_lane_has_moved() -> None:
+    coordinator = running()
+    assert coordinator.ticked(100) == []
+    coordinator.moved(0, 5)
+    assert coordinator.ticked(101) == [EndEpoch(5)]
+    assert coordinator.current_epoch == 6
+    assert coordinator.ticked(300) == []
+
+
+def test_epoch_does_not_end_before_its_time() -> None:
+    coordinator = running()
+    coordinator.moved(1, 5)
+    assert coordinator.ticked(99) == []
+    assert coordinator.ticked(100) == [EndEpoch(5)]
+
+
+def test_epoch_does_not_end_before_every_lane_has_started() -> None:
+    coordinator = EpochCoordinator(2, 0, 100)
+    coordinator.started(0)
+    coordinator.ticked(0)
+    coordinator.moved(0, 0)
+    assert coordinator.ticked(1_000) == []
+    assert coordinator.end_now() == []
+    coordinator.started(1)
+    assert coordinator.ticked(1_001) == [EndEpoch(0)]
+
+
+def test_epoch_is_committed_when_every_lane_has_reported_it() -> None:
+    coordinator = running()
+    coordinator.end_now()
+    assert coordinator.reported(report(1, 5)) == []
+    assert coordinator.reported(report(0, 5)) == [CommitEpoch(5, (report(0, 5), report(1, 5)))]
+
+
+def test_epochs_are_committed_one_at_a_time_and_in_order() -> None:
+    coordinator = running()
+    coordinator.end_now()
+    coordinator.end_now()
+    for each in (report(0, 5), report(0, 6)):
+        assert coordinator.reported(each) == []
+    assert [action.epoch for action in coordinator.reported(report(1, 5)) if isinstance(action, CommitEpoch)] == [5]
+    assert coordinator.reported(report(1, 6)) == []
+    assert [action.epoch for action in coordinator.committed(5) if isinstance(action, CommitEpoch)] == [6]
+    assert coordinator.committed(6) == []
+
+
+def test_slow_commits_make_the_epoch_that_runs_longer() -> None:
+    coordinator = running(interval_ms=0)
+    ended = []
+    for now in range(20):
+        coordinator.moved(0, coordinator.current_epoch)
+        ended += coordinator.ticked(now)
+    assert ended == [EndEpoch(5 + number) for number in range(MOST_OPEN)]
+    for lane in range(2):
+        coordinator.reported(report(lane, 5))
+    coordinator.committed(5)
+    assert coordinator.ticked(20) == [EndEpoch(5 + MOST_OPEN)]
+
+
+def test_stop_ends_the_epoch_that_runs_and_is_done_after_its_commit() -> None:
+    coordinator = running(lanes=1)
+    assert coordinator.stop() == [EndEpoch(5, last=True)]
+    assert coordinator.stop() == []
+    assert coordinator.ticked(1_000) == []
+    assert coordinator.reported(report(0, 5)) == [CommitEpoch(5, (report(0, 5),))]
+    assert coordinator.committed(5) == [RunIsDone()]
+
+
+def test_stop_before_every_lane_has_started_commits_nothing() -> None:
+    assert EpochCoordinator(2, 0, 100).stop() == [RunIsDone()]
+
+
+def test_open_reports_are_those_that_are_not_committed() -> None:
+    coordinator = running()
+    coordinator.end_now()
+    coordinator.reported(report(1, 5))
+    assert coordinator.open_reports == {5: (report(1, 5),)}
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (lambda it: it.started(0), "started twice"),
+        (lambda it: it.started(2), "no lane 2"),
+        (lambda it: it.moved(0, 6), "has not ended"),
+        (lambda it: it.reported(report(0, 5)), "not told to end"),
+        (lambda it: (it.end_now(), it.reported(report(0, 5)), it.reported(report(0, 5))), "twice"),
+        (lambda it: (it.end_now(), it.end_now(), it.reported(report(0, 6))), "before epoch 5"),
+        (lambda it: it.committed(5), "not its turn"),
+    ],
+    ids=["started twice", "no such lane", "ahead", "unasked", "twice", "out of order", "commit unasked"],
+)
+def test_lane_that_breaks_the_order_is_an_error(said, problem: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    with pytest.raises(EpochOrderError, match=problem):
+        said(running())
+
+
+class World:
+    """Lanes that read numbers, a channel for each that keeps the order, a driver that may die between any two steps.
+
+    Each lane reads 0, 1, 2, …; an epoch's report says how far it came. What is committed is what recovery finds.
+    """
+
+    def __init__(self, seed: int, lanes: int) -> None:
+        self.random = random.Random(seed)
+        self.lanes = lanes
+        self.committed: list[tuple[int, list[int]]] = []
+
+    def start(self) -> list[int]:
+        return self.committed[-1][1] if self.committed else [0] * self.lanes
+
+    def run(self, steps: int, *, stop: bool) -> bool:
+        """Run for some steps; return whether the run was done."""
+        epoch = self.committed[-1][0] + 1 if self.committed else 0
+        coordinator = EpochCoordinator(self.lanes, epoch, 10)
+        to_driver: list[deque[tuple[str, int, int, int]]] = [deque() for _ in range(self.lanes)]
+        to_lane: list[deque[EndEpoch]] = [deque() for _ in range(self.lanes)]
+        position, at, moved = self.start()[:], [epoch] * self.lanes, [False] * self.lanes
+        for lane in range(self.lanes):
+            to_driver[lane].append(("started", lane, 0, 0))
+        committing: list[CommitEpoch] = []
+        ended = [False] * self.lanes
+        done = False
+
+        def act(actions: list[Action]) -> None:
+            nonlocal done
+            for action in actions:
+                if isinstance(action, EndEpoch):
+                    for queue in to_lane:
+                        queue.append(action)
+                elif isinstance(action, CommitEpoch):
+                    committing.append(action)
+                else:
+                    done = True
+
+        now = 0
+        for step in range(steps):
+            if stop and step == steps // 2:
+                act(coordinator.stop())
+            choice = self.random.randrange(5)
+            lane = self.random.randrange(self.lanes)
+            if choice == 0 and not ended[lane]:
+                if not moved[lane]:
+                    to_driver[lane].append(("moved", lane, at[lane], 0))
+                moved[lane] = True
+                position[lane] += self.random.randrange(1, 4)
+            elif choice == 1 and to_lane[lane]:
+                end = to_lane[lane].popleft()
+                assert end.epoch == at[lane]
+                ended[lane] = end.last
+                to_driver[lane].append(("report", lane, at[lane], position[lane]))
+                at[lane] += 1
+                moved[lane] = False
+            elif choice == 2 and to_driver[lane]:
+                kind, _, number, reached = to_driver[lane].popleft()
+                if kind == "started":
+                    act(coordinator.started(lane))
+                elif kind == "moved":
+                    act(coordinator.moved(lane, number))
+                else:
+                    act(coordinator.reported(LaneReport(lane, number, str(reached), "{}")))
+            elif choice == 3:
+                now += 5
+                act(coordinator.ticked(now))
+            elif choice == 4 and committing:
+                commit = committing.pop()
+                self.committed.append((commit.epoch, [int(each.offset) for each in commit.reports]))
+                act(coordinator.committed(commit.epoch))
+            if done:
+                assert not committing
+                assert not coordinator.open_reports
+                assert self.committed[-1][1] == position or not coordinator.is_running
+                return True
+        return False
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+def test_runs_that_end_anywhere_commit_every_epoch_once_and_never_go_back(lanes: int) -> None:
+    for seed in range(120):
+        world = World(seed, lanes)
+        for _ in range(4):
+            world.run(world.random.randrange(1, 300), stop=False)
+        assert world.run(20_000, stop=True), f"seed {seed}: the run was asked to stop and is not done"
+        epochs = [epoch for epoch, _ in world.committed]
+        assert epochs == list(range(len(epochs)))
+        for (_, before), (_, after) in zip(world.committed, world.committed[1:], strict=False):
+            assert all(first <= second for first, second in zip(before, after, strict=True))

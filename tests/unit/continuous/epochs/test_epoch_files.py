@@ -1,0 +1,70 @@
+"""What a continuous query keeps in its checkpoint."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> CheckpointFiles:
+    return CheckpointFiles(str(tmp_path))
+
+
+def run(epochs: EpochFiles, numbers: range) -> None:
+    for number in numbers:
+        epochs.prepare(number, "{}", [], 1)
+        epochs.commit(number)
+
+
+def test_query_keeps_its_id(files: CheckpointFiles) -> None:
+    first = EpochFiles(files).query_id()
+    assert str(uuid.UUID(first)) == first
+    assert EpochFiles(files).query_id() == first
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"id":7}', b'{"id":"no uuid"}', b"\xff"])
+def test_metadata_without_an_id_are_an_error(files: CheckpointFiles, content: bytes) -> None:
+    files.create("metadata", content)
+    with pytest.raises(CheckpointError, match=r"metadata of checkpoint .* is malformed"):
+        EpochFiles(files).query_id()
+
+
+def test_old_epochs_are_removed_and_the_newest_stay(files: CheckpointFiles) -> None:
+    run(EpochFiles(files, kept=3), range(7))
+    assert files.list("offsets") == files.list("commits") == ["4", "5", "6"]
+    assert files.list("continuous/messages") == []
+
+
+def test_next_run_removes_what_an_earlier_one_left(files: CheckpointFiles) -> None:
+    run(EpochFiles(files, kept=100), range(7))
+    run(EpochFiles(files, kept=2), range(7, 9))
+    assert files.list("offsets") == files.list("commits") == ["7", "8"]
+
+
+def test_second_query_on_the_checkpoint_ends_with_an_error(files: CheckpointFiles) -> None:
+    first, second = EpochFiles(files), EpochFiles(files)
+    first.prepare(0, "{}", [], 1)
+    with pytest.raises(CheckpointError, match=r"offsets/0 .* was written by another query"):
+        second.prepare(0, "{}", [], 1)
+    first.commit(0)
+    with pytest.raises(CheckpointError, match=r"commits/0 .* was written by another query"):
+        second.commit(0)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"v":2,"offset":"{}","messages":[]}', b'{"v":1,"offset":"{}","messages":[1]}']
+)
+def test_messages_that_were_cut_short_are_an_error(files: CheckpointFiles, content: bytes) -> None:
+    files.create("continuous/messages/0", content)
+    with pytest.raises(CheckpointError, match=r"continuous/messages/0 .* is malformed"):
+        EpochFiles(files).prepared_messages(0, "{}")

@@ -1,0 +1,190 @@
+"""A lane, epoch by epoch, with a reader, a writer and a driver in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, PartitionOffset, WriterCommitMessage
+from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+from pyspark_kafka.continuous.epochs.messages import Moved, Started
+from pyspark_kafka.continuous.task.lane import Lane
+from pyspark_kafka.errors import ContinuousQueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class At(PartitionOffset):
+    n: int
+
+    def json(self) -> str:
+        return str(self.n)
+
+
+class Script:
+    """A driver and a reader in one: steps are numbers to read, "end" and "last" of epochs, "stop", None for no rows."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.steps = list(steps)
+        self.ended_epoch = -1
+        self.last_epoch: int | None = None
+        self.stopped = False
+        self.sent: list[Any] = []
+        self.position = 0
+        self.closed = False
+
+    def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    @property
+    def reports(self) -> list[LaneReport]:
+        return [each for each in self.sent if isinstance(each, LaneReport)]
+
+
+class Reader(ContinuousPartitionReader):
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.batch: pa.RecordBatch | None = None
+
+    def next(self) -> bool:
+        script = self.script
+        step = script.steps.pop(0) if script.steps else "stop"
+        if step in ("end", "last"):
+            if step == "last":
+                script.last_epoch = script.ended_epoch + 1
+            script.ended_epoch += 1
+        elif step == "stop":
+            script.stopped = True
+        elif step == "skip":
+            script.position += 1
+        elif isinstance(step, Exception):
+            raise step
+        elif step is not None:
+            self.batch = pa.RecordBatch.from_pydict({"n": [step]})
+            script.position += 1
+            return True
+        return False
+
+    def get(self) -> pa.RecordBatch:
+        assert self.batch is not None
+        return self.batch
+
+    def getOffset(self) -> PartitionOffset:
+        return At(self.script.position)
+
+    def close(self) -> None:
+        self.script.closed = True
+
+
+@dataclass(frozen=True)
+class Wrote(WriterCommitMessage):
+    numbers: tuple[int, ...]
+
+
+class Writer(DataWriter):
+    def __init__(self, epoch: int, calls: list[str]) -> None:
+        self.epoch, self.calls = epoch, calls
+        self.numbers: list[int] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.numbers += batch.column(0).to_pylist()
+
+    def flushNow(self) -> None:
+        self.calls.append(f"flush {self.epoch}")
+
+    def commit(self) -> WriterCommitMessage:
+        self.calls.append(f"commit {self.epoch}")
+        return Wrote(tuple(self.numbers))
+
+    def abort(self) -> None:
+        self.calls.append(f"abort {self.epoch}")
+
+    def close(self) -> None:
+        self.calls.append(f"close {self.epoch}")
+
+
+def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def run(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is) -> list[str]:
+    calls: list[str] = []
+    lane: Any = Lane(3, Reader(script), stage, lambda epoch: Writer(epoch, calls), script)  # type: ignore[arg-type]
+    try:
+        lane.run(0)
+    finally:
+        assert script.closed
+    return [call for call in calls if not call.startswith("flush")]
+
+
+def test_lane_reports_each_epoch_and_continues() -> None:
+    script = Script(1, 2, "end", 3, "last")
+    calls = run(script)
+    assert script.reports == [
+        LaneReport(3, 0, "2", '{"numbers":[1,2]}', 2, 2),
+        LaneReport(3, 1, "3", '{"numbers":[3]}', 1, 1),
+    ]
+    assert calls == ["commit 0", "close 0", "commit 1", "close 1"]
+    assert script.sent[0] == Started(3)
+
+
+def test_lane_says_once_in_an_epoch_that_it_moved() -> None:
+    script = Script(None, 1, 2, "end", None, None, "end", 3, "last")
+    run(script)
+    assert [each for each in script.sent if isinstance(each, Moved)] == [Moved(3, 0), Moved(3, 2)]
+
+
+def test_lane_moves_without_rows_as_well() -> None:
+    script = Script(None, "skip", "skip", "last")
+    run(script)
+    assert [each for each in script.sent if isinstance(each, Moved)] == [Moved(3, 0)]
+    assert script.reports[0].offset == "2"
+
+
+def test_rows_that_a_function_holds_back_belong_to_its_epoch() -> None:
+    def one_at_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.concat_batches(list(batches))
+
+    script = Script(1, 2, "end", 3, "last")
+    run(script, one_at_the_end)
+    assert [report.message for report in script.reports] == ['{"numbers":[1,2]}', '{"numbers":[3]}']
+
+
+def test_rows_are_flushed_as_they_come() -> None:
+    calls: list[str] = []
+    script = Script(1, None, "last")
+    Lane(0, Reader(script), as_it_is, lambda epoch: Writer(epoch, calls), script).run(0)  # type: ignore[arg-type]
+    assert calls[:2] == ["flush 0", "flush 0"]
+
+
+def test_stop_within_an_epoch_aborts_it() -> None:
+    script = Script(1, "end", 2, "stop")
+    assert run(script) == ["commit 0", "close 0", "abort 1", "close 1"]
+    assert len(script.reports) == 1
+
+
+@pytest.mark.parametrize("where", ["reader", "function"])
+def test_error_aborts_the_epoch_and_reaches_the_task(where: str) -> None:
+    def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if where == "function":
+                raise ValueError("boom")
+            yield batch
+
+    script = Script(1, ValueError("boom"))
+    with pytest.raises(ValueError, match="boom"):
+        run(script, broken)
+    assert script.reports == []
+
+
+def test_function_that_returns_before_its_input_ends_is_an_error() -> None:
+    def first_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield next(batches)
+
+    with pytest.raises(ContinuousQueryError, match="returned in epoch 0 before its input ended"):
+        run(Script(1, 2, "end"), first_only)
