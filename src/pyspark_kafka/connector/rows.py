@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyspark_kafka.connector.write import DataWriter
 from pyspark_kafka.errors import ContractError, described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str) -> pa.RecordBatch:
@@ -29,7 +30,37 @@ def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str
     Raises:
         ContractError: a row is of another type, has other columns, or a value does not fit its column.
     """
-    names = schema.names
+    columns = _columns_of_equal_rows(rows, schema.names) or _columns_of_any_rows(rows, schema.names, owner, method)
+    try:
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise _wrong_value(columns, schema, owner, method) from None
+    for array, field in zip(arrays, schema, strict=True):
+        if array.null_count and not field.nullable:
+            raise ContractError.violated(owner, method, f"returned a null in column {field.name!r}, which has none.")
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _columns_of_equal_rows(rows: list[Any], names: list[str]) -> list[Sequence[Any]] | None:
+    """Return the columns of rows that are all tuples, or all dictionaries, and whole; None of any others.
+
+    Nothing here is done in Python for each row: that takes as long as Arrow does.
+    """
+    kinds = set(map(type, rows))
+    try:
+        if kinds == {tuple}:
+            columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+            return columns if len(columns) == len(names) else None
+        if kinds == {dict} and set(map(len, rows)) == {len(names)}:
+            # As many keys as there are columns, and each column: none is unknown.
+            return [list(map(itemgetter(name), rows)) for name in names]
+    except (ValueError, KeyError):
+        # Tuples of different lengths; another key in the place of a column.
+        return None
+    return None
+
+
+def _columns_of_any_rows(rows: list[Any], names: list[str], owner: object, method: str) -> list[Sequence[Any]]:
     columns: list[list[Any]] = [[] for _ in names]
     for row in rows:
         if isinstance(row, dict):
@@ -48,17 +79,10 @@ def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str
             raise ContractError.violated(
                 owner, method, f"must return dictionaries, or tuples of {len(names)} values, and returned {found}."
             )
-    try:
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise _wrong_value(columns, schema, owner, method) from None
-    for array, field in zip(arrays, schema, strict=True):
-        if array.null_count and not field.nullable:
-            raise ContractError.violated(owner, method, f"returned a null in column {field.name!r}, which has none.")
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return list(columns)
 
 
-def _wrong_value(columns: list[list[Any]], schema: pa.Schema, owner: object, method: str) -> ContractError:
+def _wrong_value(columns: list[Sequence[Any]], schema: pa.Schema, owner: object, method: str) -> ContractError:
     for column, field in zip(columns, schema, strict=True):
         for value in column:
             try:
