@@ -1,15 +1,19 @@
 """The contracts between an engine and a connector, with Spark's names. Data crosses as Arrow batches.
 
-Entry points: `MicroBatchStream`, `Batch` for sources; `StreamingWrite`, `BatchWrite` for sinks. `pyspark_kafka.source`
-and `pyspark_kafka.sink` implement them, `pyspark_kafka.spark` adapts them to PySpark.
+Entry points: `Table`; `MicroBatchStream`, `Batch` for sources; `StreamingWrite`, `BatchWrite` for sinks; `filters` for
+the filters that an engine pushes down. `pyspark_kafka.table`, with `source` and `sink`, implements them for Kafka,
+`pyspark_kafka.spark` adapts any implementation to PySpark.
 Invariant: no Kafka, no PySpark; imports no other package of pyspark-kafka. Layer: connector.
+
+What only some sources need is loaded when it is first used: PySpark starts a process for each step of a query, and each
+of them waits for its imports.
 """
 
-from pyspark_kafka.connector.continuous import (
-    ContinuousPartitionReader,
-    ContinuousPartitionReaderFactory,
-    ContinuousStream,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pyspark_kafka.connector.limits import (
     CompositeReadLimit,
     ReadAllAvailable,
@@ -30,13 +34,12 @@ from pyspark_kafka.connector.read import (
     SupportsAdmissionControl,
     SupportsTriggerAvailableNow,
 )
-from pyspark_kafka.connector.rows import RowDataWriter, RowPartitionReader
-from pyspark_kafka.connector.simple import SimpleSource
 from pyspark_kafka.connector.table import (
     LogicalWriteInfo,
     PhysicalWriteInfo,
     Scan,
     ScanBuilder,
+    SupportsPushDownFilters,
     SupportsPushDownRequiredColumns,
     SupportsRead,
     SupportsTruncate,
@@ -54,6 +57,15 @@ from pyspark_kafka.connector.write import (
     StreamingWrite,
     WriterCommitMessage,
 )
+
+if TYPE_CHECKING:
+    from pyspark_kafka.connector.continuous import (
+        ContinuousPartitionReader,
+        ContinuousPartitionReaderFactory,
+        ContinuousStream,
+    )
+    from pyspark_kafka.connector.rows import RowDataWriter, RowPartitionReader
+    from pyspark_kafka.connector.simple import SimpleSource
 
 __all__ = [
     "Batch",
@@ -87,6 +99,7 @@ __all__ = [
     "StreamingDataWriterFactory",
     "StreamingWrite",
     "SupportsAdmissionControl",
+    "SupportsPushDownFilters",
     "SupportsPushDownRequiredColumns",
     "SupportsRead",
     "SupportsTriggerAvailableNow",
@@ -98,3 +111,18 @@ __all__ = [
     "WriteBuilder",
     "WriterCommitMessage",
 ]
+
+_WHEN_USED = {
+    "ContinuousPartitionReader": "continuous",
+    "ContinuousPartitionReaderFactory": "continuous",
+    "ContinuousStream": "continuous",
+    "RowDataWriter": "rows",
+    "RowPartitionReader": "rows",
+    "SimpleSource": "simple",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHEN_USED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHEN_USED[name]}"), name)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from pyspark_kafka.connector.continuous import ContinuousStream
+    from pyspark_kafka.connector.filters import Filter
     from pyspark_kafka.connector.read import Batch, MicroBatchStream
     from pyspark_kafka.connector.write import BatchWrite, StreamingWrite
 
@@ -127,6 +128,28 @@ class SupportsPushDownRequiredColumns(ScanBuilder):
         """
 
 
+class SupportsPushDownFilters(ScanBuilder):
+    """A read that can leave rows out.
+
+    PySpark refuses such a read unless the setting `spark.sql.python.filterPushdown.enabled` is on, and keeps the plan
+    of the last filtered query for all queries of one `load()` (4.2, 4.3). So return a builder of this class from
+    `newScanBuilder` only if the user has asked for it, by an option of the table, and any other builder otherwise.
+
+    Source: Spark `org.apache.spark.sql.connector.read.SupportsPushDownFilters`.
+    """
+
+    @abstractmethod
+    def pushFilters(self, wanted: Sequence[Filter]) -> Sequence[Filter]:
+        """Take the filters of the query, all of which a row must pass, and return those that are not kept in full.
+
+        The read may leave out rows that fail a filter. It must not leave out a row that passes all of them. Rows that
+        fail a filter which is not returned must be left out: the engine evaluates only those that are returned. Kinds
+        that the table does not know are returned.
+
+        Runs on: driver; at most once, before `build`, after `pruneColumns`. Does not block.
+        """
+
+
 class Scan(ABC):
     """One read, as a plan: which columns, and how to run it in each kind of query.
 
@@ -142,6 +165,14 @@ class Scan(ABC):
     def description(self) -> str:
         """Return what is read, for plans and errors."""
         return type(self).__name__
+
+    def notes(self) -> Sequence[str]:
+        """Return what the user should know of this read although it works, such as options without effect.
+
+        An engine logs each text once for a process. Called after `toBatch`, `toMicroBatchStream` or
+        `toContinuousStream`.
+        """
+        return ()
 
     def toBatch(self) -> Batch:
         """Return this read for a batch query.
@@ -181,7 +212,9 @@ class LogicalWriteInfo:
 
     Attributes:
         options: what the user set; names compare without regard to case.
-        schema: the columns of the rows.
+        schema: the columns of the rows. A column whose type has no Arrow form in the engine has the type null here, so
+            that a sink which needs no such column can still be written; `columns.type_name` returns what the engine
+            calls the type of a column.
         queryId: the id of the query; None where the engine knows none at this point, as PySpark.
 
     Source: Spark `org.apache.spark.sql.connector.write.LogicalWriteInfo`.
@@ -219,7 +252,10 @@ class WriteBuilder(ABC):
 
 
 class SupportsTruncate(WriteBuilder):
-    """A write that can empty the table first: `mode("overwrite")` in a batch, complete mode in a stream.
+    """A write that can replace what is there: `mode("overwrite")` in a batch, complete mode in a stream.
+
+    A batch write asks for it only if the table names `TRUNCATE`. A table that only grows leaves that out, and may still
+    take complete mode: its `truncate` does nothing, and the whole result is appended at each trigger.
 
     Source: Spark `org.apache.spark.sql.connector.write.SupportsTruncate`.
     """
@@ -240,6 +276,13 @@ class Write:
     def description(self) -> str:
         """Return what is written where, for plans and errors."""
         return type(self).__name__
+
+    def notes(self) -> Sequence[str]:
+        """Return what the user should know of this write although it works; as `Scan.notes`.
+
+        Called after `toBatch` or `toStreaming`.
+        """
+        return ()
 
     def toBatch(self) -> BatchWrite:
         """Return this write for a batch query.

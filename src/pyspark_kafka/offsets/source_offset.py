@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError
@@ -44,6 +44,8 @@ class KafkaSourceOffset:
 
     partitions: Mapping[TopicPartition, int]
     starts: Mapping[TopicPartition, int] | None = None
+    # Written once: an engine asks for it several times, and offsets of many partitions are long.
+    _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "partitions", dict(sorted(self.partitions.items())))
@@ -68,7 +70,11 @@ class KafkaSourceOffset:
 
     def json(self) -> str:
         """Return the compact text that a checkpoint holds; equal positions have equal texts."""
-        return json.dumps(self.to_dict(), separators=(",", ":"), ensure_ascii=False)
+        text = self._text
+        if text is None:
+            text = json.dumps(self.to_dict(), separators=(",", ":"), ensure_ascii=False)
+            object.__setattr__(self, "_text", text)
+        return text
 
     def __str__(self) -> str:
         return self.json()

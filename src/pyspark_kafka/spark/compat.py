@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming import datasource as spark_limits
+from pyspark.sql.types import StructType
 
 from pyspark_kafka.connector import (
     CompositeReadLimit,
@@ -16,16 +17,28 @@ from pyspark_kafka.connector import (
     ReadMaxRows,
     ReadMinRows,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
+from pyspark_kafka.connector.columns import with_type_name
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema that Spark's Python worker compares the first batch with: equal types and nullability."""
     converted: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return converted
+
+
+def schema_to_write(schema: StructType) -> pa.Schema:
+    """Return the columns of rows to be written, each with the name that Spark has for its type.
+
+    A column whose type PySpark has no Arrow form for has the type null.
+    """
+    fields = []
+    for column in schema.fields:
+        try:
+            field = arrow_schema(StructType([column])).field(0)
+        except PySparkException:
+            field = pa.field(column.name, pa.null())
+        fields.append(with_type_name(field, column.dataType.simpleString()))
+    return pa.schema(fields)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

@@ -12,7 +12,6 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as Spar
 
 from pyspark_kafka.connector import SupportsTriggerAvailableNow
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
-from pyspark_kafka.spark.filters import translate_filters
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 
@@ -22,8 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
 
-    from pyspark_kafka.connector import Batch, MicroBatchStream, Offset, PartitionReaderFactory
-    from pyspark_kafka.source.driver.batch import KafkaBatch
+    from pyspark_kafka.connector import (
+        Batch,
+        MicroBatchStream,
+        Offset,
+        PartitionReaderFactory,
+        SupportsPushDownFilters,
+    )
 
 
 class SparkPartition(SparkInputPartition):
@@ -74,26 +78,56 @@ class BatchReaderAdapter(DataSourceReader):
         return read_partition(self._factory, partition)
 
 
-class FilteringBatchReaderAdapter(BatchReaderAdapter):
-    """Runs a `KafkaBatch` with Spark's filters pushed down to it.
+class FilteringBatchReaderAdapter(DataSourceReader):
+    """Runs a batch read with Spark's filters pushed down to its builder.
 
     A class of its own: Spark refuses any reader with a `pushFilters` where `spark.sql.python.filterPushdown.enabled`
-    is off, as it is by default. So a reader has one only where the user asked for it by option `pushDownPredicate`,
-    and Spark's refusal then names the setting that is missing.
+    is off, as it is by default. So a reader has one only where the builder takes filters, and Spark's refusal then
+    names the setting that is missing.
+
+    Runs on: driver for `pushFilters` and `partitions`; pickled with the reader factory for `read` on executors.
+
+    Args:
+        builder: takes the filters, once.
+        build: builds the read; called after the filters were taken.
     """
 
-    def __init__(self, batch: KafkaBatch) -> None:
-        super().__init__(batch)
-        self._narrow = batch.narrow
+    def __init__(self, builder: SupportsPushDownFilters, build: Callable[[], Batch]) -> None:
+        self._builder: SupportsPushDownFilters | None = builder
+        self._build: Callable[[], Batch] | None = build
+        self._built: BatchReaderAdapter | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_narrow": None}
+        return {"_builder": None, "_build": None, "_built": self._reader}
+
+    @property
+    def _reader(self) -> BatchReaderAdapter:
+        if self._built is None:
+            if self._build is None:
+                raise RuntimeError("a reader without a read was copied")
+            self._built = BatchReaderAdapter(self._build())
+        return self._built
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Narrow the read, and return the filters that Spark must evaluate as well."""
-        record_filter, left = translate_filters(filters)
-        self._narrow(record_filter)
-        return left
+        """Pass the filters to the builder, and return those that Spark must evaluate as well."""
+        # Most reads have no filters to push.
+        from pyspark_kafka.connector.engine.checks import check_filters  # noqa: PLC0415
+        from pyspark_kafka.spark.filters import connector_filter  # noqa: PLC0415
+
+        if self._builder is None:
+            raise RuntimeError("pushFilters() was called on an executor's copy of the reader")
+        translated = [(pushed, connector_filter(pushed)) for pushed in filters]
+        wanted = [found for _, found in translated if found is not None]
+        left = check_filters(self._builder.pushFilters(wanted), wanted, self._builder)
+        return [pushed for pushed, found in translated if found is None or found in left]
+
+    def partitions(self) -> list[SparkInputPartition]:
+        """Plan the read."""
+        return self._reader.partitions()
+
+    def read(self, partition: SparkInputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one planned partition."""
+        return self._reader.read(partition)
 
 
 class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):

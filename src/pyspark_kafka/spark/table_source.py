@@ -1,38 +1,22 @@
-"""Any `Table` as a PySpark data source: `spark.dataSource.register(as_data_source(table))`."""
+"""Any `Table` as a PySpark data source: `spark.dataSource.register(as_data_source(table))`.
+
+Each method imports what it needs. Spark starts a Python process for each step of a query, one after the other: to find
+the source, to create it, to plan a read, to create a writer. The first needs the class only, and to import the rest
+takes longer than the step itself.
+"""
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.cloudpickle import dumps
 from pyspark.sql.datasource import DataSource
 
-from pyspark_kafka.connector import (
-    Batch,
-    BatchWrite,
-    LogicalWriteInfo,
-    MicroBatchStream,
-    Scan,
-    ScanBuilder,
-    StreamingWrite,
-    SupportsPushDownRequiredColumns,
-    SupportsRead,
-    SupportsTruncate,
-    SupportsWrite,
-    Table,
-    TableCapability,
-    Write,
-    WriteBuilder,
-)
-from pyspark_kafka.connector.engine.checked_read import CheckedBatch, CheckedMicroBatchStream
-from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
-from pyspark_kafka.connector.engine.checks import check_instance, difference
-from pyspark_kafka.errors import CapabilityError, ContractError, SchemaError
-from pyspark_kafka.spark.compat import arrow_schema, spark_schema
-from pyspark_kafka.spark.readers import BatchReaderAdapter, RefusedStreamReader, StreamReaderAdapter
-from pyspark_kafka.spark.writers import BatchWriterAdapter, StreamWriterAdapter
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -41,6 +25,12 @@ if TYPE_CHECKING:
         DataSourceWriter,
     )
     from pyspark.sql.types import StructType
+
+    from pyspark_kafka.connector import Batch, Scan, ScanBuilder, Table, TableCapability, Write, WriteBuilder
+
+_LOG = logging.getLogger(__name__)
+
+_LOGGED_NOTES: set[str] = set()
 
 
 def as_data_source(table: Table) -> type[DataSource]:
@@ -57,6 +47,10 @@ def as_data_source(table: Table) -> type[DataSource]:
     Raises:
         ContractError: it is no `Table`, or its name or capabilities are of another type than the contract says.
     """
+    from pyspark_kafka.connector import Table, TableCapability
+    from pyspark_kafka.connector.engine.checks import check_instance
+    from pyspark_kafka.errors import ContractError
+
     if isinstance(table, type) and issubclass(table, Table):
         raise ContractError.violated(
             table,
@@ -69,114 +63,217 @@ def as_data_source(table: Table) -> type[DataSource]:
     check_instance(table.name(), str, table, "name")
     for each in check_instance(table.capabilities(), frozenset, table, "capabilities"):
         check_instance(each, TableCapability, table, "capabilities")
-    return type(f"{type(table).__name__}DataSource", (TableDataSource,), {"table": table})
+    return type(f"{type(table).__name__}DataSource", (TableDataSource,), {"given": table})
 
 
 class TableDataSource(DataSource):
-    """What `as_data_source` returns a subclass of.
+    """Runs a table as a PySpark data source. `as_data_source` returns subclasses of it.
 
     Runs on: driver, in Python processes that Spark starts for each step of a query; pickled with its table.
 
     Attributes:
-        table: set by `as_data_source`.
+        given: the table that `as_data_source` was called with.
     """
 
-    table: ClassVar[Table]
+    given: ClassVar[Table]
+
+    @classmethod
+    def table(cls) -> Table:
+        """Return the table; a subclass that overrides it can import the table's module where it is needed."""
+        return cls.given
 
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
-        return cls.table.name()
+        return cls.table().name()
 
     def schema(self) -> StructType:
         """Return the columns of the table for these options."""
+        from pyspark_kafka.spark.compat import spark_schema
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+
+        log_as_spark("load()")
         return spark_schema(self._schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch query."""
-        scan = self._scan(schema, TableCapability.BATCH_READ, "spark.read")
-        batch = check_instance(scan.toBatch(), Batch, scan, "toBatch")
-        return BatchReaderAdapter(CheckedBatch(batch, scan.readSchema()))
+        """Return the reader of a batch query; one that takes Spark's filters if the table's builder takes them."""
+        from pyspark_kafka.connector import SupportsPushDownFilters, TableCapability
+        from pyspark_kafka.spark.compat import arrow_schema
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+        from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
+
+        log_as_spark("planning a batch read")
+        asked = arrow_schema(schema)
+        builder = self._scan_builder(asked, TableCapability.BATCH_READ, "spark.read")
+        if isinstance(builder, SupportsPushDownFilters):
+            return FilteringBatchReaderAdapter(builder, partial(_batch, builder, asked))
+        return BatchReaderAdapter(_batch(builder, asked))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query; if it cannot be built, one whose first call raises the reason."""
+        from pyspark_kafka.connector import MicroBatchStream, TableCapability
+        from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.spark.compat import arrow_schema
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+        from pyspark_kafka.spark.readers import RefusedStreamReader, StreamReaderAdapter
+
+        log_as_spark("starting a streaming read")
         try:
-            scan = self._scan(schema, TableCapability.MICRO_BATCH_READ, "spark.readStream")
+            asked = arrow_schema(schema)
+            scan = _scan(self._scan_builder(asked, TableCapability.MICRO_BATCH_READ, "spark.readStream"), asked)
             stream = scan.toMicroBatchStream(self.options.get("checkpointLocation"))
             check_instance(stream, MicroBatchStream, scan, "toMicroBatchStream")
-            return StreamReaderAdapter(CheckedMicroBatchStream(stream, scan.readSchema()))
+            log_as_spark(f"planning a streaming read of {scan.description()}")
+            # Spark builds a second reader, only to pickle it.
+            log_notes = partial(_log_once, scan.notes())
+            return StreamReaderAdapter(CheckedMicroBatchStream(stream, scan.readSchema()), log_notes)
         except Exception as error:  # noqa: BLE001 - raised by the reader that is returned
             return RefusedStreamReader(error.with_traceback(None))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch query."""
+        from pyspark.cloudpickle import dumps
+
+        from pyspark_kafka.connector import BatchWrite, TableCapability
+        from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+        from pyspark_kafka.spark.writers import BatchWriterAdapter
+
+        log_as_spark("planning a batch write")
         write = self._write(schema, TableCapability.BATCH_WRITE, "df.write", overwrite=overwrite)
-        return BatchWriterAdapter(
-            CheckedBatchWrite(check_instance(write.toBatch(), BatchWrite, write, "toBatch"), dumps)
-        )
+        job = check_instance(write.toBatch(), BatchWrite, write, "toBatch")
+        _log_once(write.notes())
+        return BatchWriterAdapter(CheckedBatchWrite(job, dumps))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Return the writer of one micro-batch; complete mode empties the table first."""
+        """Return the writer of one micro-batch; complete mode has the table truncated first."""
+        from pyspark.cloudpickle import dumps
+
+        from pyspark_kafka.connector import StreamingWrite, TableCapability
+        from pyspark_kafka.connector.engine.checked_write import CheckedStreamingWrite
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+        from pyspark_kafka.spark.writers import StreamWriterAdapter
+
+        log_as_spark("planning a streaming write")
         write = self._write(schema, TableCapability.STREAMING_WRITE, "df.writeStream", overwrite=overwrite)
         job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
+        _log_once(write.notes())
         return StreamWriterAdapter(CheckedStreamingWrite(job, dumps))
 
     def _schema(self) -> pa.Schema:
-        import pyarrow as pa  # noqa: PLC0415 - not every process needs it
+        import pyarrow as pa
 
-        return check_instance(self.table.schema(self.options), pa.Schema, self.table, "schema")
+        from pyspark_kafka.connector.engine.checks import check_instance
 
-    def _scan(self, schema: StructType, capability: TableCapability, call: str) -> Scan:
+        table = self.table()
+        return check_instance(table.schema(self.options), pa.Schema, table, "schema")
+
+    def _scan_builder(self, asked: pa.Schema, capability: TableCapability, call: str) -> ScanBuilder:
+        from pyspark_kafka.connector import ScanBuilder, SupportsPushDownRequiredColumns, SupportsRead
+        from pyspark_kafka.connector.engine.checks import check_instance, difference
+        from pyspark_kafka.errors import SchemaError
+        from pyspark_kafka.spark.compat import arrow_schema, spark_schema
+
         table = self._capable(SupportsRead, capability, call)
-        builder = check_instance(table.newScanBuilder(self.options), ScanBuilder, table, "newScanBuilder")
-        asked, own = arrow_schema(schema), arrow_schema(spark_schema(self._schema()))
+        builder: ScanBuilder = check_instance(table.newScanBuilder(self.options), ScanBuilder, table, "newScanBuilder")
         if isinstance(builder, SupportsPushDownRequiredColumns):
             builder.pruneColumns(asked)
-        elif not asked.equals(own):
+        elif not asked.equals(own := arrow_schema(spark_schema(self._schema()))):
             raise SchemaError(
-                f"The schema given by .schema() is not the one of {self.table.name()!r}: {difference(own, asked)}.",
+                f"The schema given by .schema() is not the one of {table.name()!r}: {difference(own, asked)}.",
                 condition="SCHEMA_NOT_SUPPORTED",
                 hint="Leave .schema() out, and select columns after load().",
             )
-        scan: Scan = check_instance(builder.build(), Scan, builder, "build")
-        wrong = difference(asked, scan.readSchema())
-        if not scan.readSchema().equals(asked):
-            raise ContractError.violated(scan, "readSchema", f"returned other columns than the query reads: {wrong}.")
-        return scan
+        return builder
 
     def _write(self, schema: StructType, capability: TableCapability, call: str, *, overwrite: bool) -> Write:
+        from pyspark_kafka.connector import LogicalWriteInfo, SupportsWrite, Write, WriteBuilder
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.spark.compat import schema_to_write
+
         table = self._capable(SupportsWrite, capability, call)
-        info = LogicalWriteInfo(self.options, arrow_schema(schema))
+        info = LogicalWriteInfo(self.options, schema_to_write(schema))
         builder = check_instance(table.newWriteBuilder(info), WriteBuilder, table, "newWriteBuilder")
         if overwrite:
-            if TableCapability.TRUNCATE not in self.table.capabilities():
-                raise CapabilityError(
-                    f"Table {self.table.name()!r} cannot be emptied before a write, as mode 'overwrite' and complete "
-                    "mode ask for. Nothing was written.",
-                    condition="CAPABILITY_MISSING",
-                    hint='Use .mode("append"), or .outputMode("append").',
-                    facts={"table": self.table.name(), "capability": TableCapability.TRUNCATE.name},
-                )
-            if not isinstance(builder, SupportsTruncate):
-                raise CapabilityError.missing_method(builder, "truncate", TableCapability.TRUNCATE.name)
-            builder = check_instance(builder.truncate(), WriteBuilder, builder, "truncate")
+            builder = self._truncated(builder, capability)
         write: Write = check_instance(builder.build(), Write, builder, "build")
         return write
 
+    def _truncated(self, builder: WriteBuilder, capability: TableCapability) -> WriteBuilder:
+        from pyspark_kafka.connector import SupportsTruncate, TableCapability, WriteBuilder
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.errors import CapabilityError
+
+        table = self.table()
+        is_named, is_able = TableCapability.TRUNCATE in table.capabilities(), isinstance(builder, SupportsTruncate)
+        # As Spark: a stream asks the builder alone, since complete mode may append to a table that only grows.
+        if not is_named and not (is_able and capability is TableCapability.STREAMING_WRITE):
+            raise CapabilityError(
+                f"Table {table.name()!r} cannot be emptied before a write, as mode 'overwrite' and complete "
+                "mode ask for. Nothing was written.",
+                condition="CAPABILITY_MISSING",
+                hint='Use .mode("append"), or .outputMode("append").',
+                facts={"table": table.name(), "capability": TableCapability.TRUNCATE.name},
+            )
+        if not isinstance(builder, SupportsTruncate):
+            raise CapabilityError.missing_method(builder, "truncate", TableCapability.TRUNCATE.name)
+        return check_instance(builder.truncate(), WriteBuilder, builder, "truncate")
+
     def _capable(self, kind: Any, capability: TableCapability, call: str) -> Any:
-        named = self.table.capabilities()
+        from pyspark_kafka.errors import CapabilityError, ContractError
+
+        table = self.table()
+        named = table.capabilities()
         if capability not in named:
             able = ", ".join(sorted(each.name for each in named)) or "none"
             raise CapabilityError(
-                f"Table {self.table.name()!r} cannot be {capability.value} ({call}): it lacks the capability "
+                f"Table {table.name()!r} cannot be {capability.value} ({call}): it lacks the capability "
                 f"{capability.name}; it has: {able}.",
                 condition="CAPABILITY_MISSING",
                 hint=f"Use the table as its capabilities say, or name {capability.name} in "
-                f"{type(self.table).__qualname__}.capabilities() and implement it.",
-                facts={"table": self.table.name(), "capability": capability.name},
+                f"{type(table).__qualname__}.capabilities() and implement it.",
+                facts={"table": table.name(), "capability": capability.name},
             )
-        if not isinstance(self.table, kind):
+        if not isinstance(table, kind):
             raise ContractError.violated(
-                self.table, "capabilities", f"names {capability.name}, and the class is no {kind.__name__}."
+                table, "capabilities", f"names {capability.name}, and the class is no {kind.__name__}."
             )
-        return self.table
+        return table
+
+
+def _scan(builder: ScanBuilder, asked: pa.Schema) -> Scan:
+    """Return the read that has the columns that Spark asks for."""
+    from pyspark_kafka.connector import Scan
+    from pyspark_kafka.connector.engine.checks import check_instance, difference
+    from pyspark_kafka.errors import ContractError
+
+    scan: Scan = check_instance(builder.build(), Scan, builder, "build")
+    if not scan.readSchema().equals(asked):
+        wrong = difference(asked, scan.readSchema())
+        raise ContractError.violated(scan, "readSchema", f"returned other columns than the query reads: {wrong}.")
+    return scan
+
+
+def _batch(builder: ScanBuilder, asked: pa.Schema) -> Batch:
+    """Return the read of a batch query, looked at in every step."""
+    from pyspark_kafka.connector import Batch
+    from pyspark_kafka.connector.engine.checked_read import CheckedBatch
+    from pyspark_kafka.connector.engine.checks import check_instance
+    from pyspark_kafka.spark.processes.process_log import log_as_spark
+
+    scan = _scan(builder, asked)
+    batch = check_instance(scan.toBatch(), Batch, scan, "toBatch")
+    log_as_spark(f"planning a batch read of {scan.description()}")
+    _log_once(scan.notes())
+    return CheckedBatch(batch, scan.readSchema())
+
+
+def _log_once(notes: Sequence[str]) -> None:
+    """Log what a table has to say, each text once for a process: a stream writer is built for every micro-batch."""
+    for note in notes:
+        if note not in _LOGGED_NOTES:
+            _LOGGED_NOTES.add(note)
+            _LOG.warning(note)

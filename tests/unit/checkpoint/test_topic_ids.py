@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_file_lies_in_the_directory_of_its_source(tmp_path: Path) -> None:
-    file = TopicIdsFile(CheckpointFiles(str(tmp_path)), "sources/1")
+@pytest.mark.parametrize(("directory", "place"), [("sources/1", "sources/1/topic-ids"), ("", "topic-ids")])
+def test_file_lies_in_the_directory_of_its_source(tmp_path: Path, directory: str, place: str) -> None:
+    file = TopicIdsFile(CheckpointFiles(str(tmp_path)), directory)
     assert file.read() == TopicIdentities()
     identities = TopicIdentities({"t": "1"})
     file.replace(identities)
     assert file.read() == identities
-    assert (tmp_path / "sources/1/topic-ids").read_bytes() == identities.to_bytes()
+    assert (tmp_path / place).read_bytes() == identities.to_bytes()
 
 
 def test_bytes_are_a_version_and_json_with_topics_by_name() -> None:

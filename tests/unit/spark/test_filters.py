@@ -1,167 +1,93 @@
-"""What Spark's filters say of partitions, offsets and times, and what Spark must evaluate itself."""
+"""PySpark's filters as those of the connector API, and the reader that takes them."""
 
 from __future__ import annotations
 
 import pickle
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringStartsWith,
-)
+from pyspark.sql import datasource as spark
+from pyspark.sql.datasource import DataSourceReader
 
-from pyspark_kafka.errors import OptionError
-from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.connector import Batch, SupportsPushDownFilters, filters
+from pyspark_kafka.errors import ContractError, OptionError
 from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning.filtering import NOTHING, RecordFilter
 from pyspark_kafka.spark.data_source import KafkaDataSource
-from pyspark_kafka.spark.filters import translate_filters
+from pyspark_kafka.spark.filters import connector_filter
+from pyspark_kafka.spark.readers import FilteringBatchReaderAdapter
 
-P, O, T, TS = ("partition",), ("offset",), ("topic",), ("timestamp",)  # noqa: E741 - a column, not a zero
-EVERYTHING = RecordFilter()
+A = ("a",)
 AT = datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=timezone.utc)
-AT_MS = 1_700_000_000_500
 
 
 @pytest.mark.parametrize(
-    ("pushed", "expected"),
-    [
-        (EqualTo(P, 1), RecordFilter(partitions=frozenset({1}))),
-        (EqualNullSafe(P, 1), RecordFilter(partitions=frozenset({1}))),
-        (In(P, (1, 2, None)), RecordFilter(partitions=frozenset({1, 2}))),
-        (Not(EqualTo(P, 1)), RecordFilter(other_partitions=frozenset({1}))),
-        (Not(In(P, (1, 2))), RecordFilter(other_partitions=frozenset({1, 2}))),
-        (GreaterThan(P, 1), RecordFilter(partition_from=2)),
-        (GreaterThanOrEqual(P, 1), RecordFilter(partition_from=1)),
-        (LessThan(P, 1), RecordFilter(partition_by=1)),
-        (LessThanOrEqual(P, 1), RecordFilter(partition_by=2)),
-        (EqualTo(T, "a"), RecordFilter(topics=frozenset({"a"}))),
-        (In(T, ("a", "b")), RecordFilter(topics=frozenset({"a", "b"}))),
-        (Not(EqualTo(T, "a")), RecordFilter(other_topics=frozenset({"a"}))),
-        (EqualTo(O, 5), RecordFilter(offset_from=5, offset_by=6)),
-        (In(O, (7, 5, 6)), RecordFilter(offset_from=5, offset_by=8)),
-        (GreaterThan(O, 5), RecordFilter(offset_from=6)),
-        (GreaterThanOrEqual(O, 5), RecordFilter(offset_from=5)),
-        (LessThan(O, 5), RecordFilter(offset_by=5)),
-        (LessThanOrEqual(O, 2**63 - 1), RecordFilter(offset_by=2**63)),
-        (Not(GreaterThan(O, 5)), RecordFilter(offset_by=6)),
-        (Not(GreaterThanOrEqual(O, 5)), RecordFilter(offset_by=5)),
-        (Not(LessThan(O, 5)), RecordFilter(offset_from=5)),
-        (Not(LessThanOrEqual(O, 5)), RecordFilter(offset_from=6)),
-        (Not(Not(EqualTo(P, 1))), RecordFilter(partitions=frozenset({1}))),
-        (IsNotNull(O), EVERYTHING),
-        (IsNotNull(("timestampType",)), EVERYTHING),
-        (Not(IsNull(O)), EVERYTHING),
-        (Not(EqualNullSafe(P, None)), EVERYTHING),
-        (IsNull(TS), NOTHING),
-        (Not(IsNotNull(TS)), NOTHING),
-        # A comparison with null is true of no row, and neither is its opposite.
-        (EqualTo(P, None), NOTHING),
-        (EqualNullSafe(P, None), NOTHING),
-        (LessThan(O, None), NOTHING),
-        (Not(LessThan(O, None)), NOTHING),
-        (Not(EqualTo(T, None)), NOTHING),
-        (In(P, (None,)), NOTHING),
-        (Not(In(P, (1, None))), NOTHING),
-    ],
+    "name",
+    sorted(
+        name
+        for name, kind in vars(spark).items()
+        if isinstance(kind, type) and issubclass(kind, spark.Filter) and kind not in (spark.Filter, spark.Not, spark.In)
+    ),
 )
-def test_filters_that_ranges_express_are_taken_from_spark(pushed: Filter, expected: RecordFilter) -> None:
-    assert translate_filters([pushed]) == (expected, [])
+def test_every_filter_of_pyspark_has_a_counterpart_of_its_name(name: str) -> None:
+    values = () if name in ("IsNull", "IsNotNull") else ("x",)
+    expected = getattr(filters, name)(("a", "b"), *values)
+    assert connector_filter(getattr(spark, name)(("a", "b"), *values)) == expected
+    assert connector_filter(spark.Not(getattr(spark, name)(("a", "b"), *values))) == filters.Not(expected)
+
+
+def test_several_values_stay_several() -> None:
+    assert connector_filter(spark.In(A, (1, None))) == filters.In(A, (1, None))
+
+
+def test_filter_of_an_unknown_kind_has_no_counterpart() -> None:
+    class Sounds(spark.Filter):
+        pass
+
+    assert connector_filter(Sounds()) is None
+    assert connector_filter(spark.Not(Sounds())) is None
+
+
+class Builder(SupportsPushDownFilters):
+    """Keeps filters on column a, and returns what it is made to return for the others."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer = answer
+        self.pushed: list[filters.Filter] = []
+
+    def pushFilters(self, wanted: Any) -> Any:  # noqa: N802 - Spark's contract
+        self.pushed += wanted
+        return [each for each in wanted if each.attribute != A] if self.answer is None else self.answer
+
+    def build(self) -> Any:
+        raise NotImplementedError
+
+
+def no_batch() -> Batch:
+    raise NotImplementedError
+
+
+def test_spark_gets_back_its_own_objects_of_what_is_left_and_of_what_is_unknown() -> None:
+    class Sounds(spark.Filter):
+        pass
+
+    builder = Builder()
+    taken, left, unknown = spark.EqualTo(A, 1), spark.EqualTo(("b",), 1), Sounds()
+    found = list(FilteringBatchReaderAdapter(builder, no_batch).pushFilters([unknown, taken, left]))
+    assert builder.pushed == [filters.EqualTo(A, 1), filters.EqualTo(("b",), 1)]
+    assert [id(each) for each in found] == [id(unknown), id(left)]
 
 
 @pytest.mark.parametrize(
-    ("pushed", "expected"),
+    ("answer", "text"),
     [
-        (In(O, (5, 9)), RecordFilter(offset_from=5, offset_by=10)),
-        (GreaterThanOrEqual(TS, AT), RecordFilter(not_before_ms=AT_MS)),
-        (GreaterThan(TS, AT), RecordFilter(not_before_ms=AT_MS + 1)),
-        (EqualTo(TS, AT), RecordFilter(not_before_ms=AT_MS)),
-        (In(TS, (AT, AT - timedelta(seconds=1))), RecordFilter(not_before_ms=AT_MS - 1000)),
-        (Not(LessThan(TS, AT)), RecordFilter(not_before_ms=AT_MS)),
-        (Not(LessThanOrEqual(TS, AT)), RecordFilter(not_before_ms=AT_MS + 1)),
-        # Between two milliseconds, where no record's time is.
-        (GreaterThanOrEqual(TS, AT + timedelta(microseconds=1)), RecordFilter(not_before_ms=AT_MS + 1)),
-        (GreaterThan(TS, AT + timedelta(microseconds=1)), RecordFilter(not_before_ms=AT_MS + 1)),
-        (GreaterThan(TS, AT - timedelta(microseconds=1)), RecordFilter(not_before_ms=AT_MS)),
-        # Before 1970, in the hour that an autumn has twice, and in any zone.
-        (GreaterThan(TS, datetime(1969, 12, 31, 23, 59, 59, 999_500, timezone.utc)), RecordFilter(not_before_ms=0)),
-        (
-            GreaterThanOrEqual(TS, datetime(2023, 11, 5, 1, 30, fold=1, tzinfo=ZoneInfo("America/New_York"))),
-            RecordFilter(not_before_ms=1_699_165_800_000),
-        ),
+        (7, "must return the filters that the engine evaluates as well, and returned an int"),
+        ([filters.IsNull(A)], "must return some of the filters it was given, and there is an IsNull in it"),
     ],
 )
-def test_filters_that_ranges_express_in_part_are_left_to_spark_as_well(pushed: Filter, expected: RecordFilter) -> None:
-    assert translate_filters([pushed]) == (expected, [pushed])
-
-
-@pytest.mark.parametrize(
-    "pushed",
-    [
-        # The end of a time is no offset: records are not ordered by time.
-        LessThan(TS, AT),
-        LessThanOrEqual(TS, AT),
-        Not(GreaterThan(TS, AT)),
-        Not(EqualTo(TS, AT)),
-        Not(EqualTo(O, 5)),
-        GreaterThan(T, "a"),
-        StringStartsWith(T, "a"),
-        Not(StringStartsWith(T, "a")),
-        EqualTo(("timestampType",), 0),
-        EqualTo(("value",), b"x"),
-        IsNull(("key",)),
-        Not(IsNull(("key",))),
-        EqualTo(("headers", "key"), "h"),
-        IsNotNull(("topic", "inner")),
-        # Values of other types than Spark passes for these columns.
-        EqualTo(P, True),
-        GreaterThan(O, 1.5),
-        GreaterThan(O, "1"),
-        GreaterThan(TS, datetime(2023, 11, 14)),  # noqa: DTZ001 - without a zone it is no point in time
-        EqualTo(T, 5),
-    ],
-    ids=repr,
-)
-def test_filters_that_ranges_cannot_express_are_left_to_spark(pushed: Filter) -> None:
-    found, left = translate_filters([pushed])
-    assert found == EVERYTHING
-    assert left == [pushed]
-
-
-def test_filters_left_to_spark_are_the_objects_that_it_passed() -> None:
-    one, other = LessThan(TS, AT), LessThan(TS, AT)
-    _, left = translate_filters([one, EqualTo(P, 1), other])
-    assert [id(pushed) for pushed in left] == [id(one), id(other)]
-
-
-@pytest.mark.parametrize(
-    "pushed",
-    [
-        [EqualTo(P, 1), EqualTo(P, 2)],
-        [EqualTo(P, 1), Not(EqualTo(P, 1))],
-        [GreaterThan(O, 5), LessThanOrEqual(O, 5)],
-        [EqualTo(T, "t"), EqualTo(T, "u")],
-        [EqualTo(O, -1)],
-    ],
-)
-def test_a_contradiction_leaves_nothing_to_read(pushed: list[Any]) -> None:
-    found, left = translate_filters(pushed)
-    assert left == []
-    assert not any(found.takes(TopicPartition(topic, number)) for topic in "tu" for number in range(4))
+def test_mistake_of_a_builder_is_named(answer: Any, text: str) -> None:
+    with pytest.raises(ContractError, match=rf"Builder.pushFilters\(\) {text}"):
+        FilteringBatchReaderAdapter(Builder(answer), no_batch).pushFilters([spark.EqualTo(A, 1)])
 
 
 def reader_of(**options: str) -> DataSourceReader:
@@ -178,8 +104,8 @@ def test_a_reader_pushes_filters_only_where_the_option_asks_for_it(options: dict
 
 def test_a_reader_with_filters_travels_without_what_planned_it() -> None:
     reader = reader_of(pushDownPredicate="true")
-    kept = LessThan(TS, AT)
-    assert [*reader.pushFilters([EqualTo(P, 1), kept])] == [kept]
+    kept = spark.LessThan(("timestamp",), AT)
+    assert [*reader.pushFilters([spark.EqualTo(("partition",), 1), kept])] == [kept]
     copy = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own bytes
     with pytest.raises(RuntimeError, match="executor's copy of the reader"):
         copy.partitions()

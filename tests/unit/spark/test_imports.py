@@ -28,8 +28,11 @@ _ROWS = "StructType([StructField('value', BinaryType())])"
 _READER = f"pickle = dumps(source({_SOURCE}).streamReader({_ROWS}))"
 _WRITER = f"pickle = dumps(source({_SINK}).streamWriter({_ROWS}, False))"
 
-# Programs, never parts of a query.
+# Programs, and what only sources of others need or reads with filters: never parts of these queries.
 _NEVER = (
+    "pyspark_kafka.connector.filters",
+    "pyspark_kafka.connector.rows",
+    "pyspark_kafka.connector.simple",
     "rich",
     "typer",
     "pyspark_kafka.cli",

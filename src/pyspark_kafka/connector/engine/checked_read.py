@@ -12,6 +12,7 @@ from pyspark_kafka.connector.engine.checks import (
     check_not_backwards,
     check_offset,
     check_partitions,
+    check_read_offset,
     difference,
     found,
 )
@@ -109,7 +110,7 @@ class CheckedMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow):
 
     def deserializeOffset(self, json: str) -> Offset:
         """Return the offset of its JSON; the same position must have the same text again."""
-        return check_offset(self._stream.deserializeOffset(json), self._stream, "deserializeOffset")
+        return check_read_offset(self._stream.deserializeOffset(json), self._stream, "deserializeOffset")
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the options ask for."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyspark_kafka.connector.filters import Filter
+
 _T = TypeVar("_T")
 
 
@@ -34,11 +36,21 @@ def check_offset(value: Any, owner: object, method: str) -> Offset:
     Raises:
         ContractError: it is none, or its `json()` is no text.
     """
+    offset = check_read_offset(value, owner, method)
+    text = offset.json()
+    if not isinstance(text, str):
+        raise ContractError.violated(offset, "json", f"must return text, and {found(text)}.")
+    return offset
+
+
+def check_read_offset(value: Any, owner: object, method: str) -> Offset:
+    """Return the value if it is an offset, which was read from its text: that is not written again to look at it.
+
+    Raises:
+        ContractError: it is none.
+    """
     if isinstance(value, type) or not isinstance(value, Offset):
         raise ContractError.violated(owner, method, f"must return an Offset, and {found(value)}.")
-    text = value.json()
-    if not isinstance(text, str):
-        raise ContractError.violated(value, "json", f"must return text, and {found(text)}.")
     return value
 
 
@@ -92,6 +104,25 @@ def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
         if not isinstance(each, InputPartition):
             raise ContractError.violated(
                 owner, method, f"must return a list of InputPartition, and there is {described(each)} in it."
+            )
+    return value
+
+
+def check_filters(value: Any, wanted: Sequence[Filter], owner: object) -> Sequence[Filter]:
+    """Return the filters that a read leaves to the engine if they are of those that it was given.
+
+    Raises:
+        ContractError: they are not.
+    """
+    method = "pushFilters"
+    if not isinstance(value, Sequence):
+        raise ContractError.violated(
+            owner, method, f"must return the filters that the engine evaluates as well, and {found(value)}."
+        )
+    for each in value:
+        if each not in wanted:
+            raise ContractError.violated(
+                owner, method, f"must return some of the filters it was given, and there is {described(each)} in it."
             )
     return value
 

@@ -61,19 +61,29 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     Args:
         options: the parsed options of the stream.
         schema: the Arrow schema of the batches that readers return.
+        location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
+            the query's checkpoint, if an option names that, which takes precedence.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.
 
     Source: Spark `KafkaMicroBatchStream`.
     """
 
     def __init__(
-        self, options: StreamReadOptions, schema: pa.Schema, *, clock: Callable[[], float] = time.monotonic
+        self,
+        options: StreamReadOptions,
+        schema: pa.Schema,
+        *,
+        location: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._schema = schema
         self._offset_reader = KafkaOffsetReader.from_options(options)
-        files = None if options.checkpoint_location is None else CheckpointFiles(options.checkpoint_location)
-        directory = f"sources/{options.source_index}"
+        files, directory = None, ""
+        if options.checkpoint_location is not None:
+            files, directory = CheckpointFiles(options.checkpoint_location), f"sources/{options.source_index}"
+        elif location is not None:
+            files = CheckpointFiles(location)
         self._watch = TopicWatch(files, directory)
         self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)

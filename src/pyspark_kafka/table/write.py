@@ -1,0 +1,88 @@
+"""One write to Kafka, as a plan: the columns of its rows, and how it runs in each kind of query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector import BatchWrite, LogicalWriteInfo, StreamingWrite, SupportsTruncate, Write
+from pyspark_kafka.connector.columns import type_name
+from pyspark_kafka.options import parse_write_options
+from pyspark_kafka.sink.columns import Column, SinkColumns, find_sink_columns
+from pyspark_kafka.table.notes import codec_notes
+
+if TYPE_CHECKING:
+    from pyspark_kafka.options import WriteOptions
+
+
+class KafkaWriteBuilder(SupportsTruncate):
+    """Builds the write of one batch query or of one micro-batch.
+
+    Runs on: driver; used once.
+
+    Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceProvider.KafkaTable.newWriteBuilder`.
+    """
+
+    def __init__(self, info: LogicalWriteInfo) -> None:
+        self._info = info
+
+    def truncate(self) -> KafkaWriteBuilder:
+        """Return the builder: complete mode appends its whole result at each trigger, as in Spark's connector."""
+        return self
+
+    def build(self) -> KafkaWrite:
+        """Return the write."""
+        return KafkaWrite(self._info)
+
+
+class KafkaWrite(Write):
+    """A write of rows with the columns `value`, `key`, `topic`, `partition` and `headers`; others have no effect.
+
+    Runs on: driver; no method opens a connection.
+
+    Raises:
+        OptionError: from `toBatch` and `toStreaming`: options are missing, unknown, malformed or in conflict.
+        SchemaError: from the same: a needed column is missing, or a column has a type that cannot be written.
+
+    Source: Spark `org.apache.spark.sql.kafka010.KafkaWrite`.
+    """
+
+    def __init__(self, info: LogicalWriteInfo) -> None:
+        self._info = info
+        self._notes: tuple[str, ...] = ()
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the options without effect, and a slow codec."""
+        return (*self._notes, *codec_notes())
+
+    def toBatch(self) -> BatchWrite:
+        """Return this write for a batch query: at least once, or exactly once by option `deliveryGuarantee`."""
+        options = self._options(streaming=False)
+        columns = self._columns(options)
+        if options.exactly_once is not None:
+            from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite  # noqa: PLC0415 - one of two
+
+            return KafkaExactlyOnceBatchWrite(options, options.exactly_once, columns)
+        from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite  # noqa: PLC0415 - one of two
+
+        return KafkaBatchWrite(options, columns)
+
+    def toStreaming(self) -> StreamingWrite:
+        """Return this write for a streaming query: at least once, or exactly once by option `deliveryGuarantee`."""
+        options = self._options(streaming=True)
+        columns = self._columns(options)
+        if options.exactly_once is not None:
+            from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite  # noqa: PLC0415 - as above
+
+            return KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns)
+        from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite  # noqa: PLC0415 - as above
+
+        return KafkaStreamingWrite(options, columns)
+
+    def _options(self, *, streaming: bool) -> WriteOptions:
+        options = parse_write_options(self._info.options, streaming=streaming)
+        self._notes = options.notes
+        return options
+
+    def _columns(self, options: WriteOptions) -> SinkColumns:
+        columns = [Column(field.name, field.type, type_name(field)) for field in self._info.schema]
+        return find_sink_columns(columns, topic_option=options.topic)
