@@ -15,6 +15,7 @@ pytest_plugins = (
     "kit.fixtures.broker",
     "kit.fixtures.codec",
     "kit.fixtures.offsets",
+    "kit.fixtures.postgres",
     "kit.fixtures.spark",
     "kit.fixtures.threads",
     "kit.fixtures.waits",

@@ -4,6 +4,7 @@
 | --- | --- |
 | the broker of the run, a client of it, a topic, a broker to stop | `fixtures/broker.py` |
 | a Spark session, a Spark Connect server | `fixtures/spark.py` |
+| a PostgreSQL server | `fixtures/postgres.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
 | both variants of the record codec | `fixtures/codec.py` |
 | reports about waits, early | `fixtures/waits.py` |
