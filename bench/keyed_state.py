@@ -234,7 +234,9 @@ def main(
             console.print(f"{count:,} keys, {name}", highlight=False)
             work = measure_spark if name in PROVIDERS else measure
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-                of_count.append(process.submit(work, name, count, rows, rounds).result())
+                one = process.submit(work, name, count, rows, rounds).result()
+            of_count.append(one)
+            console.print(f"    update {_spread(one.updates)} s, snapshot {_spread(one.snapshots)} s", highlight=False)
         report(console, count, of_count, rows)
         results += of_count
     found = {

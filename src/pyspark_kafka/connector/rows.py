@@ -44,20 +44,18 @@ def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str
 def _columns_of_equal_rows(rows: list[Any], names: list[str]) -> list[Sequence[Any]] | None:
     """Return the columns of rows that are all tuples, or all dictionaries, and whole; None of any others.
 
-    Nothing here is done in Python for each row: that takes as long as Arrow does.
+    Nothing here is done in Python for each row: that takes as long as Arrow does. Nor does `zip` turn the rows, for it
+    makes an object for each of them, which sets off collections of garbage.
     """
     kinds = set(map(type, rows))
-    try:
-        if kinds == {tuple}:
-            columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
-            return columns if len(columns) == len(names) else None
-        if kinds == {dict} and set(map(len, rows)) == {len(names)}:
-            # As many keys as there are columns, and each column: none is unknown.
-            return [list(map(itemgetter(name), rows)) for name in names]
-    except (ValueError, KeyError):
-        # Tuples of different lengths; another key in the place of a column.
+    if kinds not in ({tuple}, {dict}) or set(map(len, rows)) != {len(names)}:
         return None
-    return None
+    places: Sequence[Any] = range(len(names)) if kinds == {tuple} else names
+    try:
+        # Dictionaries with as many keys as there are columns, and each column: none is unknown.
+        return [list(map(itemgetter(place), rows)) for place in places]
+    except KeyError:
+        return None
 
 
 def _columns_of_any_rows(rows: list[Any], names: list[str], owner: object, method: str) -> list[Sequence[Any]]:
