@@ -5,6 +5,7 @@
 # faults, SEED=of them, for the cluster in motion.
 
 VENV := .venv
+comma := ,
 ARGS :=
 JVM_JARS :=
 CASES :=
@@ -28,7 +29,7 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-start bench-scale fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-start bench-scale bench-state fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -79,11 +80,13 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m chaos.run \
 		--minutes $(MINUTES) --seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
-bench:  ## Measure, 5 minutes (15 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
+bench:  ## Measure, 6 minutes (16 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	$(if $(CASES),,.venv-bench/bin/python bench/kernel.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/first_record.py)
+	$(if $(CASES),,.venv-bench/bin/python bench/connector.py)
+	$(if $(CASES),,.venv-bench/bin/python bench/keyed_state.py --keys 1000000 --stores toolkit$(comma)dict)
 	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
@@ -99,6 +102,10 @@ bench-latency:  ## Measure latencies of micro-batches, of planning and of transa
 bench-scale:  ## Measure what grows with the cluster and with the batch, 10 minutes; ARGS="--parts lookups,store" for some
 	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
 	PYTHONPATH="$(CURDIR)/tests" .venv-bench/bin/python bench/scale.py $(ARGS)
+
+bench-state:  ## Measure state by key, 1 M and 10 M keys, beside Spark's and other stores; ARGS="--keys 1000000" for some
+	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/keyed_state.py $(ARGS)
 
 fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
 	@$(fuzz_venv)
