@@ -60,6 +60,13 @@ class SinkContract(ABC):
         """Return the options of the write."""
         return {}
 
+    def begin_epoch(self, epoch: int) -> None:  # noqa: B027 - most sinks need none
+        """Do what the engine does before the tasks of an epoch start, if the sink looks at it; nothing by default.
+
+        Spark has written the offsets of the sources to the checkpoint then, as `offsets/<epoch>`. Called again for an
+        epoch that runs again.
+        """
+
     @pytest.fixture
     def sink(self) -> _Sink:
         """The sink, with an empty target."""
@@ -98,11 +105,12 @@ class SinkContract(ABC):
 
     def test_empty_epoch_is_committed(self, sink: _Sink) -> None:
         """An epoch without rows, and one without tasks, is committed and shows nothing."""
-        factory = sink.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        factory = sink.begin(0)
         writer = factory.createWriter(0, 0, 0)
         message = writer.commit()
         writer.close()
         sink.streaming().commit(0, [message])
+        sink.begin(1)
         sink.streaming().commit(1, [])
         assert list(self.visible()) == []
         sink.run_epoch(2)
@@ -125,8 +133,7 @@ class SinkContract(ABC):
 
     def test_abort_leaves_nothing_visible(self, sink: _Sink) -> None:
         """Rows of a task that failed, and of an epoch that is aborted, are not visible."""
-        job = sink.streaming()
-        factory = job.createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        factory, job = sink.begin(0), sink.streaming()
         good = sink.write(factory.createWriter(0, 0, 0), 0, 0)
         bad = factory.createWriter(1, 1, 0)
         bad.write(sink.batch_of(0, 1))
@@ -140,7 +147,7 @@ class SinkContract(ABC):
 
     def test_writer_that_is_closed_early_leaks_nothing(self, sink: _Sink) -> None:
         """A killed attempt gets no call at all; one that is aborted at once is closed."""
-        factory = sink.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        factory = sink.begin(0)
         for attempt in range(3):
             writer = factory.createWriter(0, attempt, 0)
             writer.abort()
@@ -150,8 +157,7 @@ class SinkContract(ABC):
 
     def test_loser_of_two_attempts_shows_nothing(self, sink: _Sink) -> None:
         """Of two attempts of a task only the one whose message is committed is visible."""
-        job = sink.streaming()
-        factory = job.createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        factory, job = sink.begin(0), sink.streaming()
         winner = [sink.write(factory.createWriter(task, task, 0), 0, task) for task in range(_TASKS)]
         sink.write(factory.createWriter(0, 9, 0), 0, 0)
         job.commit(0, winner)
@@ -200,6 +206,11 @@ class _Sink:
     def batch(self) -> CheckedBatchWrite:
         return CheckedBatchWrite(self._write().toBatch())
 
+    def begin(self, epoch: int) -> StreamingDataWriterFactory:
+        """Return the factory of an epoch that begins, or begins again."""
+        self._contract.begin_epoch(epoch)
+        return self.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+
     @staticmethod
     def rows_of(epoch: int) -> list[int]:
         return [epoch * 100 + task * 10 + number for task in range(_TASKS) for number in range(3)]
@@ -217,9 +228,7 @@ class _Sink:
         return message
 
     def write_epoch(self, epoch: int, attempt: int = 0) -> list[WriterCommitMessage]:
-        factory: StreamingDataWriterFactory = pickle.loads(  # noqa: S301 - our own bytes
-            pickle.dumps(self.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS)))
-        )
+        factory: StreamingDataWriterFactory = pickle.loads(pickle.dumps(self.begin(epoch)))  # noqa: S301 - our own bytes
         return [self.write(factory.createWriter(task, attempt + task, epoch), epoch, task) for task in range(_TASKS)]
 
     def run_epoch(self, epoch: int, attempt: int = 0, steps: Steps | None = None) -> None:
@@ -230,7 +239,7 @@ class _Sink:
                 steps.next()
 
         step()
-        factory = self.streaming().createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        factory = self.begin(epoch)
         messages = []
         for task in range(_TASKS):
             step()
