@@ -32,6 +32,7 @@ from pyspark_kafka.connector import (
     ScanBuilder,
     StreamingDataWriterFactory,
     StreamingWrite,
+    SupportsPushDownFilters,
     SupportsRead,
     SupportsTriggerAvailableNow,
     SupportsWrite,
@@ -40,6 +41,7 @@ from pyspark_kafka.connector import (
     WriteBuilder,
     WriterCommitMessage,
 )
+from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, Not
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
 from pyspark_kafka.toolkit import CommitState, EpochRecord, FileEpochLog, IdempotentStreamingWrite
 
@@ -167,11 +169,11 @@ class LineStream(MicroBatchStream, SupportsTriggerAvailableNow):
 class LineBatch(Batch):
     """A file of lines as a batch."""
 
-    def __init__(self, stream: LineStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: LineStream, first: int) -> None:
+        self._stream, self._first = stream, first
 
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        return self._stream.planInputPartitions(Line(0), Line(self._stream._end()))
+        return self._stream.planInputPartitions(Line(self._first), Line(self._stream._end()))
 
     def createReaderFactory(self) -> PartitionReaderFactory:
         return self._stream.createReaderFactory()
@@ -180,17 +182,36 @@ class LineBatch(Batch):
 class LineScan(Scan):
     """One read of a file of lines."""
 
-    def __init__(self, path: str, fault: str) -> None:
-        self._path, self._fault = path, fault
+    def __init__(self, path: str, fault: str, first: int) -> None:
+        self._path, self._fault, self._first = path, fault, first
 
     def readSchema(self) -> pa.Schema:
         return pa.schema([pa.field("n", pa.int32())]) if self._fault == "tells another schema" else SCHEMA
 
     def toBatch(self) -> Batch:
-        return LineBatch(LineStream(self._path, self._fault))
+        return LineBatch(LineStream(self._path, self._fault), self._first)
 
     def toMicroBatchStream(self, checkpointLocation: str | None) -> MicroBatchStream:
         return LineStream(self._path, self._fault)
+
+
+class LineScanBuilder(SupportsPushDownFilters):
+    """Begins a batch at the line that a filter `n > …` asks for, and leaves other filters to the engine."""
+
+    def __init__(self, path: str, fault: str) -> None:
+        self._path, self._fault = path, fault
+        self._first = 0
+
+    def pushFilters(self, wanted: Sequence[Filter]) -> Sequence[Filter]:
+        kept = [each for each in wanted if isinstance(each, GreaterThan)]
+        for each in kept:
+            self._first = max(self._first, each.value + (2 if self._fault == "filters too much" else 1))
+        if self._fault == "keeps filters it does not know":
+            return []
+        return [each for each in wanted if each not in kept]
+
+    def build(self) -> Scan:
+        return LineScan(self._path, self._fault, self._first)
 
 
 @dataclass(frozen=True)
@@ -210,13 +231,7 @@ class LineTable(SupportsRead):
         return frozenset({TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ})
 
     def newScanBuilder(self, options: Mapping[str, str]) -> ScanBuilder:
-        scan = LineScan(self.path, self.fault)
-
-        class Builder(ScanBuilder):
-            def build(self) -> Scan:
-                return scan
-
-        return Builder()
+        return LineScanBuilder(self.path, self.fault)
 
 
 class LineContract(SourceContract):
@@ -231,6 +246,9 @@ class LineContract(SourceContract):
 
     def table(self) -> SupportsRead:
         return LineTable(str(self._path), self.fault)
+
+    def filters(self) -> Sequence[Filter]:
+        return [GreaterThan(("n",), 4), GreaterThan(("n",), 2), In(("n",), (3, 7, 9)), Not(EqualTo(("n",), 7))]
 
     def add_rows(self, count: int) -> None:
         have = len(self._path.read_text().splitlines())
@@ -408,6 +426,8 @@ SOURCE_FAULTS = {
     "leaks": "test_reader_closed_early_leaks_nothing",
     "does not pickle": "test_plan_pickles",
     "tells another schema": "test_rows_have_the_schema_that_the_scan_tells",
+    "filters too much": "test_pushed_filters_leave_out_no_row_that_passes",
+    "keeps filters it does not know": "test_pushed_filters_leave_out_no_row_that_passes",
 }
 SINK_FAULTS = {
     "shows rows before the commit": "test_abort_leaves_nothing_visible",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from kit.independent_client import Record, consume_committed, produce
+from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, IsNull, LessThan, Not
 from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
 
@@ -40,6 +42,20 @@ class TestKafkaSource(SourceContract):
             "startingOffsets": "earliest",
             "includeHeaders": "true",
         }
+
+    def filters(self) -> Sequence[Filter]:
+        return [
+            EqualTo(("partition",), 1),
+            GreaterThan(("offset",), 3),
+            Not(EqualTo(("offset",), 7)),
+            In(("topic",), (self._name, "another")),
+            LessThan(("timestamp",), datetime(3000, 1, 1, tzinfo=timezone.utc)),
+            IsNull(("key",)),
+            In(("value",), (b"5", b"13", None)),
+        ]
+
+    def filter_options(self) -> Mapping[str, str]:
+        return {**self.options(), "pushDownPredicate": "true"}
 
     def add_rows(self, count: int) -> None:
         numbers = range(self._rows, self._rows + count)

@@ -20,15 +20,19 @@ from pyspark_kafka.connector import (
     ReadMaxRows,
     Scan,
     SupportsAdmissionControl,
+    SupportsPushDownFilters,
     SupportsRead,
     TableCapability,
 )
-from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream
+from pyspark_kafka.connector.engine.checked_read import CheckedBatch, CheckedMicroBatchStream
+from pyspark_kafka.connector.engine.checks import check_filters
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from pyspark_kafka.connector import InputPartition, PartitionReaderFactory
+    from pyspark_kafka.connector.filters import Filter
     from pyspark_kafka.testing.conformance.killed import Steps
 
 _MOST_BATCHES = 1_000
@@ -63,6 +67,14 @@ class SourceContract(ABC):
     def options(self) -> Mapping[str, str]:
         """Return the options of the read."""
         return {}
+
+    def filters(self) -> Sequence[Filter]:
+        """Return filters for a batch read that takes them; none if none does. Each is tried alone, and all together."""
+        return ()
+
+    def filter_options(self) -> Mapping[str, str]:
+        """Return the options of that batch read."""
+        return self.options()
 
     # What the cases are made of
 
@@ -206,6 +218,21 @@ class SourceContract(ABC):
         assert after[0] <= before[0], f"{after[0] - before[0]} files or sockets stay open"
         assert after[1] <= before[1], f"{after[1] - before[1]} threads stay"
 
+    def test_pushed_filters_leave_out_no_row_that_passes(self, source: _Source) -> None:
+        """A batch read with filters has the rows that pass, once the engine has applied those that are returned."""
+        wanted, options = list(self.filters()), self.filter_options()
+        if not wanted:
+            pytest.skip("filters() returns none")
+        every, left = source.read_batch(options, [])
+        assert left == []
+        for pushed in ([], *([each] for each in wanted), wanted):
+            rows, left = source.read_batch(options, pushed)
+            found = [row for row in rows if all(each.evaluate(row) is True for each in left)]
+            expected = [row for row in every if all(each.evaluate(row) is True for each in pushed)]
+            assert source.comparable(found) == source.comparable(expected), (
+                f"filters {pushed}, of which {left} are left"
+            )
+
     def test_stop_may_be_called_again(self, source: _Source) -> None:
         """A stream that never read, and one that did, stop more than once."""
         stream = source.stream()
@@ -258,15 +285,31 @@ class _Source:
         return stream.latestOffset(stream.initialOffset() if start is None else start, ReadAllAvailable())
 
     def read(self, stream: CheckedMicroBatchStream, start: Offset, end: Offset) -> list[dict[str, Any]]:
-        factory, rows = stream.createReaderFactory(), []
-        for partition in stream.planInputPartitions(start, end):
+        rows = self._rows(stream.createReaderFactory(), stream.planInputPartitions(start, end))
+        return rows if self._ordered else self.comparable(rows)
+
+    @staticmethod
+    def _rows(factory: PartitionReaderFactory, planned: Sequence[InputPartition]) -> list[dict[str, Any]]:
+        rows = []
+        for partition in planned:
             reader = factory.createReader(partition)
             try:
                 while reader.next():
                     rows += reader.get().to_pylist()
             finally:
                 reader.close()
-        return rows if self._ordered else self.comparable(rows)
+        return rows
+
+    def read_batch(
+        self, options: Mapping[str, str], pushed: Sequence[Filter]
+    ) -> tuple[list[dict[str, Any]], Sequence[Filter]]:
+        """Return the rows of a batch read with filters, and the filters that are left to the engine."""
+        builder = self.table.newScanBuilder(options)
+        assert isinstance(builder, SupportsPushDownFilters), "newScanBuilder() returns no SupportsPushDownFilters"
+        left = check_filters(builder.pushFilters(pushed), pushed, builder)
+        scan = builder.build()
+        batch = CheckedBatch(scan.toBatch(), scan.readSchema())
+        return self._rows(batch.createReaderFactory(), batch.planInputPartitions()), left
 
     def read_all(self) -> list[dict[str, Any]]:
         stream = self.stream()
