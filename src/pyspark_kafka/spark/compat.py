@@ -17,7 +17,6 @@ from pyspark_kafka.connector import (
     ReadMaxRows,
     ReadMinRows,
 )
-from pyspark_kafka.connector.columns import with_type_name
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -31,6 +30,8 @@ def schema_to_write(schema: StructType) -> pa.Schema:
 
     A column whose type PySpark has no Arrow form for has the type null.
     """
+    from pyspark_kafka.connector.columns import with_type_name  # noqa: PLC0415 - for writes only
+
     fields = []
     for column in schema.fields:
         try:
