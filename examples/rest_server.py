@@ -4,7 +4,8 @@
 
 | Request | Response |
 | --- | --- |
-| `GET /readings?after=r-7&limit=50` | `{"items": [...]}`: 50 readings behind `r-7`; without `after` the first ones |
+| `GET /readings?limit=50` | `{"items": [...]}`: the first 50 readings |
+| `GET /readings?after=r-7&limit=50` | 50 readings behind `r-7`; 404 if there is no `r-7` |
 | `GET /readings?order=desc&limit=1` | the newest reading |
 | `POST /readings?count=10` | ten more readings are there |
 
@@ -86,8 +87,10 @@ class _Readings(BaseHTTPRequestHandler):
         elif kind.isdecimal():
             after = formatdate(_now() + 2, usegmt=True) if detail == "date" else detail
             self._send(int(kind), {"error": kind}, **({"Retry-After": after} if detail else {}))
+        elif (page := self._page()) is None:
+            self._send(404, {"error": "nobody knows this cursor"})
         else:
-            self._send(200, {"items": self._page()}, fault=kind)
+            self._send(200, {"items": page}, fault=kind)
 
     def do_POST(self) -> None:
         self.server.add(int(self._query()["count"]))
@@ -96,13 +99,17 @@ class _Readings(BaseHTTPRequestHandler):
     def _query(self) -> dict[str, str]:
         return {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
 
-    def _page(self) -> list[dict[str, Any]]:
+    def _page(self) -> list[dict[str, Any]] | None:
         query, items = self._query(), list(self.server.items)
         limit = min(int(query.get("limit", "100")), 100)
         if query.get("order") == "desc":
             return items[::-1][:limit]
-        behind = [number for number, item in enumerate(items, 1) if item["id"] == query.get("after")]
-        first = behind[0] if behind else 0
+        ids = [item["id"] for item in items]
+        if "after" not in query:
+            return items[:limit]
+        if query["after"] not in ids:
+            return None
+        first = ids.index(query["after"]) + 1
         return items[first : first + limit]
 
     def _send(self, status: int, content: object, *, fault: str = "", **headers: str) -> None:

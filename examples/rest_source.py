@@ -10,8 +10,9 @@ and never before the time that the API asks for. The token is in the header of r
 
 **What the API must promise.** Items have one order that never changes, and new ones come at its end: an order by a time
 that writers set, or by ids that are drawn before their transaction commits, loses items. An item does not change, and
-stays for as long as a query may read it again. If a range has another number of items than before, or another last one,
-the query ends with an error, and not with other rows. Changes inside of an item are not noticed.
+stays for as long as a query may read it again. A cursor that the API does not know is an error, and not the beginning.
+If a range has another number of items than before, or another last one, the query ends with an error, and not with
+other rows. Changes inside of an item are not noticed.
 
 **What it costs.** In a streaming query each page is asked for twice: by the driver, which must know where a micro-batch
 ends, and by the task. One task reads a range, since APIs limit the rate by token. A look-up that finds nothing new is

@@ -198,6 +198,15 @@ def test_items_that_changed_are_an_error_and_not_other_rows(server: ReadingsServ
         read(server, RestOffset(), RestOffset("r-20", 20))
 
 
+def test_cursor_that_is_gone_is_an_error_and_not_the_beginning(server: ReadingsServer) -> None:
+    del server.items[4]
+    with pytest.raises(RestError, match="the API answered 404"):
+        read(server, RestOffset("r-5", 5), RestOffset("r-20", 20))
+    stream: Any = RestTable().newScanBuilder(options(server)).build().toMicroBatchStream(None)
+    with pytest.raises(RestError, match="the API answered 404"):
+        stream.latestOffset(RestOffset("r-5", 5), ReadMaxRows(5))
+
+
 class ApiInAProcess:
     """An API in a process of its own: a case of a contract counts the files and threads of this one."""
 
