@@ -2,7 +2,7 @@
 
     python examples/directory_source.py
 
-As a script it reads a directory of CSV files in three runs of a query, between which files come: about 20 seconds.
+As a script it reads a directory of CSV files in three runs of a query, between which files come.
 
 What it shows: a source that keeps a state of its own. Which files are new cannot be said by a number or a time: a file
 can come late and be old. So the source keeps a log. Entry N of it has the files of one micro-batch, written before the

@@ -3,7 +3,7 @@
     python examples/sql_sink.py                                        # SQLite, in a directory that is removed
     python examples/sql_sink.py --url postgresql://me@localhost/mine   # the password: PGPASSWORD, or ~/.pgpass
 
-As a script it kills the driver of a query with kill -9, starts the query again, and counts the rows: half a minute.
+As a script it kills the driver of a query with kill -9, starts the query again, and counts the rows.
 
 What it shows: a target with transactions is an exactly-once sink if rows and log become visible together.
 
@@ -325,7 +325,7 @@ class SqlTable(SupportsWrite):
 
 # From here on: the demonstration.
 
-FILES, ROWS = 10, 100
+FILES, ROWS = 6, 100
 
 
 def drive(url: str, table: str, place: str) -> None:

@@ -322,6 +322,7 @@ def test_spark_connect_writes_a_batch(tmp_path: Path, connect_url: str) -> None:
     assert sorted(place.numbers()) == list(range(20))
 
 
+@pytest.mark.timeout(400)  # two drivers start, which takes long on a busy machine
 def test_driver_that_is_killed_and_starts_again_leaves_each_row_once(postgres: Postgres) -> None:
     """The example as a script, on PostgreSQL: two drivers of their own, and kill -9 of the first."""
     run = subprocess.run(
@@ -332,6 +333,6 @@ def test_driver_that_is_killed_and_starts_again_leaves_each_row_once(postgres: P
     killed, again = re.findall(
         r"(\d+) epochs are committed; the table has (\d+) rows, (\d+) of them different", run.stdout
     )
-    assert 3 <= int(killed[0]) < 10, run.stdout
+    assert 2 <= int(killed[0]) < 6, run.stdout
     assert killed[1:] == (str(100 * int(killed[0])),) * 2
-    assert again == ("10", "1000", "1000")
+    assert again == ("6", "600", "600")
