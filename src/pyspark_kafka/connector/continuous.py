@@ -100,6 +100,13 @@ class ContinuousStream(ABC):
             CheckpointError: the text is no position of this source.
         """
 
+    def prepareForTasks(self, tasks: int) -> None:  # noqa: B027 - for streams that can
+        """Take note of how many tasks run at the same time; called before each `planInputPartitions`.
+
+        A stream that can read several of its partitions with one reader plans that many input partitions at most. One
+        that takes no note plans as many as it likes: a task then has several readers, on a thread each.
+        """
+
     @abstractmethod
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Split the stream from `start` into tasks that read without an end. Called once for each plan."""

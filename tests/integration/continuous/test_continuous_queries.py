@@ -267,8 +267,10 @@ def test_mistakes_are_refused_before_anything_is_read(spark: SparkSession, place
     reader = continuous.read(spark).option("path", str(place.input))
     with pytest.raises(OptionError, match="without a format"):
         reader.load()
-    with pytest.raises(TypeError, match="takes a Table, not a str"):
-        reader.format("kafka")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="knows no format 'kafka'"):
+        reader.format("kafka")
+    with pytest.raises(TypeError, match="not a type"):
+        reader.format(FilesTable)  # type: ignore[arg-type]
     with pytest.raises(CapabilityError, match="'staged' cannot be read in a continuous query"):
         reader.format(StagedTable()).load()
     frame = reader.format(FilesTable()).load()

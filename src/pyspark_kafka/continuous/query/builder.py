@@ -26,7 +26,7 @@ from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.query.runner import QueryPlan, QueryRunner
 from pyspark_kafka.continuous.query.sessions import address_of_driver
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
-from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
+from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described
 from pyspark_kafka.spark.compat import arrow_schema
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ _UNITS_MS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_
 _INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([a-z]+?)s?\s*", re.IGNORECASE)
 _SHORT = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "hour"}
 _MOST_FAILURES = 3
+_KAFKA = "pyspark_kafka"
 
 
 class ContinuousReader:
@@ -63,9 +64,9 @@ class ContinuousReader:
         self._table: Table | None = None
         self._options: dict[str, str] = {}
 
-    def format(self, source: Table) -> ContinuousReader:
-        """Set what is read: a table that names the capability `CONTINUOUS_READ`."""
-        self._table = checked_table(source)
+    def format(self, source: str | Table) -> ContinuousReader:
+        """Set what is read: "pyspark_kafka", or a table that names the capability `CONTINUOUS_READ`."""
+        self._table = table_of(source)
         return self
 
     def option(self, key: str, value: Any) -> ContinuousReader:
@@ -191,9 +192,9 @@ class ContinuousWriter:
         self._interval_ms = 1_000
         self._name: str | None = None
 
-    def format(self, sink: Table) -> ContinuousWriter:
-        """Set what is written: a table that names the capability `STREAMING_WRITE`."""
-        self._table = checked_table(sink)
+    def format(self, sink: str | Table) -> ContinuousWriter:
+        """Set what is written: "pyspark_kafka", or a table that names the capability `STREAMING_WRITE`."""
+        self._table = table_of(sink)
         return self
 
     def option(self, key: str, value: Any) -> ContinuousWriter:
@@ -293,15 +294,26 @@ class ContinuousWriter:
         return int(text)
 
 
-def checked_table(table: Table) -> Table:
-    """Return a table.
+def table_of(source: str | Table) -> Table:
+    """Return a table, by its name if it is Kafka; Spark knows names of others, and does not tell them.
 
     Raises:
-        TypeError: it is none.
+        OptionError: the name is another one.
+        TypeError: it is no table and no name.
     """
-    if not isinstance(table, Table):
-        raise TypeError(f"format() takes a Table, not a {type(table).__name__}: {table!r}")
-    return table
+    if isinstance(source, Table):
+        return source
+    if not isinstance(source, str):
+        raise TypeError(f"format() takes a Table, or its name if it is Kafka, not {described(source)}: {source!r}")
+    if source != _KAFKA:
+        raise OptionError(
+            f"A continuous query knows no format {source!r}.",
+            condition="FORMAT_UNKNOWN",
+            hint=f"Use {_KAFKA!r}, or pass the table itself, as to as_data_source().",
+        )
+    from pyspark_kafka.table.kafka_table import KafkaTable  # noqa: PLC0415 - other tables need no Kafka
+
+    return KafkaTable()
 
 
 def text_of(value: Any) -> str:

@@ -221,6 +221,7 @@ class QueryRunner:
 
     def _run_once(self, epoch: int, start: str) -> _RunState:
         stream = self._plan.stream
+        stream.prepareForTasks(self._plan.tasks)
         partitions = check_partitions(stream.planInputPartitions(stream.deserializeOffset(start)), stream)
         run = _RunState(EpochCoordinator(max(1, len(partitions)), epoch, self._plan.interval_ms), start)
         if not partitions:

@@ -93,6 +93,7 @@ class KafkaContinuousStream(ContinuousStream):
         self._options = options
         self._schema = schema
         self._tasks = tasks
+        self._prepared_tasks: int | None = None
         self._clock = clock
         self._offset_reader = KafkaOffsetReader.from_options(options)
         if location is None:
@@ -169,6 +170,10 @@ class KafkaContinuousStream(ContinuousStream):
         """
         return KafkaSourcePartitionOffset(KafkaSourceOffset.from_json(text).partitions)
 
+    def prepareForTasks(self, tasks: int) -> None:
+        """Plan this many tasks at most, unless the stream was built for another number."""
+        self._prepared_tasks = tasks
+
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Return the tasks that read from `start` on, and new partitions from their first offset on.
 
@@ -191,7 +196,8 @@ class KafkaContinuousStream(ContinuousStream):
             self._losses.raise_or_warn(data_loss_error(plan.findings))
         self.knownPartitions = frozenset(plan.starts)
         self._planned, self._suspicions = True, 0
-        groups = share_partitions(plan.starts, tasks=self._tasks, most=self._options.max_partitions_per_task)
+        tasks = self._tasks if self._tasks is not None else self._prepared_tasks
+        groups = share_partitions(plan.starts, tasks=tasks, most=self._options.max_partitions_per_task)
         servers, ids = learned_servers(self._options.connection), self._watch.ids
         return [
             KafkaContinuousInputPartition(

@@ -96,6 +96,11 @@ def test_each_partition_has_a_task_that_carries_the_id_of_its_topic(offsets: Scr
 
 def test_partitions_share_tasks_as_the_engine_or_the_option_says() -> None:
     assert starts_of(stream_of(tasks=1), a0=5, a1=7) == [{"a0": 5, "a1": 7}]
+    prepared = stream_of()
+    prepared.prepareForTasks(1)
+    assert starts_of(prepared, a0=5, a1=7) == [{"a0": 5, "a1": 7}]
+    prepared.prepareForTasks(8)
+    assert starts_of(prepared, a0=5, a1=7) == [{"a0": 5}, {"a1": 7}]
     assert starts_of(stream_of(max_partitions_per_task=2), a0=5, a1=7) == [{"a0": 5, "a1": 7}]
     assert starts_of(stream_of(tasks=3, max_partitions_per_task=2), a0=5, a1=7) == [{"a0": 5}, {"a1": 7}]
 

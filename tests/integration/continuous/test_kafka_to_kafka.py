@@ -1,0 +1,121 @@
+"""Kafka to Kafka, continuously: latency, new partitions, restarts, and a checkpoint that micro-batches continue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kit.independent_client import Record, consume, produce
+from kit.waiting import eventually
+from pyspark_kafka import continuous
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+
+def upper(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as arrow  # noqa: PLC0415 - in the task
+    import pyarrow.compute as compute  # noqa: PLC0415 - likewise
+
+    for batch in batches:
+        value = compute.cast(compute.ascii_upper(compute.cast(batch.column("value"), arrow.string())), arrow.binary())
+        yield arrow.RecordBatch.from_arrays([batch.column("key"), value], ["key", "value"])
+
+
+def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: Path) -> ContinuousQuery:
+    return (
+        continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source).option("startingOffsets", "earliest").load()
+        .map_in_arrow(upper, "key binary, value binary")
+        .where(pc.field("key").is_valid())
+        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .option("checkpointLocation", str(checkpoint)).trigger(continuous="200 milliseconds").start()
+    )  # fmt: skip
+
+
+def records(*numbers: int) -> list[Record]:
+    return [Record(b"k%d" % number, b"v%d" % number) for number in numbers]
+
+
+def values(found: list[Any]) -> list[bytes]:
+    return sorted(record.value for record in found)
+
+
+def test_records_flow_and_a_restart_continues(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=3), make_topic(partitions=2)
+    produce(bootstrap_servers, source, records(*range(50)))
+    query = start(spark, bootstrap_servers, source, target, tmp_path)
+    query.processAllAvailable()
+    assert values(consume(bootstrap_servers, target, 50)) == sorted(b"V%d" % number for number in range(50))
+    produce(bootstrap_servers, source, records(*range(50, 60)))
+    # Long before the epoch is committed, and without anybody asking for it.
+    assert len(consume(bootstrap_servers, target, 60)) == 60
+    query.stop()
+    progress = query.lastProgress
+    assert progress is not None
+    assert sum(progress["sources"][0]["endOffset"][source].values()) == 60
+    produce(bootstrap_servers, source, records(60, 61))
+    again = start(spark, bootstrap_servers, source, target, tmp_path)
+    again.processAllAvailable()
+    again.stop()
+    # At least once, and after a stop exactly once: the last epoch is committed.
+    assert values(consume(bootstrap_servers, target, 62)) == sorted(b"V%d" % number for number in range(62))
+
+
+def test_micro_batches_continue_the_checkpoint_and_hand_it_back(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic()
+    produce(bootstrap_servers, source, records(*range(10)))
+    query = start(spark, bootstrap_servers, source, target, tmp_path)
+    query.processAllAvailable()
+    query.stop()
+    produce(bootstrap_servers, source, records(*range(10, 20)))
+    micro_batches = (
+        spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", source).option("startingOffsets", "earliest").load()
+        .selectExpr("key", "upper(string(value)) AS value")
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers).option("topic", target)
+        .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    )  # fmt: skip
+    micro_batches.awaitTermination(120)
+    assert micro_batches.exception() is None
+    assert str(micro_batches.id) == query.id
+    produce(bootstrap_servers, source, records(*range(20, 25)))
+    query = start(spark, bootstrap_servers, source, target, tmp_path)
+    query.processAllAvailable()
+    query.stop()
+    assert values(consume(bootstrap_servers, target, 25)) == sorted(b"V%d" % number for number in range(25))
+
+
+def test_failed_function_names_topic_partition_and_offset(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source = make_topic()
+    produce(bootstrap_servers, source, records(1, 2))
+
+    def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            raise ValueError("boom")
+        yield from ()
+
+    query = (
+        continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", source).option("startingOffsets", "earliest").load().map_in_arrow(broken, "value binary")
+        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers).option("topic", source)
+        .option("checkpointLocation", str(tmp_path)).start()
+    )  # fmt: skip
+    eventually(lambda: not query.isActive, 120)
+    text = str(query.exception())
+    assert "ValueError: boom" in text
+    assert source in text
