@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class KafkaTable(SupportsRead, SupportsWrite):
-    """The topics of a cluster: batch and micro-batch source, batch and streaming sink.
+    """The topics of a cluster: batch, micro-batch and continuous source, batch and streaming sink.
 
     The options say which topics; docs/options.md has all of them. The modules of a read or of a write are imported when
     one is built: an engine may use a process for each step, as PySpark does.
@@ -42,6 +42,7 @@ class KafkaTable(SupportsRead, SupportsWrite):
             {
                 TableCapability.BATCH_READ,
                 TableCapability.MICRO_BATCH_READ,
+                TableCapability.CONTINUOUS_READ,
                 TableCapability.BATCH_WRITE,
                 TableCapability.STREAMING_WRITE,
             }

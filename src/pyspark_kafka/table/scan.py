@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import (
     Batch,
+    ContinuousStream,
     MicroBatchStream,
     Scan,
     SupportsPushDownRequiredColumns,
@@ -57,7 +58,7 @@ class KafkaScan(Scan):
         record_filter: what a batch read may leave unread; a stream reads all records.
 
     Raises:
-        OptionError: from `toBatch` and `toMicroBatchStream`: options are missing, unknown, malformed or in conflict.
+        OptionError: from every method that begins with `to`: options are missing, unknown, malformed or in conflict.
         SchemaError: from the same: a column does not exist, is asked for twice, or has another type.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceProvider.KafkaScan`.
@@ -106,6 +107,18 @@ class KafkaScan(Scan):
         options = parse_stream_read_options(self._raw)
         self._parsed = options
         return KafkaMicroBatchStream(options, self._columns(options), location=checkpointLocation)
+
+    def toContinuousStream(self, checkpointLocation: str | None) -> ContinuousStream:
+        """Return this read for a continuous query.
+
+        Args:
+            checkpointLocation: as in `toMicroBatchStream`.
+        """
+        from pyspark_kafka.source.driver.continuous import KafkaContinuousStream  # noqa: PLC0415 - as above
+
+        options = parse_stream_read_options(self._raw)
+        self._parsed = options
+        return KafkaContinuousStream(options, self._columns(options), location=checkpointLocation)
 
     @property
     def _options(self) -> BatchReadOptions | StreamReadOptions:

@@ -1,11 +1,13 @@
-"""No query outlives its test: it would hold the slots of the session."""
+"""No query outlives its test: it would hold the slots of the session. Functions of the tests travel to the tasks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import cloudpickle
 
+from kit import continuous as kit_continuous
 from pyspark_kafka.continuous.query.runner import QueryRunner
 
 if TYPE_CHECKING:
@@ -27,3 +29,14 @@ def stop_what_was_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for runner in started:
         runner.stop()
         assert runner.wait(90), "a query did not stop"
+
+
+@pytest.fixture(autouse=True)
+def by_value(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send classes and functions of the tests with the code: Spark's workers do not find their modules."""
+    modules = kit_continuous, request.module
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    yield
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pytest
-from pyspark import cloudpickle
 
-from kit import continuous as kit_continuous
 from kit.continuous import SCHEMA, FilesTable, StagedTable, StagedWrite, committed_rows
 from kit.pointers import REPO
 from kit.programs.run import run_logging_program
@@ -52,17 +50,6 @@ class Place:
 
     def found(self) -> list[tuple[str, int]]:
         return sorted((row["file"], row["n"]) for row in committed_rows(self.output))
-
-
-@pytest.fixture(autouse=True)
-def by_value() -> Iterator[None]:
-    """Send the classes of the tests with the code: Spark's workers do not find them."""
-    modules = kit_continuous, sys.modules[__name__]
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    yield
-    for module in modules:
-        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture

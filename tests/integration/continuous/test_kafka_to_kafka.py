@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 
 def upper(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as arrow  # noqa: PLC0415 - in the task
-    import pyarrow.compute as compute  # noqa: PLC0415 - likewise
-
     for batch in batches:
-        value = compute.cast(compute.ascii_upper(compute.cast(batch.column("value"), arrow.string())), arrow.binary())
-        yield arrow.RecordBatch.from_arrays([batch.column("key"), value], ["key", "value"])
+        value = pc.cast(pc.ascii_upper(pc.cast(batch.column("value"), pa.string())), pa.binary())
+        yield pa.RecordBatch.from_arrays([batch.column("key"), value], ["key", "value"])
 
 
 def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: Path) -> ContinuousQuery:
@@ -85,8 +82,8 @@ def test_micro_batches_continue_the_checkpoint_and_hand_it_back(
         spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
         .selectExpr("key", "upper(string(value)) AS value")
-        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers).option("topic", target)
-        .option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("topic", target).option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     )  # fmt: skip
     micro_batches.awaitTermination(120)
     assert micro_batches.exception() is None
@@ -112,8 +109,8 @@ def test_failed_function_names_topic_partition_and_offset(
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load().map_in_arrow(broken, "value binary")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers).option("topic", source)
-        .option("checkpointLocation", str(tmp_path)).start()
+        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("topic", source).option("checkpointLocation", str(tmp_path)).start()
     )  # fmt: skip
     eventually(lambda: not query.isActive, 120)
     text = str(query.exception())
