@@ -23,10 +23,12 @@ def test_a_thread_that_has_not_begun_yet_is_waited_for_as_well(monkeypatch: pyte
         real(self)
 
     monkeypatch.setattr(Dials, "_run", late)
+    before = threading.enumerate()
     dials: Dials[int] = Dials(ConnectionOptions((("127.0.0.1", 1),)), FrameBuffers())
     dials.start(0, "127.0.0.1", 1, Deadline(1_000))
     timer = threading.Timer(0.1, begin.set)
     timer.start()
     dials.close()
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("connect to")] == []
+    left = [thread for thread in threading.enumerate() if thread not in before and thread is not timer]
+    assert left == []
     timer.join()
