@@ -14,9 +14,11 @@ from archive_classes import start_drivers_quickly
 pytest_plugins = (
     "kit.fixtures.broker",
     "kit.fixtures.codec",
+    "kit.fixtures.leftovers",
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",
     "kit.fixtures.spark",
+    "kit.fixtures.temporary",
     "kit.fixtures.threads",
     "kit.fixtures.waits",
     "kit.fixtures.wire",

@@ -9,6 +9,8 @@
 | both variants of the record codec | `fixtures/codec.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
+| a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
+| nothing that an earlier test left open | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |
 | several real brokers | `brokers/two_brokers.py` |

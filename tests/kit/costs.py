@@ -6,6 +6,8 @@ import gc
 import time
 from typing import TYPE_CHECKING
 
+from kit.fixtures.leftovers import collect_quietly
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -18,7 +20,7 @@ def processor_s(call: Callable[[], object]) -> float:
     Neither other programs count nor the garbage of the tests before, which a collection would go through.
     """
     found = []
-    gc.collect()
+    collect_quietly()
     gc.disable()
     try:
         for _ in range(_TIMES):

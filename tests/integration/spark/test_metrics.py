@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import re
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from kit.fixtures.leftovers import collect_quietly
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from pyspark_kafka import metrics
@@ -230,7 +230,7 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
         exec(listening, names)  # noqa: S102 - the page's own example
         exec(exposing, names)  # noqa: S102 - the same
         # Nobody but Spark holds the listener.
-        gc.collect()
+        collect_quietly()
         produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 30)
         lines.of(query, 30)
         assert 'kafka_max_offsets_behind_latest{query="exposed",source="0"} 0\n' in names["exposition"]()

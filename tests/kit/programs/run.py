@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LONGEST_S = 150
+# Of the machine, not of this run: looked up before the run has a folder for temporary files of its own.
+_CONNECT_PORT_LOCK = Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock"
 
 
 def python_without_packages(place: Path, *, name: str = "python3") -> Path:
@@ -68,6 +70,6 @@ def run_connect_program(
 @contextmanager
 def _connect_server_port() -> Iterator[None]:
     """Wait for the port on which such a session's server listens, always the same: tests may run side by side."""
-    with (Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock").open("w") as lock:
+    with _CONNECT_PORT_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
