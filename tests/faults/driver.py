@@ -12,6 +12,7 @@ import json
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf
 from pyspark.errors import StreamingQueryException
@@ -22,9 +23,8 @@ from faults.stopping import StoppingSource
 from pyspark_kafka.testing import ensure_java_for_spark
 
 
-def main(path: str) -> None:
-    """Run the query until it is killed, or has read everything."""
-    spec = json.loads(Path(path).read_text())
+def start_session(spec: dict[str, Any]) -> SparkSession:
+    """Start Spark as a specification says: its folder, its master, and its settings."""
     place = spec["place"]
     ensure_java_for_spark()
     conf = (
@@ -47,6 +47,14 @@ def main(path: str) -> None:
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(StoppingSource)
+    return spark
+
+
+def main(path: str) -> None:
+    """Run the query until it is killed, or has read everything."""
+    spec = json.loads(Path(path).read_text())
+    place = spec["place"]
+    spark = start_session(spec)
     stopping = {
         "place": place,
         "watched": spec["checkpoint"],

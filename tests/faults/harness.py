@@ -47,17 +47,19 @@ class Stop:
         action: `stand` stands still; `outlive` does too, and does not die with its driver; `doubt` fails as if no
             answer had come.
         after: the name of another stop that must have been reached before.
+        query: which one, if a driver runs several; they have folders of their own.
     """
 
     batch: int
     point: str
     action: str = "stand"
     after: str = ""
+    query: str = ""
 
     @property
     def name(self) -> str:
         """The file that says that it was reached."""
-        return f"{self.batch}.{self.point}"
+        return f"{self.query}{self.query and '/'}{self.batch}.{self.point}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class DriverSpec:
 class Driver:
     """A driver program that runs; killed with all it has started when the block ends."""
 
-    def __init__(self, spec: DriverSpec) -> None:
+    def __init__(self, spec: DriverSpec, program: Path = PROGRAM) -> None:
         self.spec = spec
         self.place = Path(spec.place)
         self.place.mkdir(parents=True)
@@ -91,7 +93,7 @@ class Driver:
         own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         with (self.place / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(PROGRAM), str(self.place / "spec.json")],
+                [sys.executable, str(program), str(self.place / "spec.json")],
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
             )  # fmt: skip
 
@@ -151,9 +153,9 @@ class Driver:
         """Let who stands at a stop go on."""
         (self.place / f"{stop.name}.go").touch()
 
-    def await_end(self) -> int:
+    def await_end(self, *, seconds: float = _STEP_S) -> int:
         """Wait until it has ended, and return its exit code."""
-        return self._process.wait(_STEP_S)
+        return self._process.wait(seconds)
 
     def await_gone(self, pid: int | None = None) -> None:
         """Wait until a process, or everything that the driver has started, is there no more."""

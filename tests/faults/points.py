@@ -7,6 +7,8 @@ PLANNING = {
     "partitions": "after the offset log, partitions planned",
     "stream_writer": "in streamWriter",
 }
+# In a task of the source, which is one of its own if the query has a shuffle.
+READING = {"source_read": "in a task of the source, before its first rows"}
 TASKS = {
     "task_row": "in a task, at its first row",
     "task_prepared": "in a task, after its commit message was made",

@@ -79,11 +79,29 @@ class Stops:
         beside.replace(Path(self.place, name))
 
 
-# The batch that this process commits; -1 while it does not.
-_COMMITTING = {"batch": -1, "sends": 0}
+class _Committing:
+    """What this process commits: one query after another, which stop at different points.
+
+    Attributes:
+        stops: of the query; None while nothing is committed.
+        batch: the micro-batch.
+        sends: how often it has sent.
+    """
+
+    def __init__(self) -> None:
+        self.stops: Stops | None = None
+        self.batch, self.sends = -1, 0
+
+    def at(self, point: str) -> None:
+        """Stop if this is where to."""
+        if self.stops is not None:
+            self.stops.at(self.batch, point)
 
 
-def patch_publishing(stops: Stops, plant: str) -> None:
+_COMMITTING = _Committing()
+
+
+def patch_publishing(plant: str) -> None:
     """Stop within a commit, and plant a bug; a process that is used again is patched already.
 
     Bugs: `marker_ignored`: no marker says that a batch is committed. `fence_skipped`: each process has a transactional
@@ -105,11 +123,11 @@ def patch_publishing(stops: Stops, plant: str) -> None:
         setattr(owner, name, stopped)
 
     def at(point: str) -> Callable[[], None]:
-        return lambda: stops.at(_COMMITTING["batch"], point)
+        return lambda: _COMMITTING.at(point)
 
     def sending() -> None:
-        _COMMITTING["sends"] += 1
-        stops.at(_COMMITTING["batch"], "before_produce" if _COMMITTING["sends"] == 1 else "within_produce")
+        _COMMITTING.sends += 1
+        _COMMITTING.at("before_produce" if _COMMITTING.sends == 1 else "within_produce")
 
     wrap(TransactionalId, "fence", at("before_fence"), at("after_fence"))
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
@@ -124,6 +142,11 @@ def patch_publishing(stops: Stops, plant: str) -> None:
 
         TransactionalId.__init__ = unfenced  # type: ignore[method-assign]
         TransactionalId.unfenced = True  # type: ignore[attr-defined]
+
+
+def _batch_of_task() -> int:
+    context = TaskContext.get()
+    return int((context and context.getLocalProperty("streaming.sql.batchId")) or -1)
 
 
 class StoppingSource(DefaultSource):
@@ -156,20 +179,25 @@ class StoppingSource(DefaultSource):
                 stops.at(stops.planned(), "partitions")
                 return planned  # type: ignore[no-any-return]
 
+            def read(self, partition: InputPartition) -> Iterator[Any]:
+                batch = _batch_of_task()
+                for piece in super().read(partition):
+                    stops.at(batch, "source_read")
+                    yield piece
+
         plain.__class__ = Stopping
         return plain
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's contract
         """Return the package's writer, wrapped."""
         stops = self.stops
-        patch_publishing(stops, self.plant)
+        patch_publishing(self.plant)
         plain = super().streamWriter(schema, overwrite)
         stops.at(stops.planned(), "stream_writer")
 
         class Stopping(type(plain)):  # type: ignore[misc]
             def write(self, iterator: Iterator[Any]) -> Any:
-                context = TaskContext.get()
-                batch = int((context and context.getLocalProperty("streaming.sql.batchId")) or -1)
+                batch = _batch_of_task()
 
                 def rows() -> Iterator[Any]:
                     for row in iterator:
@@ -181,14 +209,14 @@ class StoppingSource(DefaultSource):
                 return message
 
             def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's contract
-                _COMMITTING.update(batch=batchId, sends=0)
+                _COMMITTING.stops, _COMMITTING.batch, _COMMITTING.sends = stops, batchId, 0
                 try:
                     super().commit(messages, batchId)
                 except BaseException as error:
                     stops.say(f"{batchId}.commit", f"{type(error).__name__}: {error}")
                     raise
                 finally:
-                    _COMMITTING["batch"] = -1
+                    _COMMITTING.stops = None
                 stops.say(f"{batchId}.commit", "done")
                 stops.at(batchId, "after_commit")
 

@@ -56,6 +56,7 @@ HELD = [
     "docs/performance.md",
     "docs/records.md",
     "docs/scale.md",
+    "docs/stateful.md",
     "docs/transactions.md",
     "docs/troubleshooting.md",
     "docs/writes.md",
