@@ -138,7 +138,8 @@ class LineStream(MicroBatchStream, SupportsTriggerAvailableNow):
             rows = limit.max_rows
             if self._fault == "stalls" and rows < 3:
                 rows = 0
-            end = min(end, start.number + rows)
+            from_the_beginning = self._fault == "counts its limits from the beginning"
+            end = min(end, rows if from_the_beginning else start.number + rows)
         return Line(end - (self._fault == "goes backwards" and end == start.number))
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -281,6 +282,12 @@ class FileWriter(DataWriter):
             _put(self._place, f"visible/{self._message.name}-early", self._rows)
 
     def commit(self) -> WriterCommitMessage:
+        if self._fault == "trusts a half file":
+            half = os.path.join(self._place, f"staged/{self._message.name}")  # noqa: PTH118
+            if not os.path.exists(half):  # noqa: PTH110
+                with open(half, "w") as file:  # noqa: PTH123
+                    json.dump(self._rows, file)
+            return self._message
         _put(self._place, f"staged/{self._message.name}", self._rows)
         if self._fault == "notes the commit in its tasks":
             noted = EpochRecord(self._message.epoch, "", CommitState.COMMITTED)
@@ -309,7 +316,7 @@ class FileWriters(StreamingDataWriterFactory):
     fault: str
 
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
-        name = f"{epoch_id}-{partition_id}-{task_id}"
+        name = f"{epoch_id}-{partition_id}" + ("" if self.fault == "trusts a half file" else f"-{task_id}")
         return FileWriter(self.place, self.fault, Staged(epoch_id, partition_id, name))
 
 
@@ -328,9 +335,12 @@ class FileWrite(IdempotentStreamingWrite):
         return f"{epoch_id}: {sorted(message.name if by_attempt else message.partition for message in messages)}"
 
     def commit_once(self, epoch_id: int, commit_id: str, messages: Sequence[Any], *, in_doubt: bool) -> None:
+        if self._fault == "takes in doubt for done" and in_doubt:
+            return
         for message in messages:
             source = f"{self._place}/staged/{message.name}"
-            os.replace(source, f"{self._place}/visible/{epoch_id}-{message.partition}")  # noqa: PTH105
+            again = f"-{message.name}" if self._fault == "adds its rows again in doubt" else ""
+            os.replace(source, f"{self._place}/visible/{epoch_id}-{message.partition}{again}")  # noqa: PTH105
 
     def commit(self, epoch_id: int, messages: Sequence[Any]) -> None:
         if self._fault == "commits whatever it is asked":
@@ -419,6 +429,7 @@ SOURCE_FAULTS = {
     "ignores limits": "test_limits_are_respected_and_never_stall",
     "stalls": "test_limits_are_respected_and_never_stall",
     "goes backwards": "test_nothing_new_is_the_same_offset",
+    "counts its limits from the beginning": "test_latest_offset_is_never_behind_its_start",
     "has no end": "test_available_now_ends",
     "moves on without rows": "test_kill_between_any_two_calls_loses_and_doubles_nothing",
     "reads what came meanwhile": "test_replay_returns_the_same_rows",
@@ -434,6 +445,9 @@ SINK_FAULTS = {
     "returns no message": "test_committed_rows_are_visible",
     "knows commits by attempts": "test_epoch_that_runs_again_shows_nothing_more",
     "commits whatever it is asked": "test_same_commit_again_shows_nothing_more",
+    "takes in doubt for done": "test_kill_inside_of_a_commit_loses_and_doubles_nothing",
+    "adds its rows again in doubt": "test_kill_inside_of_a_commit_loses_and_doubles_nothing",
+    "trusts a half file": "test_kill_inside_of_a_commit_loses_and_doubles_nothing",
     "notes the commit in its tasks": "test_kill_between_any_two_calls_loses_and_doubles_nothing",
 }
 for _faults, _base in ((SOURCE_FAULTS, LineContract), (SINK_FAULTS, FileContract)):

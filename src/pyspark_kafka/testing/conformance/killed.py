@@ -1,20 +1,25 @@
-"""Work in a process of its own that ends, as by kill -9, before one of its steps."""
+"""Work in a process of its own that ends, as by kill -9, before one of its steps, or inside of one."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+    from types import FrameType
 
 
 # A fork whose test run was killed has no parent that would end it.
 _LONGEST_SECONDS = 120
+# Functions of modules of the outside that change nothing there.
+_UNSEEN = frozenset({"fspath", "getpid", "urandom", "stat", "lstat", "fileno", "is_file", "poll", "select"})
 
 
 class Steps:
@@ -29,6 +34,48 @@ class Steps:
         if self._done == self._kill_before:
             os.kill(os.getpid(), signal.SIGKILL)
         self._done += 1
+
+
+class InnerSteps:
+    """Counts what a call does outside of the process, and kills the process before one of these steps.
+
+    A step is a call of a function in C of one of some modules: of files, sockets, databases. Python reports each of
+    them to `sys.setprofile` before it runs; so the process dies where it could die in a crash, and no code of the
+    connector is changed.
+
+    Args:
+        modules: names of modules, without what comes after a dot.
+        kill_at: the number of the step before which the process dies; None for none.
+        counted: where the number of steps is written if the process lives; None: nowhere.
+    """
+
+    def __init__(self, modules: Collection[str], kill_at: int | None = None, counted: Path | None = None) -> None:
+        self._modules = frozenset(modules)
+        self._kill_at = kill_at
+        self._counted = counted
+        self._seen = 0
+
+    def __enter__(self) -> None:
+        threading.setprofile(self._look)
+        sys.setprofile(self._look)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        if self._counted is not None:
+            self._counted.write_text(str(self._seen))
+
+    def _look(self, _: FrameType, event: str, function: Any) -> None:
+        if event != "c_call" or function.__name__ in _UNSEEN or _module_of(function) not in self._modules:
+            return
+        if self._seen == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._seen += 1
+
+
+def _module_of(function: Any) -> str:
+    owner = getattr(function, "__objclass__", None) or type(getattr(function, "__self__", None))
+    return str(getattr(function, "__module__", None) or owner.__module__).partition(".")[0]
 
 
 def run_until_killed(work: Callable[[Steps], None], kill_before: int | None) -> bool:

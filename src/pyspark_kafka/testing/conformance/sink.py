@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +20,18 @@ from pyspark_kafka.connector import (
     WriterCommitMessage,
 )
 from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
-from pyspark_kafka.testing.conformance.killed import run_until_killed
+from pyspark_kafka.testing.conformance.killed import InnerSteps, run_until_killed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory
     from pyspark_kafka.testing.conformance.killed import Steps
 
 _TASKS = 2
 _MOST_STEPS = 200
+_WRITER, _JOB = "DataWriter.commit", "StreamingWrite.commit"
 
 
 class SinkContract(ABC):
@@ -36,9 +39,14 @@ class SinkContract(ABC):
 
     Attributes:
         exactly_once: whether each row is visible once after a restart; if not, each is visible at least once.
+        outer_modules: the modules in C by which the sink changes what is outside of its process. In a commit, the
+            process is killed before calls of their functions. Add the client library of your target.
+        most_kills: the number of these kills in one case at most; if there are more places, some are left out, evenly.
     """
 
     exactly_once = True
+    outer_modules: Collection[str] = ("posix", "_io", "_socket", "_ssl", "select", "_sqlite3", "sqlite3", "pyarrow")
+    most_kills = 40
 
     @abstractmethod
     def table(self) -> SupportsWrite:
@@ -175,9 +183,30 @@ class SinkContract(ABC):
                 return
         pytest.fail("the write has no end")
 
+    @pytest.mark.parametrize("call", [_WRITER, _JOB])
+    def test_kill_inside_of_a_commit_loses_and_doubles_nothing(self, sink: _Sink, call: str, tmp_path: Path) -> None:
+        """A process that is killed half way in a commit, also after it took effect, and a new run: each row once.
+
+        The engine has not noted the commit then: its next run writes and commits the same epoch again.
+        """
+        counted = tmp_path / "counted"
+        measured = InnerSteps(self.outer_modules, None, counted)
+        assert run_until_killed(partial(self._run, sink, 0, 0, call=call, inner=measured), None)
+        places = range(int(counted.read_text()))
+        kills = places if len(places) <= self.most_kills else _spread(places, self.most_kills)
+        expected = sink.rows_of(0)
+        for epoch, place in enumerate(kills, start=1):
+            inner = InnerSteps(self.outer_modules, place)
+            run_until_killed(partial(self._run, sink, epoch, 10 * epoch, call=call, inner=inner), None)
+            assert run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            expected += sink.rows_of(epoch)
+            self._check(self.visible(), expected, f"killed inside of {call}, at outer step {place} of {len(places)}")
+
     @staticmethod
-    def _run(sink: _Sink, epoch: int, attempt: int, steps: Steps) -> None:
-        sink.run_epoch(epoch, attempt, steps)
+    def _run(
+        sink: _Sink, epoch: int, attempt: int, steps: Steps, call: str = "", inner: InnerSteps | None = None
+    ) -> None:
+        sink.run_epoch(epoch, attempt, steps, {} if inner is None else {call: inner})
 
     def _check(self, visible: Sequence[int], expected: Sequence[int], when: str = "") -> None:
         lost = sorted(set(expected) - set(visible))
@@ -231,8 +260,11 @@ class _Sink:
         factory: StreamingDataWriterFactory = pickle.loads(pickle.dumps(self.begin(epoch)))  # noqa: S301 - our own bytes
         return [self.write(factory.createWriter(task, attempt + task, epoch), epoch, task) for task in range(_TASKS)]
 
-    def run_epoch(self, epoch: int, attempt: int = 0, steps: Steps | None = None) -> None:
+    def run_epoch(
+        self, epoch: int, attempt: int = 0, steps: Steps | None = None, inner: Mapping[str, InnerSteps] | None = None
+    ) -> None:
         """Run one micro-batch as Spark does: writers in their tasks, then the commit in a fresh object."""
+        inside: Mapping[str, Any] = inner or {}
 
         def step() -> None:
             if steps is not None:
@@ -247,11 +279,18 @@ class _Sink:
             step()
             writer.write(self.batch_of(epoch, task))
             step()
-            messages.append(writer.commit())
+            with inside.get(_WRITER, nullcontext()):
+                messages.append(writer.commit())
             step()
             writer.close()
         step()
         job = self.streaming()
         step()
-        job.commit(epoch, messages)
+        with inside.get(_JOB, nullcontext()):
+            job.commit(epoch, messages)
         step()
+
+
+def _spread(places: range, count: int) -> list[int]:
+    """Return some of the places, evenly, the first and the last among them."""
+    return [places[index * (len(places) - 1) // (count - 1)] for index in range(count)]

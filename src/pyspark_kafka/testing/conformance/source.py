@@ -153,6 +153,21 @@ class SourceContract(ABC):
         assert source.latest(stream, end) == end, "latestOffset moved, although nothing was added"
         assert source.read(stream, end, end) == []
 
+    def test_latest_offset_is_never_behind_its_start(self, source: _Source) -> None:
+        """Whatever the limit, and in a new run: the end of a micro-batch is its start, or it has rows that are new."""
+        stream = source.stream()
+        first, start = stream.initialOffset(), source.latest(stream)
+        limits = (ReadMaxRows(1), ReadMaxRows(self.rows_at_first + 1), ReadAllAvailable())
+        for limit in limits:
+            assert source.stream().latestOffset(start, limit) == start, f"{limit} moved an offset without new rows"
+        before = source.comparable(source.read(stream, first, start))
+        self.add_rows(4)
+        for limit in limits:
+            again = source.stream()
+            end = again.latestOffset(again.deserializeOffset(start.json()), limit)
+            after = source.comparable(source.read(again, first, end))
+            assert len(after) >= len(before), f"{limit}: {end.json()} is behind {start.json()}"
+
     def test_plan_pickles(self, source: _Source) -> None:
         """Input partitions and the reader factory reach the executors."""
         stream = source.stream()
