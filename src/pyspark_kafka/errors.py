@@ -198,6 +198,28 @@ class ContractError(ConnectorError, TypeError):
         )
 
 
+class CallError(ConnectorError):
+    """A method of a source or a sink raised an error of its own; the text names both, and the error is the cause."""
+
+    @staticmethod
+    def raised(owner: object, method: str, error: Exception, outcome: str) -> CallError:
+        """Build the error of one call: `Class.method() raised ValueError: its text`.
+
+        Args:
+            owner: the object whose method was called.
+            method: the method.
+            error: what it raised.
+            outcome: what happened to the data, as a sentence.
+        """
+        name = type(owner).__qualname__
+        return CallError(
+            f"{name}.{method}() raised {type(error).__name__}: {error}. {outcome}",
+            condition="CONNECTOR_CALL_FAILED",
+            hint="The traceback of that error is above this one.",
+            facts={"class": name, "method": method},
+        )
+
+
 class CapabilityError(ConnectorError, NotImplementedError):
     """A table is asked for something that it cannot do."""
 

@@ -15,9 +15,10 @@ After a failure the engine plans again from the last offset that it wrote down.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.connector.read import PartitionReader, PartitionReaderFactory
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ContinuousPartitionReaderFactory(PartitionReaderFactory):
         """
 
 
-class ContinuousStream(ABC):
+class ContinuousStream(ConnectorContract):
     """A stream that an engine reads without pause, in epochs that end while the readers continue.
 
     Runs on: driver; one for each run of a query, used by one thread at a time; not pickled. Every method may block on

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector.contract import ConnectorContract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector.offsets import Offset
 
 
-class ReportsSourceMetrics(ABC):
+class ReportsSourceMetrics(ConnectorContract):
     """A stream with figures of its own, such as how far a query is behind.
 
     PySpark does not ask Python sources for them; other engines may.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.connector.limits import ReadAllAvailable
 from pyspark_kafka.errors import ContractError
 
@@ -26,7 +27,7 @@ class InputPartition:
     __slots__ = ()
 
 
-class PartitionReader(ABC):
+class PartitionReader(ConnectorContract):
     """Reads one input partition, a batch of rows at a time.
 
     Runs on: executor; one per task attempt; `next` may block; never pickled.
@@ -51,7 +52,7 @@ class PartitionReader(ABC):
         """Release what the reader holds. Called once, also after an error and when a task ends early."""
 
 
-class PartitionReaderFactory(ABC):
+class PartitionReaderFactory(ConnectorContract):
     """Builds readers on executors.
 
     Runs on: pickled on the driver once per batch; `createReader` once per task attempt.
@@ -64,7 +65,7 @@ class PartitionReaderFactory(ABC):
         """Build the reader of one input partition."""
 
 
-class Batch(ABC):
+class Batch(ConnectorContract):
     """One bounded read.
 
     Runs on: driver. `planInputPartitions` may block on look-ups.
@@ -81,7 +82,7 @@ class Batch(ABC):
         """Return the factory that executors read with."""
 
 
-class MicroBatchStream(ABC):
+class MicroBatchStream(ConnectorContract):
     """A stream that an engine reads as a sequence of bounded batches `[start, end)`.
 
     It says where a micro-batch ends in one of two ways: by `latestOffset()`, or by `SupportsAdmissionControl`, which
@@ -134,7 +135,7 @@ class MicroBatchStream(ABC):
         """Release what the stream holds. May be called more than once."""
 
 
-class SupportsAdmissionControl(ABC):
+class SupportsAdmissionControl(ConnectorContract):
     """A stream that lets the engine limit what the next batch takes.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl`.

@@ -11,10 +11,13 @@ import pyarrow as pa
 
 from pyspark_kafka.connector.read import PartitionReader
 from pyspark_kafka.connector.write import DataWriter
-from pyspark_kafka.errors import ContractError, described
+from pyspark_kafka.errors import CallError, ConnectorError, ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+# What becomes of the rows if a call of a reader fails.
+ROWS_DROPPED = "The task failed, and its rows are dropped; a new attempt reads them again."
 
 
 def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str) -> pa.RecordBatch:
@@ -129,7 +132,12 @@ class RowPartitionReader(PartitionReader):
                 raise ContractError.violated(
                     self, "rows", f"must return an iterable of rows, and returned {described(found)}."
                 ) from None
-        taken = list(islice(self._iterator, self._rows_per_batch))
+        try:
+            taken = list(islice(self._iterator, self._rows_per_batch))
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(self, "rows", error, ROWS_DROPPED) from error
         self._batch = batch_of_rows(taken, self._schema, self, "rows") if taken else None
         return bool(taken)
 

@@ -19,9 +19,9 @@ from pyspark_kafka.connector.read import (
     PartitionReaderFactory,
     SupportsAdmissionControl,
 )
-from pyspark_kafka.connector.rows import batch_of_rows
+from pyspark_kafka.connector.rows import ROWS_DROPPED, batch_of_rows
 from pyspark_kafka.connector.table import Scan, ScanBuilder, SupportsRead, TableCapability
-from pyspark_kafka.errors import CheckpointError, ContractError, described
+from pyspark_kafka.errors import CallError, CheckpointError, ConnectorError, ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,6 +74,12 @@ class SimpleOffset(Offset):
         """Return the text that goes into the checkpoint."""
         return json.dumps({"at": self.at}, sort_keys=True, separators=(",", ":"))
 
+    def __lt__(self, other: object) -> bool:
+        # The order of tokens, and of dictionaries, is known to their source alone.
+        if not isinstance(other, SimpleOffset) or not _is_number(self.at) or not _is_number(other.at):
+            return NotImplemented
+        return bool(self.at < other.at)
+
 
 @dataclass(frozen=True)
 class SimplePartition(InputPartition):
@@ -118,7 +124,12 @@ class _Planning:
         return _Readers(self._source, self._options)
 
     def _position(self, method: str, *arguments: Any) -> SimpleOffset:
-        value = getattr(self._source, method)(self._options, *arguments)
+        try:
+            value = getattr(self._source, method)(self._options, *arguments)
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(self._source, method, error, "Nothing was read.") from error
         if value is None:
             raise ContractError.violated(self._source, method, "must return a position, and returned None.")
         offset = SimpleOffset(value)
@@ -173,6 +184,10 @@ class _SimpleStream(_Planning, MicroBatchStream, SupportsAdmissionControl):
         """Do nothing."""
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float))
+
+
 def _parse(text: str, source: SimpleSource) -> SimpleOffset:
     try:
         return SimpleOffset(json.loads(text)["at"])
@@ -198,7 +213,12 @@ class _SimpleReader(PartitionReader):
     def __init__(self, source: SimpleSource, options: Mapping[str, str], partition: SimplePartition) -> None:
         self._source = source
         self._schema = source.schema(options)
-        found = source.read(options, partition.start, partition.end)
+        try:
+            found = source.read(options, partition.start, partition.end)
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(source, "read", error, ROWS_DROPPED) from error
         try:
             self._rows: Iterator[Any] = iter(found)
         except TypeError:
@@ -215,13 +235,18 @@ class _SimpleReader(PartitionReader):
             self._batch, self._ahead = self._ahead, None
             return True
         taken: list[Any] = []
-        for row in self._rows:
-            if isinstance(row, pa.RecordBatch):
-                self._ahead = row
-                break
-            taken.append(row)
-            if len(taken) == _ROWS_PER_BATCH:
-                break
+        try:
+            for row in self._rows:
+                if isinstance(row, pa.RecordBatch):
+                    self._ahead = row
+                    break
+                taken.append(row)
+                if len(taken) == _ROWS_PER_BATCH:
+                    break
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(self._source, "read", error, ROWS_DROPPED) from error
         if taken:
             self._batch = batch_of_rows(taken, self._schema, self._source, "read")
             return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from enum import Enum, unique
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class TableCapability(Enum):
     TRUNCATE = "emptied before a write"
 
 
-class Table(ABC):
+class Table(ConnectorContract):
     """Something with columns that an engine reads, writes, or both.
 
     A table holds no connection and no position: it is what a user names in `format(…)`, and it says what is possible.
@@ -98,7 +99,7 @@ class SupportsWrite(Table):
         """
 
 
-class ScanBuilder(ABC):
+class ScanBuilder(ConnectorContract):
     """Decides what one read reads; pruning and filters arrive here, before `build`.
 
     Runs on: driver; used once.
@@ -150,7 +151,7 @@ class SupportsPushDownFilters(ScanBuilder):
         """
 
 
-class Scan(ABC):
+class Scan(ConnectorContract):
     """One read, as a plan: which columns, and how to run it in each kind of query.
 
     Runs on: driver. A scan implements the methods of the capabilities that its table names; the others raise.
@@ -238,7 +239,7 @@ class PhysicalWriteInfo:
     numPartitions: int | None = None
 
 
-class WriteBuilder(ABC):
+class WriteBuilder(ConnectorContract):
     """Decides how one write writes.
 
     Runs on: driver; used once.

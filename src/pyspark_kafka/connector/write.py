@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.errors import CapabilityError, ContractError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class WriterCommitMessage:
             ) from error
 
 
-class DataWriter(ABC):
+class DataWriter(ConnectorContract):
     """Writes the rows of one task.
 
     Runs on: executor; one per task attempt; every method may block; never pickled. An attempt that is killed or that
@@ -61,7 +62,7 @@ class DataWriter(ABC):
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one batch of rows. Every batch of one task has the same schema."""
 
-    def flushNow(self) -> None:  # noqa: B027 - most writers have nothing to do
+    def flushNow(self) -> None:
         """Send what is held back, without waiting until it has arrived; `write` and `commit` may follow.
 
         Called by a continuous engine when the source has no more rows for the moment. A writer that holds nothing back
@@ -81,7 +82,7 @@ class DataWriter(ABC):
         """Release what the writer holds. Called once, after `commit` or `abort`."""
 
 
-class DataWriterFactory(ABC):
+class DataWriterFactory(ConnectorContract):
     """Builds the writers of a batch write on executors; pickled on the driver.
 
     Source: Spark `org.apache.spark.sql.connector.write.DataWriterFactory`.
@@ -92,7 +93,7 @@ class DataWriterFactory(ABC):
         """Build the writer of one task attempt."""
 
 
-class StreamingDataWriterFactory(ABC):
+class StreamingDataWriterFactory(ConnectorContract):
     """Builds the writers of one micro-batch on executors; pickled on the driver.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
@@ -111,7 +112,7 @@ class StreamingDataWriterFactory(ABC):
         """Build the writer of one task attempt of the micro-batch `epoch_id`."""
 
 
-class BatchWrite(ABC):
+class BatchWrite(ConnectorContract):
     """One write job of a batch query.
 
     Runs on: driver. `commit` and `abort` may run in another process than the one that made the factory.
@@ -152,7 +153,7 @@ class BatchWrite(ABC):
         """Abort the job; the message of a task that failed is None."""
 
 
-class StreamingWrite(ABC):
+class StreamingWrite(ConnectorContract):
     """The write jobs of a streaming query, one per epoch (micro-batch).
 
     Runs on: driver. `commit` must be idempotent by epoch: an engine may call it again after a restart.

@@ -15,6 +15,7 @@ from pyspark_kafka.connector.engine.checks import (
     check_read_offset,
     difference,
     found,
+    named,
 )
 from pyspark_kafka.connector.limits import ReadLimit
 from pyspark_kafka.connector.read import (
@@ -25,7 +26,8 @@ from pyspark_kafka.connector.read import (
     PartitionReaderFactory,
     SupportsTriggerAvailableNow,
 )
-from pyspark_kafka.errors import ContractError
+from pyspark_kafka.connector.rows import ROWS_DROPPED
+from pyspark_kafka.errors import CallError, ConnectorError, ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,14 +44,20 @@ class CheckedReader(PartitionReader):
 
     def next(self) -> bool:
         """Move to the next rows."""
-        more = self._reader.next()
+        try:
+            more = self._reader.next()
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(self._reader, "next", error, ROWS_DROPPED) from error
         if type(more) is not bool:
             raise ContractError.violated(self._reader, "next", f"must return True or False, and {found(more)}.")
         return more
 
     def get(self) -> pa.RecordBatch:
         """Return the rows."""
-        batch = self._reader.get()
+        with named(self._reader, "get", ROWS_DROPPED):
+            batch = self._reader.get()
         if not isinstance(batch, pa.RecordBatch):
             raise ContractError.violated(self._reader, "get", f"must return a pyarrow.RecordBatch, and {found(batch)}.")
         if batch.schema is not self._schema and not batch.schema.equals(self._schema):
@@ -74,7 +82,8 @@ class CheckedReaderFactory(PartitionReaderFactory):
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
         """Return the reader of one input partition."""
-        reader = self._factory.createReader(partition)
+        with named(self._factory, "createReader", ROWS_DROPPED):
+            reader = self._factory.createReader(partition)
         return CheckedReader(check_instance(reader, PartitionReader, self._factory, "createReader"), self._schema)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.connector.engine.checks import check_instance, check_message
+from pyspark_kafka.connector.engine.checks import check_instance, check_message, named
 from pyspark_kafka.connector.write import (
     BatchWrite,
     DataWriter,
@@ -14,6 +14,7 @@ from pyspark_kafka.connector.write import (
     StreamingWrite,
     WriterCommitMessage,
 )
+from pyspark_kafka.errors import CallError, ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     # How the engine pickles commit messages.
     Pickler = Callable[[Any], bytes]
 
+_TASK_FAILED = "The task failed and is aborted; a new attempt writes its rows again."
+_JOB_FAILED = "The write is aborted."
+
 
 class CheckedWriter(DataWriter):
     """A data writer whose commit message is looked at: it is one, and it reaches the driver."""
@@ -35,7 +39,12 @@ class CheckedWriter(DataWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one Arrow batch."""
-        self._writer.write(batch)
+        try:
+            self._writer.write(batch)
+        except ConnectorError:
+            raise
+        except Exception as error:
+            raise CallError.raised(self._writer, "write", error, _TASK_FAILED) from error
 
     def flushNow(self) -> None:
         """Send what is held back."""
@@ -43,7 +52,9 @@ class CheckedWriter(DataWriter):
 
     def commit(self) -> WriterCommitMessage:
         """Finish."""
-        return check_message(self._writer.commit(), self._writer, self._dumps)
+        with named(self._writer, "commit", _TASK_FAILED):
+            message = self._writer.commit()
+        return check_message(message, self._writer, self._dumps)
 
     def abort(self) -> None:
         """Give up."""
@@ -103,7 +114,8 @@ class CheckedBatchWrite(BatchWrite):
 
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish the job."""
-        self._job.commit(messages)
+        with named(self._job, "commit", _JOB_FAILED):
+            self._job.commit(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Give up the job."""
@@ -134,7 +146,8 @@ class CheckedStreamingWrite(StreamingWrite):
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish one epoch."""
-        self._job.commit(epoch_id, messages)
+        with named(self._job, "commit", f"Micro-batch {epoch_id} is not committed; a restart runs it again."):
+            self._job.commit(epoch_id, messages)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Give up one epoch."""

@@ -8,21 +8,42 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.connector.offsets import Offset, PartitionOffset
 from pyspark_kafka.connector.read import InputPartition
 from pyspark_kafka.connector.write import WriterCommitMessage
-from pyspark_kafka.errors import ContractError, described
+from pyspark_kafka.errors import CallError, ConnectorError, ContractError, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
     from pyspark_kafka.connector.filters import Filter
 
 _T = TypeVar("_T")
+
+
+@contextmanager
+def named(owner: object, method: str, outcome: str) -> Iterator[None]:
+    """Name class and method in an error of the block that is none of this package.
+
+    Args:
+        owner: the object whose method is called.
+        method: the method.
+        outcome: what happens to the data if it fails, as a sentence.
+
+    Raises:
+        CallError: the block raised an error of another package; that is the cause.
+    """
+    try:
+        yield
+    except ConnectorError:
+        raise
+    except Exception as error:
+        raise CallError.raised(owner, method, error, outcome) from error
 
 
 def found(value: object) -> str:

@@ -20,7 +20,7 @@ from pyspark_kafka.connector import (
     SupportsAdmissionControl,
 )
 from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream, CheckedReader
-from pyspark_kafka.errors import ContractError
+from pyspark_kafka.errors import CallError, ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,3 +218,25 @@ def test_factory_without_a_reader_is_named() -> None:
         ContractError, match=r"Factory.createReader\(\) must return a PartitionReader, and returned None"
     ):
         factory.createReader(InputPartition())
+
+
+class Breaking(Reader):
+    """A reader that fails after its first rows."""
+
+    def next(self) -> bool:
+        if self.more:
+            self.more = False
+            return True
+        raise OSError("connection reset")
+
+
+def test_error_in_the_middle_of_a_read_is_named_and_is_the_cause() -> None:
+    reader = CheckedReader(Breaking(True, RIGHT), SCHEMA)
+    assert reader.next()
+    with pytest.raises(CallError) as raised:
+        reader.next()
+    assert str(raised.value).startswith(
+        "[CONNECTOR_CALL_FAILED] Breaking.next() raised OSError: connection reset. The task failed, and its rows are "
+        "dropped; a new attempt reads them again."
+    )
+    assert isinstance(raised.value.__cause__, OSError)
