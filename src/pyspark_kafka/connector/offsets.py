@@ -8,11 +8,14 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Offset(Protocol):
-    """A position in a stream that an engine logs, compares and hands back.
+    """A position in a stream that an engine logs, compares and passes back.
 
     A source may use any class that has `json()`: a value whose JSON is stable. The same position always has the same
     text, and two offsets are equal exactly if their texts are equal. A class that inherits from this one compares and
-    hashes that way.
+    hashes that way. One with `<` is held to it: an engine refuses an offset that goes backwards.
+
+    Runs on: driver; made by `initialOffset`, `latestOffset`, `deserializeOffset` and `mergeOffsets`. Must pickle if its
+    input partitions hold it.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.Offset`.
     """
@@ -21,7 +24,10 @@ class Offset(Protocol):
 
     @abstractmethod
     def json(self) -> str:
-        """Return the text that goes into the checkpoint."""
+        """Return the text that goes into the checkpoint. Called often; must not block.
+
+        PySpark takes text of a JSON object, `{...}`, only.
+        """
 
     def __eq__(self, other: object) -> bool:
         return self.json() == other.json() if isinstance(other, Offset) else NotImplemented
@@ -45,4 +51,4 @@ class PartitionOffset(ABC):
 
     @abstractmethod
     def json(self) -> str:
-        """Return the text that goes to the driver."""
+        """Return the text that goes to the driver. Executor, once for each epoch; must not block."""

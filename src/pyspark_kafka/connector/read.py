@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class InputPartition:
     """What one task reads: plain picklable data, made on the driver, sent to an executor.
 
+    Pickled once, unpickled by each attempt of its task, which must find all that it needs in it and in the factory.
+    PySpark does not ask a Python source where a task should run.
+
     Source: Spark `org.apache.spark.sql.connector.read.InputPartition`.
     """
 
@@ -30,7 +33,10 @@ class InputPartition:
 class PartitionReader(ConnectorContract):
     """Reads one input partition, a batch of rows at a time.
 
-    Runs on: executor; one per task attempt; `next` may block; never pickled.
+    Life cycle: `next`, `get`, `next`, `get`, …, until `next` returns False, raises, or the engine needs no more rows;
+    then `close`, once. An attempt whose process is killed gets no further call.
+
+    Runs on: executor; one for each task attempt, on one thread; `next` may block, with a deadline; never pickled.
 
     Source: Spark `org.apache.spark.sql.connector.read.PartitionReader`.
     """
@@ -45,41 +51,44 @@ class PartitionReader(ConnectorContract):
 
     @abstractmethod
     def get(self) -> pa.RecordBatch:
-        """Return the batch that the last `next()` moved to. Every batch of one reader has the same schema."""
+        """Return the batch that the last `next()` moved to. Called once for each `next()` that returned True.
+
+        Every batch has the schema of `Scan.readSchema`, nullability included. Must not block.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the reader holds. Called once, also after an error and when a task ends early."""
+        """Release what the reader holds. Called once, also after an error and if a task ends early."""
 
 
 class PartitionReaderFactory(ConnectorContract):
     """Builds readers on executors.
 
-    Runs on: pickled on the driver once per batch; `createReader` once per task attempt.
+    Must pickle: it is made and pickled on the driver, once for each batch or run of a query; each task unpickles it.
 
     Source: Spark `org.apache.spark.sql.connector.read.PartitionReaderFactory`.
     """
 
     @abstractmethod
     def createReader(self, partition: InputPartition) -> PartitionReader:
-        """Build the reader of one input partition."""
+        """Build the reader of one input partition. Executor; once for each task attempt; may block, with a deadline."""
 
 
 class Batch(ConnectorContract):
     """One bounded read.
 
-    Runs on: driver. `planInputPartitions` may block on look-ups.
+    Runs on: driver; one for each batch query, each method called once. Only the factory is pickled, not the batch.
 
     Source: Spark `org.apache.spark.sql.connector.read.Batch`.
     """
 
     @abstractmethod
     def planInputPartitions(self) -> Sequence[InputPartition]:
-        """Decide what each task reads."""
+        """Decide what each task reads. Driver, once; may block on look-ups, with a deadline. Nothing to read: empty."""
 
     @abstractmethod
     def createReaderFactory(self) -> PartitionReaderFactory:
-        """Return the factory that executors read with."""
+        """Return the factory that executors read with. Driver, once for a batch or each micro-batch; must not block."""
 
 
 class MicroBatchStream(ConnectorContract):
@@ -88,18 +97,31 @@ class MicroBatchStream(ConnectorContract):
     It says where a micro-batch ends in one of two ways: by `latestOffset()`, or by `SupportsAdmissionControl`, which
     the engine can limit.
 
-    Runs on: driver; one per query run; every method may block on look-ups, with a deadline.
+    Life cycle: `initialOffset`, or `deserializeOffset` of the offset in a checkpoint. At each trigger `latestOffset`,
+    whose result the engine writes down, then `planInputPartitions` and `createReaderFactory`. When the micro-batch is
+    processed, `commit` of its end; at the end of the run `stop`. After a restart the engine plans the last micro-batch
+    again, with the offsets that it wrote down.
+
+    Runs on: driver; one for each run of a query, used by one thread at a time; every method may block on look-ups, with
+    a deadline, because a query that stops waits for it. Not pickled once it has run.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.MicroBatchStream` and `SparkDataStream`.
     """
 
     @abstractmethod
     def initialOffset(self) -> Offset:
-        """Return the offset at which a new query starts. Not called if the checkpoint has a position."""
+        """Return the offset at which a new query starts.
+
+        Not called if the checkpoint has a position. A run that fails before its first commit is asked again, by a new
+        object, and must return the same.
+        """
 
     @abstractmethod
     def deserializeOffset(self, json: str) -> Offset:
-        """Read an offset back from its JSON.
+        """Read an offset back from its JSON, equal to the one that was written.
+
+        Called when a query continues; PySpark passes every offset as JSON, so there it is called several times for each
+        micro-batch, and must not block.
 
         Raises:
             CheckpointError: the text is no offset of this source.
@@ -119,24 +141,33 @@ class MicroBatchStream(ConnectorContract):
         """Split `[start, end)` into tasks.
 
         A pure function of its arguments, the options and what the source still holds, never of the size of the
-        cluster: a batch that is run again must read the same records.
+        cluster: a batch that is run again must read the same records. Once for each micro-batch, and again after a
+        restart; may block, with a deadline.
         """
 
     @abstractmethod
     def createReaderFactory(self) -> PartitionReaderFactory:
-        """Return the factory that executors read with."""
+        """Return the factory that executors read with. Driver, once for a batch or each micro-batch; must not block."""
 
     @abstractmethod
     def commit(self, end: Offset) -> None:
-        """Learn that everything below `end` is processed and will not be asked for again."""
+        """Learn that everything below `end` is processed and will not be asked for again.
+
+        After the engine has written the micro-batch down as done. A crash can leave it out; then a later one stands for
+        it. An error ends the query.
+        """
 
     @abstractmethod
     def stop(self) -> None:
-        """Release what the stream holds. May be called more than once."""
+        """Release what the stream holds. When the run ends, also after an error; may be called more than once."""
 
 
 class SupportsAdmissionControl(ConnectorContract):
     """A stream that lets the engine limit what the next batch takes.
+
+    Mixed into a `MicroBatchStream`. `latestOffset(start, limit)` then stands for `latestOffset()`, which is not called.
+
+    Runs on: driver, as its stream.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl`.
     """
@@ -150,19 +181,36 @@ class SupportsAdmissionControl(ConnectorContract):
 
     @abstractmethod
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Return the end of the micro-batch that begins at `start`; `start` itself if there is nothing to read."""
+        """Return the end of the micro-batch that begins at `start`; `start` itself if there is nothing to read.
+
+        At each trigger; may block, with a deadline. Never behind `start`: the engine refuses that.
+
+        Args:
+            start: the end of the last micro-batch, or the initial offset.
+            limit: `getDefaultReadLimit()`, or `ReadLimit.allAvailable()` where the trigger asks for everything. A limit
+                that the source cannot count may be treated as `allAvailable()`.
+        """
 
     def reportLatestOffset(self) -> Offset | None:
-        """Return the newest known offset, for progress reports only; None if none is known."""
+        """Return the newest known offset, for progress reports only; None if none is known.
+
+        After each trigger; must not block: what the last `latestOffset` saw is enough.
+        """
         return None
 
 
 class SupportsTriggerAvailableNow(SupportsAdmissionControl):
     """A stream that can stop at the data that is there when the query starts.
 
+    An engine stands in for a stream without it: it reads one micro-batch up to the first `latestOffset`.
+
     Source: Spark `org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow`.
     """
 
     @abstractmethod
     def prepareForTriggerAvailableNow(self) -> None:
-        """Learn that this run ends at what is available now: `latestOffset` returns nothing newer from here on."""
+        """Learn that this run ends at what is available now: `latestOffset` returns nothing newer from here on.
+
+        Called once, before any other method of the run, if the trigger is available-now; may block, with a deadline. A
+        micro-batch of an earlier run, which is run again, can come first.
+        """

@@ -52,15 +52,18 @@ class WriterCommitMessage:
 class DataWriter(ConnectorContract):
     """Writes the rows of one task.
 
-    Runs on: executor; one per task attempt; every method may block; never pickled. An attempt that is killed or that
-    loses against another one gets no further call.
+    Life cycle: `write` for each batch, then `commit`; `abort` if one of them raised, or the rows could not be had;
+    `close` at the end in both cases. An attempt that is killed, or that loses against another one after its `commit`,
+    gets no further call.
+
+    Runs on: executor; one for each task attempt, on one thread; every method may block, with a deadline; never pickled.
 
     Source: Spark `org.apache.spark.sql.connector.write.DataWriter`.
     """
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take one batch of rows. Every batch of one task has the same schema."""
+        """Take one batch of rows. Every batch of one task has the schema of `LogicalWriteInfo.schema`."""
 
     def flushNow(self) -> None:
         """Send what is held back, without waiting until it has arrived; `write` and `commit` may follow.
@@ -71,11 +74,15 @@ class DataWriter(ConnectorContract):
 
     @abstractmethod
     def commit(self) -> WriterCommitMessage:
-        """Finish: after it returns, the rows are as safe as the sink promises."""
+        """Finish: after it returns, the rows are as safe as the sink promises. Once, also for a task without rows.
+
+        The message must pickle. Two attempts of a task can both come here: rows that only one of them may show are
+        shown by the commit of the job.
+        """
 
     @abstractmethod
     def abort(self) -> None:
-        """Clean up after a failed `write` or `commit`. Must not hide the error of that call."""
+        """Clean up after a failed `write` or `commit`. Its own error is logged, and does not hide that of the call."""
 
     @abstractmethod
     def close(self) -> None:
@@ -83,18 +90,27 @@ class DataWriter(ConnectorContract):
 
 
 class DataWriterFactory(ConnectorContract):
-    """Builds the writers of a batch write on executors; pickled on the driver.
+    """Builds the writers of a batch write on executors.
+
+    Must pickle: it is made and pickled on the driver, once for each write, and unpickled by each task.
 
     Source: Spark `org.apache.spark.sql.connector.write.DataWriterFactory`.
     """
 
     @abstractmethod
     def createWriter(self, partition_id: int, task_id: int) -> DataWriter:
-        """Build the writer of one task attempt."""
+        """Build the writer of one task attempt. Executor; may block, with a deadline.
+
+        Args:
+            partition_id: the number of the task, from 0; the same for each of its attempts.
+            task_id: of this attempt alone.
+        """
 
 
 class StreamingDataWriterFactory(ConnectorContract):
-    """Builds the writers of one micro-batch on executors; pickled on the driver.
+    """Builds the writers of one micro-batch on executors.
+
+    Must pickle: it is made and pickled on the driver, once for each micro-batch, and unpickled by each task.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory`.
     """
@@ -109,13 +125,23 @@ class StreamingDataWriterFactory(ConnectorContract):
 
     @abstractmethod
     def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
-        """Build the writer of one task attempt of the micro-batch `epoch_id`."""
+        """Build the writer of one task attempt of the micro-batch `epoch_id`. Executor; may block, with a deadline.
+
+        Args:
+            partition_id: the number of the task, from 0; the same for each of its attempts.
+            task_id: of this attempt alone.
+            epoch_id: the number of the micro-batch; the same if it is run again.
+        """
 
 
 class BatchWrite(ConnectorContract):
     """One write job of a batch query.
 
-    Runs on: driver. `commit` and `abort` may run in another process than the one that made the factory.
+    Life cycle: `createBatchWriterFactory` once; when every task has succeeded, `commit`; if one has failed for good, or
+    `commit` raised, `abort`. A driver that is killed calls neither.
+
+    Runs on: driver; every method may block, with a deadline. Must pickle: under PySpark `commit` and `abort` run in
+    another process than the one that made the factory.
 
     Source: Spark `org.apache.spark.sql.connector.write.BatchWrite`.
     """
@@ -156,7 +182,12 @@ class BatchWrite(ConnectorContract):
 class StreamingWrite(ConnectorContract):
     """The write jobs of a streaming query, one per epoch (micro-batch).
 
-    Runs on: driver. `commit` must be idempotent by epoch: an engine may call it again after a restart.
+    Life cycle: `createStreamingWriterFactory` once for each epoch; when its tasks have succeeded, `commit`; if one has
+    failed for good, or `commit` raised, `abort`. `commit` must be idempotent by epoch: an engine that was killed before
+    it noted the commit runs the epoch again, with other attempts, and commits it again.
+
+    Runs on: driver; every method may block, with a deadline. Must pickle: under PySpark there is a new object for each
+    epoch, and `commit` runs in another process than the one that made the factory.
 
     Source: Spark `org.apache.spark.sql.connector.write.streaming.StreamingWrite`.
     """
