@@ -101,7 +101,7 @@ class ContinuousStream(ConnectorContract):
             CheckpointError: the text is no position of this source.
         """
 
-    def prepareForTasks(self, tasks: int) -> None:  # noqa: B027 - for streams that can
+    def prepareForTasks(self, tasks: int) -> None:
         """Take note of how many tasks run at the same time; called before each `planInputPartitions`.
 
         A stream that can read several of its partitions with one reader plans that many input partitions at most. One

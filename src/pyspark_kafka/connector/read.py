@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector.limits import ReadLimit
     from pyspark_kafka.connector.offsets import Offset
 
+# What becomes of the rows if a call of a reader fails.
+ROWS_DROPPED = "The task failed, and its rows are dropped; a new attempt reads them again."
+
 
 class InputPartition:
     """What one task reads: plain picklable data, made on the driver, sent to an executor.

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.connector.read import PartitionReader
+from pyspark_kafka.connector.read import ROWS_DROPPED, PartitionReader
 from pyspark_kafka.connector.write import DataWriter
 from pyspark_kafka.errors import CallError, ConnectorError, ContractError, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-# What becomes of the rows if a call of a reader fails.
-ROWS_DROPPED = "The task failed, and its rows are dropped; a new attempt reads them again."
 
 
 def batch_of_rows(rows: list[Any], schema: pa.Schema, owner: object, method: str) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark_kafka.connector.limits import ReadAllAvailable, ReadLimit
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.connector.read import (
+    ROWS_DROPPED,
     Batch,
     InputPartition,
     MicroBatchStream,
@@ -19,7 +20,7 @@ from pyspark_kafka.connector.read import (
     PartitionReaderFactory,
     SupportsAdmissionControl,
 )
-from pyspark_kafka.connector.rows import ROWS_DROPPED, batch_of_rows
+from pyspark_kafka.connector.rows import batch_of_rows
 from pyspark_kafka.connector.table import Scan, ScanBuilder, SupportsRead, TableCapability
 from pyspark_kafka.errors import CallError, CheckpointError, ConnectorError, ContractError, described
 

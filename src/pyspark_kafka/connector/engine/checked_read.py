@@ -19,6 +19,7 @@ from pyspark_kafka.connector.engine.checks import (
 )
 from pyspark_kafka.connector.limits import ReadLimit
 from pyspark_kafka.connector.read import (
+    ROWS_DROPPED,
     Batch,
     InputPartition,
     MicroBatchStream,
@@ -26,7 +27,6 @@ from pyspark_kafka.connector.read import (
     PartitionReaderFactory,
     SupportsTriggerAvailableNow,
 )
-from pyspark_kafka.connector.rows import ROWS_DROPPED
 from pyspark_kafka.errors import CallError, ConnectorError, ContractError
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class SinkContract(ABC):
 
     exactly_once = True
     outer_modules: Collection[str] = ("posix", "_io", "_socket", "_ssl", "select", "_sqlite3", "sqlite3", "pyarrow")
-    most_kills = 40
+    most_kills = 20
 
     @abstractmethod
     def table(self) -> SupportsWrite:
