@@ -29,6 +29,7 @@ HELD = [
     "docs/decisions/driver-as-publisher.md",
     "docs/decisions/exactly-once.md",
     "docs/decisions/format-name.md",
+    "docs/decisions/keyed-state-store.md",
     "docs/decisions/one-connection-per-broker.md",
     "docs/decisions/protocol-classes.md",
     "docs/decisions/pure-state-machines.md",
