@@ -96,6 +96,7 @@ bench-start:  ## Measure the first seconds of a query, with a time line by proce
 bench-latency:  ## Measure latencies of micro-batches, of planning and of transactions; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+	.venv-bench/bin/python bench/continuous.py
 	.venv-bench/bin/python bench/planning.py
 	.venv-bench/bin/python bench/held_back.py
 
