@@ -30,6 +30,7 @@ def test_table_names_what_kafka_can_do_and_cannot_be_emptied() -> None:
     assert {
         TableCapability.BATCH_READ,
         TableCapability.MICRO_BATCH_READ,
+        TableCapability.CONTINUOUS_READ,
         TableCapability.BATCH_WRITE,
         TableCapability.STREAMING_WRITE,
     } <= named

@@ -9,20 +9,20 @@ import pytest
 
 from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.source.driver.batch import KafkaBatch
+from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, source_schema
-from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
+from pyspark_kafka.source.handoff import KafkaContinuousPartitionReaderFactory, KafkaPartitionReaderFactory
 from pyspark_kafka.table.scan import KafkaScan, KafkaScanBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from pyspark_kafka.connector import PartitionReaderFactory
 
 READ = {"kafka.bootstrap.servers": "b:9092", "subscribe": "a,b"}
 TWO = pa.schema([pa.field("offset", pa.int64()), pa.field("key", pa.binary())])
 KINDS: dict[str, Callable[[KafkaScan], Any]] = {
     "batch": KafkaScan.toBatch,
     "stream": lambda scan: scan.toMicroBatchStream(None),
+    "continuous": lambda scan: scan.toContinuousStream(None),
 }
 
 
@@ -32,15 +32,17 @@ def pruned(options: Mapping[str, str], columns: pa.Schema) -> KafkaScan:
     return builder.build()
 
 
-def schema_of(factory: PartitionReaderFactory) -> pa.Schema:
-    assert isinstance(factory, KafkaPartitionReaderFactory)
+def schema_of(made: Any) -> pa.Schema:
+    continuous = isinstance(made, KafkaContinuousStream)
+    factory = made.createContinuousReaderFactory() if continuous else made.createReaderFactory()
+    assert isinstance(factory, (KafkaPartitionReaderFactory, KafkaContinuousPartitionReaderFactory))
     return factory.schema
 
 
 def test_scan_reads_all_columns_if_none_are_asked_for() -> None:
     scan = KafkaScanBuilder({**READ, "includeHeaders": "true"}).build()
     assert scan.readSchema() == SOURCE_SCHEMA
-    assert schema_of(scan.toBatch().createReaderFactory()) == SOURCE_SCHEMA
+    assert schema_of(scan.toBatch()) == SOURCE_SCHEMA
     assert KafkaScanBuilder(READ).build().readSchema() == source_schema(include_headers=False)
 
 
@@ -49,7 +51,7 @@ def test_readers_return_the_columns_that_are_asked_for_in_their_order(kind: str)
     scan = pruned(READ, TWO)
     made = KINDS[kind](scan)
     assert scan.readSchema() is TWO
-    assert schema_of(made.createReaderFactory()) is TWO
+    assert schema_of(made) is TWO
 
 
 @pytest.mark.parametrize("kind", KINDS)

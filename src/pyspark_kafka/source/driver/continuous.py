@@ -71,8 +71,8 @@ class KafkaContinuousStream(ContinuousStream):
         options: the parsed options of the stream.
         schema: the Arrow schema of the batches that readers return.
         tasks: how many tasks there are at most; takes precedence over `maxPartitionsPerTask`.
-        location: a directory of this source alone, for what it keeps from one run to the next; None for the source's
-            directory in the query's checkpoint, if the option `checkpointLocation` is given.
+        location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
+            the query's checkpoint, if an option names that, which takes precedence.
         clock: monotonic seconds.
 
     Attributes:
@@ -96,11 +96,11 @@ class KafkaContinuousStream(ContinuousStream):
         self._prepared_tasks: int | None = None
         self._clock = clock
         self._offset_reader = KafkaOffsetReader.from_options(options)
-        if location is None:
-            location, directory = options.checkpoint_location, f"sources/{options.source_index}"
-        else:
-            directory = ""
-        files = None if location is None else CheckpointFiles(location)
+        files, directory = None, ""
+        if options.checkpoint_location is not None:
+            files, directory = CheckpointFiles(options.checkpoint_location), f"sources/{options.source_index}"
+        elif location is not None:
+            files = CheckpointFiles(location)
         self._watch = TopicWatch(files, directory)
         self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
