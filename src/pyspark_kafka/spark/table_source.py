@@ -60,7 +60,14 @@ def as_data_source(table: Table) -> type[DataSource]:
         )
     if not isinstance(table, Table):
         raise TypeError(f"as_data_source() takes a Table, not a {type(table).__name__}")
-    check_instance(table.name(), str, table, "name")
+    name = check_instance(table.name(), str, table, "name")
+    # Where no classic session runs, the processes may be those of a server elsewhere.
+    from pyspark.sql import SparkSession
+
+    if (session := SparkSession.getActiveSession()) is not None:
+        from pyspark_kafka.spark.processes.python_choice import warn_without_package
+
+        warn_without_package(session, table=name)
     for each in check_instance(table.capabilities(), frozenset, table, "capabilities"):
         check_instance(each, TableCapability, table, "capabilities")
     return type(f"{type(table).__name__}DataSource", (TableDataSource,), {"given": table})

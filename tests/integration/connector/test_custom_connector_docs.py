@@ -8,6 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
+from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,20 +40,20 @@ def test_source_of_the_page_is_read(spark: SparkSession, tmp_path: Path) -> None
     assert [(row.number, row.celsius) for row in rows] == [(number, number / 2) for number in range(250)]
 
 
-def test_source_of_the_page_keeps_its_contract(tmp_path: Path) -> None:
-    source, contract = programs("custom-sources.md")
-    source = source.partition("spark.dataSource")[0]
-    (tmp_path / "test_readings.py").write_text(f"{source}\n{contract}")
+def test_sources_of_the_page_keep_their_contract(tmp_path: Path) -> None:
+    simple, limited, contract, limited_contract = programs("custom-sources.md")
+    sources = [each.partition("spark.dataSource")[0] for each in (simple, limited)]
+    (tmp_path / "test_readings.py").write_text("\n".join([*sources, contract, limited_contract]))
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
+    assert "TestLimitedReadings::test_limits_are_respected_and_never_stall[3] PASSED" in run.stdout
 
 
 def test_sink_of_the_page_writes_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
-    (sink,) = programs("custom-sinks.md")
-    exec(sink, {"spark": spark, "__name__": "__main__"})  # noqa: S102 - our own text
+    exec(programs("custom-sinks.md")[0], {"spark": spark, "__name__": "__main__"})  # noqa: S102 - our own text
     path, place, checkpoint = tmp_path / "readings.txt", tmp_path / "files", tmp_path / "checkpoint"
     path.touch()
     place.mkdir()
@@ -66,3 +73,35 @@ def test_sink_of_the_page_writes_each_row_once(spark: SparkSession, tmp_path: Pa
                 (checkpoint / "commits" / name).unlink()
     found = [row["number"] for file in place.glob("*.json") for row in json.loads(file.read_text())]
     assert sorted(found) == list(range(250))
+
+
+def test_batch_write_of_the_page_writes_its_rows_once_for_each_job(tmp_path: Path) -> None:
+    session = MagicMock()
+    names: dict[str, Any] = {"spark": session, "__name__": "__main__"}
+    for program in programs("custom-sinks.md"):
+        exec(program, names)  # noqa: S102 - our own text
+    assert session.dataSource.register.call_args.args[0].name() == "json_jobs"
+    rows = pa.record_batch({"id": [1, 2, 3]})
+    for _ in range(2):
+        write = names["JsonJobs"]().newWriteBuilder(LogicalWriteInfo({"path": str(tmp_path)}, rows.schema)).build()
+        job = CheckedBatchWrite(write.toBatch(), cloudpickle.dumps)
+        factory = job.createBatchWriterFactory(PhysicalWriteInfo(3))
+        writers = [factory.createWriter(task, 10 + task) for task in range(3)]
+        for writer in writers:
+            writer.write(rows)
+        messages = [writer.commit() for writer in writers]
+        # The last task has failed: nothing of this job is left.
+        job.abort([*messages[:2], None])
+        assert len(list(tmp_path.glob(".prepared*"))) == 1
+        messages[:2] = [writer.commit() for writer in writers[:2]]
+        job.commit(messages)
+    found = [row["id"] for file in tmp_path.glob("*.json") for row in json.loads(file.read_text())]
+    assert sorted(found) == sorted([1, 2, 3] * 6)
+    assert list(tmp_path.glob(".prepared*")) == []
+
+
+def test_limited_source_of_the_page_is_registered_and_loaded() -> None:
+    session = MagicMock()
+    exec(programs("custom-sources.md")[1], {"spark": session, "__name__": "__main__"})  # noqa: S102 - our own text
+    assert session.dataSource.register.call_args.args[0].name() == "limited_readings"
+    session.readStream.format.assert_called_once_with("limited_readings")

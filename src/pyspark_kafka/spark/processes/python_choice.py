@@ -64,7 +64,7 @@ def without_package() -> SetupError:
     )
 
 
-def warn_without_package(session: object = None) -> None:
+def warn_without_package(session: object = None, *, table: str | None = None) -> None:
     """Log a warning if Spark's Python lacks this package, before Spark reports that it does not find the format.
 
     Runs on: driver, in the user's program. See `lacks_package`.
@@ -72,12 +72,14 @@ def warn_without_package(session: object = None) -> None:
     Args:
         session: the Spark session, if there is one. A server of Spark Connect elsewhere has an environment of its own,
             so nothing is known about its Python.
+        table: the format of a table of the user's own, which Spark finds and cannot unpickle; None: this package's.
     """
     elsewhere = session is not None and not hasattr(session, "_jsparkSession") and not os.environ.get(_LOCAL_SERVER)
     if not elsewhere and lacks_package():
         _LOG.warning(
-            "Spark will report DATA_SOURCE_NOT_FOUND for the format 'pyspark_kafka': the Python that it starts does "
-            "not have this package. %s. %s",
+            "Spark will report %s for the format %r: the Python that it starts does not have this package. %s. %s",
+            "DATA_SOURCE_NOT_FOUND" if table is None else "No module named 'pyspark_kafka'",
+            table or "pyspark_kafka",
             describe_pythons(),
             hint(),
         )

@@ -106,3 +106,14 @@ def test_python_with_the_package_is_no_warning(
     environment.setenv("PYSPARK_PYTHON", str(same))
     warn_without_package()
     assert caplog.messages == []
+
+
+def test_warning_of_a_table_names_its_format(
+    environment: pytest.MonkeyPatch, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environment.setenv("PYSPARK_PYTHON", str(other))
+    warn_without_package(ClassicSession(), table="readings")
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(
+        "Spark will report No module named 'pyspark_kafka' for the format 'readings': "
+    )
