@@ -1,6 +1,6 @@
 """Contracts of a continuous read: readers that never end, and how their positions become one offset.
 
-PySpark runs no Python source in continuous mode; an engine of one's own can. Its life cycle:
+PySpark runs no Python source in continuous mode; the engine of `pyspark_kafka.continuous` does. The life cycle:
 
 1. The driver takes the offset of the checkpoint, or `initialOffset()`, and calls `planInputPartitions(start)` and
    `createContinuousReaderFactory()`.
