@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.connector.read import PartitionReader, PartitionReaderFactory
+from pyspark_kafka.errors import CapabilityError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,6 +124,23 @@ class ContinuousStream(ConnectorContract):
         Called once for each epoch, with one position of each reader of the plan, in any order. A pure function: must
         not block. Never behind the offset of the former epoch.
         """
+
+    def latestOffset(self) -> Offset | None:
+        """Return the offset behind every row that is readable now; None if the source does not know.
+
+        Called when someone waits for these rows; may block on a look-up, with a deadline. A source that returns an
+        offset implements `hasReached` as well. For one that returns None, an engine takes the rows as read when every
+        reader has had none for a while.
+        """
+        return None
+
+    def hasReached(self, position: Offset, target: Offset) -> bool:  # noqa: ARG002 - for those that can
+        """Return whether a position is at or behind a target that `latestOffset` returned.
+
+        Raises:
+            CapabilityError: the source returns None from `latestOffset`.
+        """
+        raise CapabilityError.missing_method(self, "hasReached", "CONTINUOUS_READ")
 
     def needsReconfiguration(self) -> bool:
         """Return whether the input partitions have changed, so that the engine must plan again.

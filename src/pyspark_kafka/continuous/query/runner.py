@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyspark_kafka.checkpoint import CheckpointFiles
-    from pyspark_kafka.connector import ContinuousStream, InputPartition, StreamingWrite
+    from pyspark_kafka.connector import ContinuousStream, InputPartition, Offset, StreamingWrite
     from pyspark_kafka.continuous.epochs.coordinator import Action
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
@@ -122,7 +122,7 @@ class QueryRunner:
         self._is_reading = False
         # Grows with each commit; whoever waits for rows waits on it.
         self._committed = threading.Condition()
-        self._idle_since = 0.0
+        self._waits: list[_Wait] = []
         self._end_wanted = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
 
@@ -159,10 +159,11 @@ class QueryRunner:
         return self._ended.wait(seconds)
 
     def wait_until_idle(self) -> None:
-        """Wait for an epoch without rows that began after the call; return if the query ends first."""
-        asked = time.monotonic()
+        """Wait until every row that is readable now is committed; return if the query ends first."""
+        wait = _Wait(time.monotonic())
         with self._committed:
-            while self.is_active and self._idle_since < asked:
+            self._waits.append(wait)
+            while self.is_active and not wait.is_over:
                 self._end_wanted.set()
                 self._committed.wait(_TICK_SECONDS * 5)
 
@@ -283,6 +284,7 @@ class QueryRunner:
                 event = None
             now = time.monotonic()
             try:
+                self._look_for_waits(run)
                 actions = self._take(run, event)
                 actions += run.coordinator.ticked(int(now * 1000))
                 if stop_since is None and (self._stop_asked.is_set() or run.reconfigure):
@@ -375,10 +377,31 @@ class QueryRunner:
         )
         run.start = end.json()
         begun, ended = run.begun.pop(action.epoch)
+        was_idle = ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports)
         with self._committed:
-            if ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports):
-                self._idle_since = begun
-            self._committed.notify_all()
+            self._end_waits(end, begun if was_idle else None)
+
+    def _look_for_waits(self, run: _RunState) -> None:
+        """Find out what those who wait are waiting for; some may have it already."""
+        if all(wait.was_looked for wait in self._waits):
+            return
+        target = self._plan.stream.latestOffset()
+        with self._committed:
+            for wait in self._waits:
+                if not wait.was_looked:
+                    wait.was_looked, wait.target = True, target
+            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
+            self._end_waits(self._plan.stream.deserializeOffset(run.start), None)
+
+    def _end_waits(self, reached: Offset, idle_since: float | None) -> None:
+        """End the waits that are over with a committed offset. The caller holds the lock."""
+        for wait in self._waits:
+            if wait.target is not None:
+                wait.is_over = self._plan.stream.hasReached(reached, wait.target)
+            elif wait.was_looked and idle_since is not None:
+                wait.is_over = idle_since >= wait.asked
+        self._waits = [wait for wait in self._waits if not wait.is_over]
+        self._committed.notify_all()
 
     def _abort(self, run: _RunState) -> None:
         write = self._plan.write
@@ -388,6 +411,23 @@ class QueryRunner:
             except Exception:  # noqa: BLE001 - logged
                 # The reason of the failure matters more than that of the abort.
                 _LOG.exception("The abort of epoch %d failed; its rows are read again.", epoch)
+
+
+@dataclass(slots=True, eq=False)
+class _Wait:
+    """Someone who waits for the rows that were readable at the call.
+
+    Attributes:
+        asked: when, by the monotonic clock.
+        was_looked: whether the source was asked where they end.
+        target: where; None if the source does not know.
+        is_over: whether they are committed.
+    """
+
+    asked: float
+    was_looked: bool = False
+    target: Offset | None = None
+    is_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

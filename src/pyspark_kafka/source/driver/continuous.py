@@ -233,6 +233,19 @@ class KafkaContinuousStream(ContinuousStream):
             merged.update(offset.partitions)
         return KafkaSourceOffset(merged)
 
+    def latestOffset(self) -> KafkaSourceOffset:
+        """Return the ends of the subscription's partitions: high watermarks, or last stable offsets."""
+        _, ends = self._offset_reader.fetch_assigned_latest_offsets()
+        return KafkaSourceOffset(ends)
+
+    def hasReached(self, position: Offset, target: Offset) -> bool:
+        """Return whether every partition of the target is read that far.
+
+        A partition that the position lacks was not planned yet: it counts only if it had records.
+        """
+        reached = kafka_offset(position).partitions
+        return all(reached.get(tp, 0) >= end for tp, end in kafka_offset(target).partitions.items())
+
     def needsReconfiguration(self) -> bool:
         """Return whether other partitions exist than those that were planned last, or topics were recreated.
 

@@ -105,6 +105,15 @@ def test_partitions_share_tasks_as_the_engine_or_the_option_says() -> None:
     assert starts_of(stream_of(tasks=3, max_partitions_per_task=2), a0=5, a1=7) == [{"a0": 5}, {"a1": 7}]
 
 
+def test_position_has_reached_a_target_if_every_partition_has() -> None:
+    stream = stream_of()
+    target = KafkaSourceOffset({A: 5, B: 0})
+    assert stream.hasReached(KafkaSourceOffset({A: 5}), target)
+    assert stream.hasReached(KafkaSourceOffset({A: 6, B: 3}), target)
+    assert not stream.hasReached(KafkaSourceOffset({A: 4, B: 3}), target)
+    assert not stream.hasReached(KafkaSourceOffset({B: 3}), target)
+
+
 def test_new_partition_starts_at_its_first_offset_whichever_that_is(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
 ) -> None:
