@@ -158,6 +158,8 @@ def _start_spark(console: Console, stack: ExitStack, directory: str) -> SparkSes
             ("spark.driver.host", "127.0.0.1"),
             ("spark.driver.bindAddress", "127.0.0.1"),
             ("spark.local.dir", directory),
+            # An interrupt may end the JVM before it has removed what it unpacked.
+            ("spark.driver.extraJavaOptions", f'"-Djava.io.tmpdir={directory}"'),
             ("spark.sql.warehouse.dir", f"{directory}/warehouse"),
             ("spark.sql.shuffle.partitions", "2"),
             ("spark.sql.session.timeZone", "UTC"),

@@ -324,7 +324,10 @@ class EmbeddedKafka:
         flag, text = build_logging_text(self._version)
         logging_file = home / "logging.properties"
         logging_file.write_text(text)
-        flags = (*self._jvm_flags, flag.format(file=logging_file))
+        # What a JVM unpacks it removes when it ends in order; a broker whose data are temporary is killed.
+        temporary = home / "tmp"
+        temporary.mkdir(exist_ok=True)
+        flags = (*self._jvm_flags, flag.format(file=logging_file), f"-Djava.io.tmpdir={temporary}")
         archive = class_archive(self._version, java)
         if archive.exists():
             flags += (f"-XX:SharedArchiveFile={archive}",)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import signal
 import socket
 import subprocess
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.leftovers import collect_quietly
+from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import BrokerError, SetupError
 from pyspark_kafka.options import ConnectionOptions
@@ -227,6 +228,17 @@ def test_a_broker_that_does_not_start_says_why_and_leaves_nothing(
         broker.create_topic("any")
 
 
+def test_killed_broker_leaves_nothing_that_java_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with EmbeddedKafka() as broker:
+        broker.create_topic("compressed")
+        produce(broker.bootstrap_servers, "compressed", [Record(None, b"v" * 100, 0)], compression_type="lz4")
+        # A library of Java's, for which brokers need a file.
+        assert list(tmp_path.rglob("liblz4-java-*.so"))
+        broker.kill()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_broker_too_slow_to_start_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(SetupError, match=r"did not serve clients within 0\.1 s"):
@@ -238,7 +250,7 @@ def test_a_broker_nobody_holds_any_more_is_ended() -> None:
     broker = EmbeddedKafka().start()
     pid, gone = broker.pid, weakref.ref(broker)
     del broker
-    gc.collect()
+    collect_quietly()
     assert gone() is None
     assert not is_alive(pid)
 
