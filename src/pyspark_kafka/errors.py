@@ -7,6 +7,7 @@ the data, and ends with a hint. Secrets never enter an error. Layer: bottom, imp
 
 from __future__ import annotations
 
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -213,11 +214,17 @@ class CallError(ConnectorError):
         """
         name = type(owner).__qualname__
         return CallError(
-            f"{name}.{method}() raised {type(error).__name__}: {error}. {outcome}",
+            f"{name}.{method}() raised {type(error).__name__}: {error}. {outcome}{_place(error)}",
             condition="CONNECTOR_CALL_FAILED",
-            hint="The traceback of that error is above this one.",
+            hint="Correct this line, or what it calls.",
             facts={"class": name, "method": method},
         )
+
+
+def _place(error: Exception) -> str:
+    """Return the line that raised, as a sentence: PySpark shows no traceback of the cause of an error."""
+    frames = extract_tb(error.__traceback__)
+    return f" It was raised in {frames[-1].filename}, line {frames[-1].lineno}." if frames else ""
 
 
 class CapabilityError(ConnectorError, NotImplementedError):

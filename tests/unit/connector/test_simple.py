@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -78,6 +79,8 @@ def test_error_of_a_method_is_named_and_is_the_cause(methods: dict[str, Any], te
         rows_of(**methods)
     assert str(raised.value).startswith(f"[CONNECTOR_CALL_FAILED] {text}")
     assert isinstance(raised.value.__cause__, (ValueError, KeyError))
+    # PySpark drops the traceback of a cause.
+    assert re.search(rf"It was raised in {re.escape(__file__)}, line \d+\. Hint: ", str(raised.value))
 
 
 def test_number_that_goes_backwards_is_refused() -> None:
