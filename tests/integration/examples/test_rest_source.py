@@ -20,6 +20,7 @@ from rest_server import ReadingsServer
 from rest_source import RestApi, RestError, RestOffset, RestTable
 
 from kit.programs.by_value import sent_by_value
+from kit.programs.run import run_program
 from pyspark_kafka import as_data_source, toolkit
 from pyspark_kafka.connector import ReadMaxRows
 from pyspark_kafka.errors import ConnectorError, OptionError, RetryError
@@ -304,17 +305,30 @@ def test_micro_batches_have_each_item_once_through_faults_and_a_restart(
     assert json.loads(last) == {"after": "r-32", "rows": 32}
 
 
-def test_batch_read_on_connect_has_all_items(connect_url: str, server: ReadingsServer) -> None:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - after Java is chosen
+# In a process of its own: PySpark keeps in the environment that a session of Connect was there.
+_CONNECT = """
+import json, sys
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark_kafka import as_data_source
 
-    remote = SparkSession.builder.remote(connect_url).create()
-    try:
-        with sent_by_value(rest_source):
-            remote.dataSource.register(as_data_source(RestTable()))
-        rows = remote.read.format("rest_readings").options(**options(server)).load().collect()
-    finally:
-        remote.stop()
-    assert [(row.id, row.station, row.celsius) for row in rows[:2]] == [("r-1", "s1", 0.5), ("r-2", "s2", 1.0)]
+url, examples, options = sys.argv[1:]
+sys.path.insert(0, examples)
+import rest_source
+
+cloudpickle.register_pickle_by_value(rest_source)
+spark = SparkSession.builder.remote(url).getOrCreate()
+spark.dataSource.register(as_data_source(rest_source.RestTable()))
+rows = spark.read.format("rest_readings").options(**json.loads(options)).load().collect()
+print(json.dumps([list(row) for row in rows]))
+spark.stop()
+"""
+
+
+def test_batch_read_on_connect_has_all_items(connect_url: str, server: ReadingsServer, tmp_path: Path) -> None:
+    said = run_program(_CONNECT, connect_url, str(_EXAMPLES), json.dumps(options(server)), place=tmp_path)
+    rows = json.loads(said)
+    assert rows[:2] == [["r-1", "s1", 0.5], ["r-2", "s2", 1.0]]
     assert len(rows) == 25
 
 

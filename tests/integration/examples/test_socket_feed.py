@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -329,3 +330,13 @@ def test_plain_feed_is_read_while_a_task_is_connected(spark: SparkSession, feed:
     rows = spark.read.format("plain_feed").option("feed", feed.address).load().collect()
     sender.join()
     assert [row.line for row in rows] == ["a", "b"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_script_shows_lines_and_a_gap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", [str(_EXAMPLE)])
+    runpy.run_path(str(_EXAMPLE), run_name="__main__")
+    said = capsys.readouterr().out
+    assert said.count("|segment|received") >= 5
+    assert "|line 1" in said
+    assert "may be missing: ConnectionResetError" in said
