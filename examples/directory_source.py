@@ -59,6 +59,7 @@ from pyspark_kafka.connector import (
     SupportsTriggerAvailableNow,
     TableCapability,
 )
+from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -238,7 +239,14 @@ class DirectoryStream(MicroBatchStream, SupportsTriggerAvailableNow):
         return EntryOffset(0)
 
     def deserializeOffset(self, json_text: str) -> EntryOffset:
-        return EntryOffset(json.loads(json_text)["entry"])
+        try:
+            return EntryOffset(int(json.loads(json_text)["entry"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{json_text[:200]!r} is no offset of a directory. Nothing was read.",
+                condition="OFFSET_UNREADABLE",
+                hint="Use the checkpoint of a query on this source.",
+            ) from error
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadLimit.compositeLimit(self._limits) if self._limits else ReadLimit.allAvailable()

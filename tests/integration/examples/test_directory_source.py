@@ -16,6 +16,7 @@ from directory_source import DirectoryTable, EntryOffset
 from pyarrow import parquet
 
 from pyspark_kafka.connector import ReadAllAvailable, ReadLimit
+from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.testing.conformance import SourceContract
 
 if TYPE_CHECKING:
@@ -311,3 +312,10 @@ def test_script_shows_what_each_run_of_a_query_reads(
         "  micro-batch 2: {'Bern': 1}",
         "  micro-batch 3: {'Cairo': 1}",
     ]
+
+
+@pytest.mark.parametrize("text", ['{"at":7}', "[]", "7", '{"entry":"first"}', "{"])
+def test_offset_of_another_source_is_refused(tmp_path: Path, text: str) -> None:
+    stream: Any = TABLE.newScanBuilder({"path": str(tmp_path)}).build().toMicroBatchStream(str(tmp_path / "log"))
+    with pytest.raises(CheckpointError, match="is no offset of a directory"):
+        stream.deserializeOffset(text)
