@@ -25,7 +25,7 @@ from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
+from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
@@ -34,6 +34,8 @@ from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
+from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
+from pyspark_kafka.source.handoff import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,6 +181,41 @@ def test_reads_and_writes_continue_with_a_leader_that_has_moved(
     assert learned == [1, 2]
     stored = consume(cluster.bootstrap_servers, topic, 630)[600:]
     assert [record.value for record in stored] == [b"%d" % number for _ in range(3) for number in range(10)]
+
+
+def test_continuous_reader_reads_other_partitions_while_a_leader_dies_and_then_all(
+    cluster: TwoBrokers, topic: str
+) -> None:
+    moving, kept = TopicPartition(topic, 0), TopicPartition(f"{topic}-kept", 0)
+    cluster.create_topic(moving.topic, [(2, 1)])
+    cluster.create_topic(kept.topic, [(1,)])
+    factory = KafkaContinuousPartitionReaderFactory(cluster.options(), FetchOptions(), SCHEMA, fail_on_data_loss=True)
+    reader = factory.createReader(KafkaContinuousInputPartition(((moving, 0), (kept, 0))))
+    values: list[bytes] = []
+
+    def add(topic_partition: TopicPartition, first: int, last: int) -> None:
+        """Write values of the topic-partition, and read until all values that were written are there."""
+        number = int(topic_partition == kept)
+        added = [Record(None, value_of(number, each), 0) for each in range(first, last)]
+        produce(cluster.first.bootstrap_servers, topic_partition.topic, added)
+        end, wanted = time.monotonic() + 60, len(values) + len(added)
+        while len(values) < wanted:
+            assert time.monotonic() < end, f"{len(values)} rows came"
+            if reader.next():
+                values.extend(reader.get().column("value").to_pylist())
+
+    add(moving, 0, 20)
+    add(kept, 0, 20)
+    cluster.second.kill()
+    # The partition of the other broker; then the one that has another leader, from where it was.
+    add(kept, 20, 25)
+    eventually(lambda: cluster.partitions(topic)[0].leader_id == 1)
+    add(moving, 20, 25)
+    add(kept, 25, 26)
+    assert reader.getOffset() == KafkaSourcePartitionOffset({moving: 25, kept: 26})
+    reader.close()
+    assert [each for each in values if each.startswith(b"0:")] == [value_of(0, number) for number in range(25)]
+    assert [each for each in values if each.startswith(b"1:")] == [value_of(1, number) for number in range(26)]
 
 
 def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
