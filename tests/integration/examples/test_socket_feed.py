@@ -24,7 +24,7 @@ from kit.programs.by_value import sent_by_value
 from kit.waiting import eventually
 from pyspark_kafka import as_data_source
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.errors import OptionError, RetryError
+from pyspark_kafka.errors import CallError, OptionError, RetryError
 from pyspark_kafka.testing.conformance import SourceContract
 from pyspark_kafka.toolkit import Cancelled, RetryPolicy
 
@@ -222,7 +222,7 @@ def test_segment_that_is_gone_and_a_spool_that_was_emptied_are_errors(spool: Spo
     spool.put(1, ["a"])
     stream = SpoolStream(spool, None)
     (planned,) = stream.planInputPartitions(SegmentOffset(0), SegmentOffset(2))
-    with pytest.raises(RuntimeError, match=r"segment 0 is gone from .*: its lines are lost"):
+    with pytest.raises(CallError, match=r"segment 0 is gone from .*: its lines are lost"):
         stream.createReaderFactory().createReader(planned).next()
     with pytest.raises(RuntimeError, match=r"ends before .*7.*: it was emptied"):
         stream.planInputPartitions(SegmentOffset(7), SegmentOffset(2))
