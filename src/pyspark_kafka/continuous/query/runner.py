@@ -87,6 +87,8 @@ class _RunState:
     # When lanes began the epochs that are not committed, by the monotonic clock.
     begun: dict[int, tuple[float, float]] = field(default_factory=dict)
     epoch_since: float = 0.0
+    # The epoch that is in the checkpoint and perhaps in the sink: the next run commits it again, as it is.
+    prepared: int | None = None
 
 
 class QueryRunner:
@@ -250,8 +252,8 @@ class QueryRunner:
                 job.end(_TASKS_END_SECONDS)
         finally:
             connections.close()
-        if run.failure is not None:
-            self._abort(run)
+            if not run.done:
+                self._abort(run)
         return run
 
     def _task_plan(self, partitions: Sequence[InputPartition], key: bytes, port: int, epoch: int) -> TaskPlan:
@@ -362,6 +364,7 @@ class QueryRunner:
         parts = [stream.deserializePartitionOffset(report.offset) for report in action.reports]
         end = check_offset(stream.mergeOffsets(parts), stream, "mergeOffsets")
         messages = [write.deserializeMessage(report.message) for report in action.reports]
+        run.prepared = action.epoch
         self._epochs.prepare(
             action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000)
         )
@@ -406,6 +409,9 @@ class QueryRunner:
     def _abort(self, run: _RunState) -> None:
         write = self._plan.write
         for epoch, reports in run.coordinator.open_reports.items():
+            if epoch == run.prepared:
+                # What an abort removes would be missing when it is committed again.
+                continue
             try:
                 write.abort(epoch, [write.deserializeMessage(report.message) for report in reports])
             except Exception:  # noqa: BLE001 - logged
