@@ -16,7 +16,7 @@ from pyspark_kafka.model import NO_END
 from pyspark_kafka.records import iter_decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
     from pyspark_kafka.errors import BrokerError
@@ -136,15 +136,15 @@ def resume_or_raise(
         f"{offset_range.topic_partition} is now [{error.log_start_offset}, {error.log_end_offset}). Retention may have "
         f"removed the records, or the topic was recreated. {emitted}; {resume - lost_from} offsets are lost."
     )
-    if fail_on_data_loss:
-        raise DataLossError(
-            message,
-            condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-            hint="Set failOnDataLoss=false to continue behind the gap, or restart with a new checkpoint.",
-            facts={"range": offset_range, "lost_from": lost_from, "resume": resume},
-        ) from error
-    _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
-    return resume
+    facts = {"range": offset_range, "lost_from": lost_from, "resume": resume}
+    return _tolerate_or_raise(
+        error,
+        message,
+        hint="Set failOnDataLoss=false to continue behind the gap, or restart with a new checkpoint.",
+        facts=facts,
+        resume=resume,
+        fail_on_data_loss=fail_on_data_loss,
+    )
 
 
 def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool) -> int:
@@ -155,15 +155,33 @@ def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *,
         f"[{error.log_start_offset}, {end}), which ends {position - end} offsets before it. A replica that lacked "
         "them may have become the leader, the topic was recreated, or the starting offset was too high."
     )
+    facts = {"range": offset_range, "lost_from": end, "resume": end}
+    return _tolerate_or_raise(
+        error,
+        message,
+        hint="Set failOnDataLoss=false to continue where the log ends, or restart with a new checkpoint.",
+        facts=facts,
+        resume=end,
+        fail_on_data_loss=fail_on_data_loss,
+    )
+
+
+def _tolerate_or_raise(
+    error: OffsetOutOfRangeError,
+    message: str,
+    *,
+    hint: str,
+    facts: Mapping[str, object],
+    resume: int,
+    fail_on_data_loss: bool,
+) -> int:
+    """Return where a read continues after a loss that is tolerated, and log it; or raise."""
     if fail_on_data_loss:
         raise DataLossError(
-            message,
-            condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-            hint="Set failOnDataLoss=false to continue where the log ends, or restart with a new checkpoint.",
-            facts={"range": offset_range, "lost_from": end, "resume": end},
+            message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, facts=facts
         ) from error
-    _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, end)
-    return end
+    _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
+    return resume
 
 
 def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
