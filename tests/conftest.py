@@ -14,6 +14,7 @@ from archive_classes import start_drivers_quickly
 pytest_plugins = (
     "kit.fixtures.broker",
     "kit.fixtures.codec",
+    "kit.fixtures.kafka_python",
     "kit.fixtures.leftovers",
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",

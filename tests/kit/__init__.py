@@ -10,6 +10,7 @@
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
+| no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | nothing that an earlier test left open | `fixtures/leftovers.py` |
 | the requests and responses of a test, in order | `fixtures/wire.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
 
 from kit.pointers import REPO
 
@@ -43,3 +49,19 @@ def test_only_the_test_that_leaves_a_socket_fails(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
     )  # fmt: skip
     assert re.findall(r"^(.*) in [\d.]+s$", done.stdout, re.MULTILINE) == ["1 failed, 1 passed"], done.stdout
+
+
+def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host, port = free.getsockname()
+    before = _open_sockets()
+    with pytest.raises(KafkaError):
+        KafkaConsumer(bootstrap_servers=f"{host}:{port}", bootstrap_timeout_ms=500)
+    assert _open_sockets() <= before
+
+
+def _open_sockets() -> set[int]:
+    """Return the descriptors of the Internet sockets that are open, also of those that are garbage."""
+    sockets = [each for each in gc.get_objects() if isinstance(each, socket.socket)]
+    return {each.fileno() for each in sockets if each.family == socket.AF_INET} - {-1}

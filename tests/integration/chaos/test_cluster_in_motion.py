@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,28 +10,14 @@ from chaos.run import run
 from chaos.world import usual_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.timeout(600),
-    # kafka-python leaves the sockets of connections that were refused to the collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
 SHORT = 0.1
 WATERMARK_S = 10
 SEED = 4
-
-
-@pytest.fixture(autouse=True)
-def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Collect what kafka-python has left, while warnings of it are ignored; its log records would keep it longer."""
-    caplog.set_level(logging.CRITICAL, "kafka")
-    yield
-    gc.collect()
 
 
 def test_queries_outlive_brokers_and_wires_that_fail(tmp_path: Path) -> None:

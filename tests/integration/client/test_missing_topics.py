@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.testing import EmbeddedKafka
 
 
-@pytest.fixture(scope="module")
+# Of the session, as the broker is: a process of the run may come to this module twice, and topics are created once.
+@pytest.fixture(scope="session")
 def servers(kafka: EmbeddedKafka) -> tuple[tuple[str, int], ...]:
     for topic in ("customers", "customers-archive", "Payments"):
         kafka.create_topic(topic)
