@@ -22,8 +22,9 @@ from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.job import count_slots
+from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
-from pyspark_kafka.continuous.query.runner import QueryPlan, QueryRunner
+from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.query.sessions import address_of_driver
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described

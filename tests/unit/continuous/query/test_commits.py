@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark_kafka.connector import StreamingWrite, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
-from pyspark_kafka.continuous.query.runner import QueryPlan, QueryRunner, _RunState
+from pyspark_kafka.continuous.query.commits import EpochCommits
+from pyspark_kafka.continuous.query.plan import QueryPlan
 
 
 class NotingWrite(StreamingWrite):
@@ -38,9 +39,9 @@ def aborted_epochs(prepared: int | None) -> list[int]:
     write: Any = NotingWrite()
     nothing: Any = None
     plan = QueryPlan(nothing, write, nothing, tasks=1, interval_ms=100, host="", most_failures=3)
-    names: Any = type("Names", (), {"id": "id-of-the-query"})()
-    runner = QueryRunner(nothing, plan, nothing, nothing, names, nothing)
-    runner._abort(_RunState(coordinator, "{}", prepared=prepared))
+    commits = EpochCommits(plan, "id-of-the-query", nothing, nothing, nothing)
+    commits._prepared = prepared
+    commits.abort(coordinator.open_reports)
     return list(write.aborted)
 
 

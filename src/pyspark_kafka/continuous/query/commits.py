@@ -1,0 +1,129 @@
+"""How epochs reach checkpoint and sink: in which order they are written down, committed, committed again or aborted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector.engine.checks import check_offset
+from pyspark_kafka.continuous.epochs.recovery import recover
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
+    from pyspark_kafka.connector import Offset
+    from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, LaneReport
+    from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+    from pyspark_kafka.continuous.query.plan import QueryPlan
+    from pyspark_kafka.continuous.query.progress import ProgressLog
+
+_LOG = logging.getLogger(__name__)
+
+
+class EpochCommits:
+    """Commits the epochs of a query. It alone talks to the checkpoint and to the sink's commit.
+
+    Runs on: driver, on the thread of the query; every method blocks.
+
+    Attributes:
+        start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `go_on`.
+        count: how many epochs were committed since this object was made.
+
+    Args:
+        plan: what the query does.
+        query_id: of the query.
+        files: its checkpoint, as the logs of Spark.
+        epochs: its checkpoint, as this engine writes it.
+        progress: takes an entry for each epoch.
+    """
+
+    def __init__(
+        self, plan: QueryPlan, query_id: str, files: CheckpointFiles, epochs: EpochFiles, progress: ProgressLog
+    ) -> None:
+        self.start = ""
+        self.count = 0
+        self._plan, self._query_id = plan, query_id
+        self._files, self._epochs, self._progress = files, epochs, progress
+        # The epoch that is in the checkpoint and perhaps in the sink: the next run commits it again, as it is.
+        self._prepared: int | None = None
+
+    def go_on(self) -> int:
+        """Return the next epoch, and set `start`; commit first what a driver that died left.
+
+        Raises:
+            CheckpointError: the logs contradict one another, or cannot be read or written.
+        """
+        found = recover(self._files, self._epochs)
+        if found.unfinished is not None:
+            unfinished = found.unfinished
+            _LOG.info("Continuous query %s commits epoch %d again", self._query_id, unfinished.epoch)
+            messages = [self._plan.write.deserializeMessage(each) for each in unfinished.messages]
+            self._plan.write.commit(unfinished.epoch, messages)
+            self._epochs.commit(unfinished.epoch)
+        stream = self._plan.stream
+        if found.start is not None:
+            self.start = found.start
+        else:
+            self.start = check_offset(stream.initialOffset(), stream, "initialOffset").json()
+        return found.next_epoch
+
+    def commit(self, action: CommitEpoch) -> Offset:
+        """Commit an epoch, and return the offset behind it.
+
+        Raises:
+            CheckpointError: another query writes this checkpoint, or it cannot be written.
+        """
+        stream, write = self._plan.stream, self._plan.write
+        steps = _Steps()
+        parts = [stream.deserializePartitionOffset(report.offset) for report in action.reports]
+        end = check_offset(stream.mergeOffsets(parts), stream, "mergeOffsets")
+        messages = [write.deserializeMessage(report.message) for report in action.reports]
+        self._prepared = action.epoch
+        self._epochs.prepare(
+            action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000)
+        )
+        steps.ended("walCommit")
+        write.commit(action.epoch, messages)
+        steps.ended("commitSink")
+        self._epochs.commit(action.epoch)
+        stream.commit(end)
+        steps.ended("commitOffsets")
+        self.count += 1
+        self._progress.add(
+            action.epoch, action.reports, (self.start, end.json()), steps.durations_ms, (time.time(), time.monotonic())
+        )
+        self.start = end.json()
+        return end
+
+    def abort(self, open_reports: Mapping[int, Sequence[LaneReport]]) -> None:
+        """Abort the epochs that lanes have reported and that are not committed; errors are logged.
+
+        Args:
+            open_reports: the reports by epoch.
+        """
+        write = self._plan.write
+        for epoch, reports in open_reports.items():
+            if epoch == self._prepared:
+                # What an abort removes would be missing when it is committed again.
+                continue
+            try:
+                write.abort(epoch, [write.deserializeMessage(report.message) for report in reports])
+            except Exception:  # noqa: BLE001 - logged
+                # The reason of the failure matters more than that of the abort.
+                _LOG.exception("The abort of epoch %d failed; its rows are read again.", epoch)
+
+
+class _Steps:
+    """The durations of steps that follow one another."""
+
+    def __init__(self) -> None:
+        self.durations_ms: dict[str, int] = {}
+        self._begun = self._since = time.monotonic()
+
+    def ended(self, name: str) -> None:
+        now = time.monotonic()
+        self.durations_ms[name] = round((now - self._since) * 1000)
+        self.durations_ms["triggerExecution"] = round((now - self._begun) * 1000)
+        self._since = now

@@ -1,0 +1,33 @@
+"""What a continuous query does, as its builder hands it to the thread that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark_kafka.connector import ContinuousStream, StreamingWrite
+    from pyspark_kafka.continuous.task.stages import Stages
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What a query does.
+
+    Attributes:
+        stream: what is read.
+        write: what is written.
+        stages: the functions between.
+        tasks: how many tasks at most.
+        interval_ms: the length of an epoch.
+        host: the address that tasks connect to.
+        most_failures: failures in a row, without an epoch committed in between, that end the query.
+    """
+
+    stream: ContinuousStream
+    write: StreamingWrite
+    stages: Stages
+    tasks: int
+    interval_ms: int
+    host: str
+    most_failures: int

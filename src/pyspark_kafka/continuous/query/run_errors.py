@@ -1,0 +1,55 @@
+"""The errors that end a run of a continuous query, as its handle raises them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import ContinuousQueryError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.continuous.epochs.messages import Failed
+
+
+def run_failed(reason: str, hint: str) -> ContinuousQueryError:
+    """Return the error of a run that ended for a reason of the engine.
+
+    Args:
+        reason: a clause without a full stop.
+        hint: what to do, as a sentence.
+    """
+    return ContinuousQueryError(
+        f"The run of a continuous query ended: {reason}. What was not committed will be read again.",
+        condition="CONTINUOUS_RUN_FAILED",
+        hint=hint,
+    )
+
+
+def task_lost(task: int, reason: str) -> ContinuousQueryError:
+    """Return the error of a run whose task does not answer any more."""
+    return run_failed(f"task {task} is lost: {reason}", "Look at the log of its executor.")
+
+
+def job_ended(error: BaseException | None) -> ContinuousQueryError:
+    """Return the error of a run whose Spark job ended though nobody asked for it."""
+    # The frames of the JVM tell a user nothing; the error itself is the cause.
+    said = "without an error" if error is None else str(error).partition("\n\tat ")[0].strip()
+    failure = run_failed(f"its Spark job ended: {said}", "Look at the log of the executor that the text names.")
+    failure.__cause__ = error
+    return failure
+
+
+def lane_failed(failed: Failed, epoch: int) -> ContinuousQueryError:
+    """Return the error of a lane whose reader, function or writer raised one.
+
+    Args:
+        failed: what the lane said.
+        epoch: the one that runs.
+    """
+    where = f" at {failed.offset}" if failed.offset else ""
+    return ContinuousQueryError(
+        f"Lane {failed.lane} failed in epoch {epoch} or the one before it{where}: {failed.summary}\n\n"
+        f"{failed.traceback}\nNothing of this epoch was committed.",
+        condition="CONTINUOUS_TASK_FAILED",
+        hint="Mend what the traceback names; the query continues at the last committed epoch when it is started again.",
+        facts={"lane": failed.lane, "epoch": epoch, "offset": failed.offset},
+    )

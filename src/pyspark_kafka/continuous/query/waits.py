@@ -1,0 +1,100 @@
+"""Who waits until the rows that were readable at a call are committed: `processAllAvailable`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.connector import Offset
+
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(slots=True, eq=False)
+class _Wait:
+    """Someone who waits for the rows that were readable at the call.
+
+    Attributes:
+        asked: when, by the monotonic clock.
+        was_looked: whether the source was asked where they end.
+        target: where; None if the source does not know.
+        is_over: whether they are committed.
+    """
+
+    asked: float
+    was_looked: bool = False
+    target: Offset | None = None
+    is_over: bool = False
+
+
+class RowWaits:
+    """Those who wait for rows. One thread waits in `wait`, another one, that of the query, ends waits.
+
+    Attributes:
+        end_wanted: set while someone waits: the epoch that runs is to end, so that what it read is committed.
+
+    Args:
+        has_reached: whether a position is at or behind a target, as `ContinuousStream.hasReached`.
+    """
+
+    def __init__(self, has_reached: Callable[[Offset, Offset], bool]) -> None:
+        self.end_wanted = threading.Event()
+        self._has_reached = has_reached
+        self._changed = threading.Condition()
+        self._waits: list[_Wait] = []
+
+    @property
+    def need_target(self) -> bool:
+        """Return whether someone waits for whom the source was not asked yet."""
+        return any(not wait.was_looked for wait in self._waits)
+
+    def wait(self, is_active: Callable[[], bool]) -> None:
+        """Wait until every row that is readable now is committed; return if the query ends first."""
+        wait = _Wait(time.monotonic())
+        with self._changed:
+            self._waits.append(wait)
+            while is_active() and not wait.is_over:
+                self.end_wanted.set()
+                self._changed.wait(_LOOK_SECONDS)
+
+    def set_target(self, target: Offset | None, reached: Offset) -> None:
+        """Take note of where readable rows end, for those who began to wait before the source was asked.
+
+        Args:
+            target: the end; None if the source does not know.
+            reached: what is committed; some may have their rows already.
+        """
+        with self._changed:
+            for wait in self._waits:
+                if not wait.was_looked:
+                    wait.was_looked, wait.target = True, target
+            self._end(reached, None)
+
+    def committed(self, reached: Offset, idle_since: float | None) -> None:
+        """Take note of a commit: end the waits that are over with it.
+
+        Args:
+            reached: what is committed.
+            idle_since: when the epoch began, by the monotonic clock, if no lane had a row in it; None otherwise.
+        """
+        with self._changed:
+            self._end(reached, idle_since)
+
+    def wake(self) -> None:
+        """Let everyone look again whether the query runs."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _end(self, reached: Offset, idle_since: float | None) -> None:
+        for wait in self._waits:
+            if wait.target is not None:
+                wait.is_over = self._has_reached(reached, wait.target)
+            elif wait.was_looked and idle_since is not None:
+                wait.is_over = idle_since >= wait.asked
+        self._waits = [wait for wait in self._waits if not wait.is_over]
+        self._changed.notify_all()
