@@ -7,6 +7,8 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.datasource import CaseInsensitiveDict
+
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.connector import (
     ContinuousStream,
@@ -42,11 +44,21 @@ if TYPE_CHECKING:
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     Schema: TypeAlias = StructType | str | pa.Schema
 
-_UNITS_MS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
-_INTERVAL = re.compile(r"\s*([0-9]{1,9})\s*([a-z]+?)s?\s*", re.IGNORECASE)
-_SHORT = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "hour"}
+_INTERVAL = re.compile(r"\s*(?:interval\s+)?([0-9]{1,9})\s*([a-z]+)\s*", re.IGNORECASE)
+_UNITS_MS = {
+    name: ms
+    for names, ms in (
+        ("ms millisecond milliseconds", 1),
+        ("s sec second seconds", 1_000),
+        ("m min minute minutes", 60_000),
+        ("h hour hours", 3_600_000),
+    )
+    for name in names.split()
+}
 _MOST_FAILURES = 3
 _KAFKA = "pyspark_kafka"
+# Options of a writer that are the engine's: no sink knows them.
+_ENGINE_OPTIONS = ("tasks", "coordinatorhost")
 
 
 class ContinuousReader:
@@ -63,7 +75,7 @@ class ContinuousReader:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._table: Table | None = None
-        self._options: dict[str, str] = {}
+        self._options = CaseInsensitiveDict()
 
     def format(self, source: str | Table) -> ContinuousReader:
         """Set what is read: "pyspark_kafka", or a table that names the capability `CONTINUOUS_READ`."""
@@ -72,7 +84,7 @@ class ContinuousReader:
 
     def option(self, key: str, value: Any) -> ContinuousReader:
         """Set one option; names compare without regard to case."""
-        self._options[key.lower()] = text_of(value)
+        self._options[key] = text_of(value)
         return self
 
     def options(self, **options: Any) -> ContinuousReader:
@@ -103,7 +115,7 @@ class ContinuousReader:
                 hint="Use spark.readStream, or name CONTINUOUS_READ in capabilities() and implement it.",
             )
         schema = table.schema(self._options)
-        return ContinuousFrame(self._spark, table, dict(self._options), schema)
+        return ContinuousFrame(self._spark, table, self._options.copy(), schema)
 
 
 @dataclass(frozen=True)
@@ -189,7 +201,7 @@ class ContinuousWriter:
     def __init__(self, frame: ContinuousFrame) -> None:
         self._frame = frame
         self._table: Table | None = None
-        self._options: dict[str, str] = {}
+        self._options = CaseInsensitiveDict()
         self._interval_ms = 1_000
         self._name: str | None = None
 
@@ -200,7 +212,7 @@ class ContinuousWriter:
 
     def option(self, key: str, value: Any) -> ContinuousWriter:
         """Set one option; names compare without regard to case."""
-        self._options[key.lower()] = text_of(value)
+        self._options[key] = text_of(value)
         return self
 
     def options(self, **options: Any) -> ContinuousWriter:
@@ -275,7 +287,10 @@ class ContinuousWriter:
                 condition="CAPABILITY_MISSING",
                 hint="Name STREAMING_WRITE in capabilities() and implement it.",
             )
-        write = table.newWriteBuilder(LogicalWriteInfo(dict(self._options), self._frame.schema, query_id)).build()
+        options = CaseInsensitiveDict(
+            {key: value for key, value in self._options.items() if key not in _ENGINE_OPTIONS}
+        )
+        write = table.newWriteBuilder(LogicalWriteInfo(options, self._frame.schema, query_id)).build()
         job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
         if type(job).deserializeMessage is StreamingWrite.deserializeMessage:
             # Raises CapabilityError, before anything is read.
@@ -343,12 +358,7 @@ def interval_ms(text: str) -> int:
         OptionError: it is none, or is 0.
     """
     found = _INTERVAL.fullmatch(text) if isinstance(text, str) else None
-    unit = None
-    if found is not None:
-        name = found[2].lower()
-        unit = _UNITS_MS.get(_SHORT.get(name, name))
-        # "ms" loses its s above.
-        unit = 1 if text.strip().lower().endswith("ms") else unit
+    unit = None if found is None else _UNITS_MS.get(found[2].lower())
     if found is None or unit is None or int(found[1]) == 0:
         raise OptionError(
             f"{text!r} is no length of an epoch.",

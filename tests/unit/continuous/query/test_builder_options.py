@@ -1,0 +1,91 @@
+"""Options of a continuous query: what the source, the engine and the sink find of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.continuous import SCHEMA, FilesTable
+from pyspark_kafka import continuous
+from pyspark_kafka.connector import SupportsWrite, TableCapability
+from pyspark_kafka.continuous.query import builder
+from pyspark_kafka.continuous.query.builder import interval_ms
+from pyspark_kafka.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder
+
+_NO_SESSION: Any = None
+
+
+class BuiltError(Exception):
+    """The write was built: with these options."""
+
+
+class WithWordsInOptions(FilesTable, SupportsWrite):
+    """A table whose options have names of several words, as its author writes them."""
+
+    def capabilities(self) -> frozenset[TableCapability]:
+        return frozenset({TableCapability.CONTINUOUS_READ, TableCapability.STREAMING_WRITE})
+
+    def schema(self, options: Mapping[str, str]) -> pa.Schema:
+        assert options["rootPath"] == "/somewhere"
+        return SCHEMA
+
+    def newScanBuilder(self, options: Mapping[str, str]) -> ScanBuilder:
+        return super().newScanBuilder({"path": options["rootPath"]})
+
+    def newWriteBuilder(self, info: LogicalWriteInfo) -> Any:
+        raise BuiltError(info.options)
+
+
+def test_tables_find_options_whatever_their_case(tmp_path: Path) -> None:
+    table = WithWordsInOptions()
+    frame = continuous.read(_NO_SESSION).format(table).option("ROOTPATH", "/somewhere").load()
+    writer = frame.write_stream.format(table).option("targetPath", "x").option("tasks", 1)
+    with pytest.raises(BuiltError) as built:
+        writer.option("coordinatorHost", "127.0.0.1").option("checkpointLocation", str(tmp_path)).start()
+    (options,) = built.value.args
+    assert options["TargetPath"] == "x"
+
+
+def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
+    frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
+    writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
+    query: Any = writer.option("coordinatorHost", "10.0.0.7").option("checkpointLocation", str(tmp_path)).start()
+    assert (query._runner.plan.tasks, query._runner.plan.host) == (3, "10.0.0.7")
+
+
+def _runner_that_notes_its_plan(*given: Any) -> Any:
+    return type("Noted", (), {"plan": given[1], "start": lambda _: None})()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 second", 1_000),
+        ("500 milliseconds", 500),
+        ("1 ms", 1),
+        ("20MS", 20),
+        ("interval 5 seconds", 5_000),
+        (" 1 SEC ", 1_000),
+        ("2 minutes", 120_000),
+        ("3h", 10_800_000),
+    ],
+)
+def test_interval_is_read(text: str, expected: int) -> None:
+    assert interval_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0 seconds", "second", "5 bananams", "3 hams", "-1 second", "1.5 seconds", 3])
+def test_interval_that_is_none_is_refused(text: Any) -> None:
+    with pytest.raises(OptionError, match="is no length of an epoch"):
+        interval_ms(text)
