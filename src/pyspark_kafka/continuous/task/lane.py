@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
@@ -13,10 +15,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter
+    from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, WriterCommitMessage
     from pyspark_kafka.continuous.channel.task_side import DriverConnection
 
     Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_LOG = logging.getLogger(__name__)
 
 
 class Lane:
@@ -49,6 +53,9 @@ class Lane:
         self._new_writer = new_writer
         self._driver = driver
         self._rows_read = self._rows_written = 0
+        # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
+        self._input_ended = False
+        self._thread = 0
 
     def run(self, first_epoch: int) -> None:
         """Run epochs until the driver has named the last one, says stop, or is gone.
@@ -56,14 +63,17 @@ class Lane:
         Raises:
             Exception: whatever reader, functions or writer raised; the epoch is aborted.
         """
+        self._thread = threading.get_ident()
         try:
             self._driver.send(Started(self._number))
             epoch = first_epoch
             while not self._driver.stopped and self._driver.last_epoch != epoch - 1:
                 self._run_epoch(epoch)
                 epoch += 1
-        finally:
-            self._reader.close()
+        except BaseException:
+            _logged(self._reader.close)
+            raise
+        self._reader.close()
 
     def position(self) -> str:
         """Return the JSON of the position, for errors."""
@@ -71,31 +81,45 @@ class Lane:
 
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
+        self._input_ended = False
         writer = self._new_writer(epoch)
         try:
-            try:
-                for batch in self._stage(self._batches_of(epoch, writer)):
-                    self._rows_written += batch.num_rows
-                    writer.write(batch)
-                    # A source returns what it has: rows that come later must not hold up these.
-                    writer.flushNow()
-                if self._driver.ended_epoch < epoch:
-                    if self._driver.stopped:
-                        writer.abort()
-                        return
-                    raise _ended_early(epoch)  # noqa: TRY301 - the epoch is aborted as for any other error
-                message = writer.commit()
-            except BaseException:
-                writer.abort()
-                raise
-        finally:
-            writer.close()
+            message = self._write_epoch(epoch, writer)
+        except BaseException:
+            # Their errors must not hide the one that the user has to know.
+            _logged(writer.abort)
+            _logged(writer.close)
+            raise
+        if message is None:
+            _logged(writer.abort)
+            _logged(writer.close)
+            return
+        writer.close()
         offset = self._reader.getOffset().json()
         self._driver.send(LaneReport(self._number, epoch, offset, message.json(), self._rows_read, self._rows_written))
 
+    def _write_epoch(self, epoch: int, writer: DataWriter) -> WriterCommitMessage | None:
+        """Write the rows of an epoch, and return the writer's message; None if the run ends before the epoch does."""
+        for batch in self._stage(self._batches_of(epoch, writer)):
+            if self._is_given_up(epoch):
+                # What a function makes of half an epoch is read again: a sink that shows rows at once would have both.
+                break
+            self._rows_written += batch.num_rows
+            writer.write(batch)
+            # A source returns what it has: rows that come later must not hold up these.
+            writer.flushNow()
+        if self._is_given_up(epoch):
+            return None
+        if not self._input_ended:
+            raise _ended_early(epoch)
+        return writer.commit()
+
+    def _is_given_up(self, epoch: int) -> bool:
+        return self._driver.stopped and self._driver.ended_epoch < epoch
+
     def _batches_of(self, epoch: int, writer: DataWriter) -> Iterator[pa.RecordBatch]:
         driver, reader = self._driver, self._reader
-        moved, begin = False, None
+        moved, begin = False, reader.getOffset()
         while driver.ended_epoch < epoch and not driver.stopped:
             if reader.next():
                 batch = reader.get()
@@ -105,14 +129,21 @@ class Lane:
                     driver.send(Moved(self._number, epoch))
                 yield batch
                 continue
-            writer.flushNow()
-            if not moved:
+            if threading.get_ident() == self._thread:
+                # A function may read ahead on a thread of its own, and a writer has one thread.
+                writer.flushNow()
+            if not moved and reader.getOffset() != begin:
                 # Without rows a position can move too: past the marker of a transaction, past records that are gone.
-                now = reader.getOffset()
-                moved = begin is not None and now != begin
-                begin = now
-                if moved:
-                    driver.send(Moved(self._number, epoch))
+                moved = True
+                driver.send(Moved(self._number, epoch))
+        self._input_ended = True
+
+
+def _logged(call: Callable[[], None]) -> None:
+    try:
+        call()
+    except Exception:  # noqa: BLE001 - logged
+        _LOG.exception("What follows a failure failed as well.")
 
 
 def _ended_early(epoch: int) -> ContinuousQueryError:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousPartitionReaderFactory, InputPartition, StreamingDataWriterFactory
     from pyspark_kafka.continuous.task.stages import Stages
 
+# A longer position is left out of a failure: the error itself must fit in a message.
+_MOST_OFFSET = 1_000_000
+
 
 @dataclass(frozen=True)
 class TaskPlan:
@@ -75,7 +78,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                 driver,
             )
             lane.run(plan.first_epoch)
-        except Exception as error:  # noqa: BLE001 - the driver gets it
+        except BaseException as error:  # noqa: BLE001 - the driver gets it: of sys.exit() a thread would say nothing
             driver.send(_failure(number, lane, error))
             driver.stop()
 
@@ -94,9 +97,11 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
         driver.close()
 
 
-def _failure(number: int, lane: Lane | None, error: Exception) -> Failed:
+def _failure(number: int, lane: Lane | None, error: BaseException) -> Failed:
     try:
         offset = "" if lane is None else lane.position()
+        if len(offset) > _MOST_OFFSET:
+            offset = ""
     except Exception:  # noqa: BLE001 - a reader that failed may not know; the error matters more
         offset = ""
     text = "".join(traceback.format_exception(error))

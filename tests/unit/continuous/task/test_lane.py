@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -188,3 +190,89 @@ def test_function_that_returns_before_its_input_ends_is_an_error() -> None:
 
     with pytest.raises(ContinuousQueryError, match="returned in epoch 0 before its input ended"):
         run(Script(1, 2, "end"), first_only)
+
+
+def test_position_that_moves_before_the_first_look_counts() -> None:
+    script = Script("skip", None, "last")
+    run(script)
+    assert [each for each in script.sent if isinstance(each, Moved)] == [Moved(3, 0)]
+
+
+def test_function_that_returns_early_is_an_error_even_if_its_epoch_has_ended() -> None:
+    script = Script(1, 2, "last")
+
+    def first_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batch = next(batches)
+        script.ended_epoch = 0
+        yield batch
+
+    with pytest.raises(ContinuousQueryError, match="returned in epoch 0 before its input ended"):
+        run(script, first_only)
+    assert script.reports == []
+
+
+def test_rows_that_a_function_makes_of_half_an_epoch_are_not_written() -> None:
+    written: list[int] = []
+
+    class NotingWriter(Writer):
+        def write(self, batch: pa.RecordBatch) -> None:
+            written.extend(batch.column(0).to_pylist())
+
+    def sum_at_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"n": [sum(batch.column(0)[0].as_py() for batch in batches)]})
+
+    script = Script(1, 2, "end", 3, "stop")
+    Lane(0, Reader(script), sum_at_the_end, lambda epoch: NotingWriter(epoch, []), script).run(0)  # type: ignore[arg-type]
+    assert written == [3]
+
+
+def test_function_may_read_ahead_on_a_thread_of_its_own() -> None:
+    flushed_on: list[str] = []
+
+    class OneThreadWriter(Writer):
+        def flushNow(self) -> None:
+            flushed_on.append(threading.current_thread().name)
+
+    def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def fill() -> None:
+            for batch in batches:
+                found.put(batch)
+            found.put(None)
+
+        thread = threading.Thread(target=fill, name="ahead")
+        thread.start()
+        while (batch := found.get(timeout=20)) is not None:
+            yield batch
+        thread.join()
+
+    script = Script(None, 1, None, 2, None, "last")
+    calls: list[str] = []
+    Lane(0, Reader(script), read_ahead, lambda epoch: OneThreadWriter(epoch, calls), script).run(0)  # type: ignore[arg-type]
+    assert script.reports[0].message == '{"numbers":[1,2]}'
+    # A writer belongs to one thread.
+    assert "ahead" not in flushed_on
+
+
+def test_error_of_an_abort_does_not_hide_the_one_before_it(caplog: pytest.LogCaptureFixture) -> None:
+    class BrokenWriter(Writer):
+        def write(self, batch: pa.RecordBatch) -> None:
+            raise ValueError("the disk is full")
+
+        def abort(self) -> None:
+            raise OSError("nothing to remove")
+
+        def close(self) -> None:
+            raise OSError("not open")
+
+    class BrokenReader(Reader):
+        def close(self) -> None:
+            raise OSError("closed already")
+
+    script = Script(1, "last")
+    lane: Any = Lane(0, BrokenReader(script), as_it_is, lambda epoch: BrokenWriter(epoch, []), script)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the disk is full"):
+        lane.run(0)
+    for text in ("nothing to remove", "not open", "closed already"):
+        assert text in caplog.text

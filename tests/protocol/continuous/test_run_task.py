@@ -1,0 +1,128 @@
+"""A task on real connections: what the driver hears of lanes that do not end as they should."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.connector import (
+    ContinuousPartitionReader,
+    ContinuousPartitionReaderFactory,
+    DataWriter,
+    InputPartition,
+    PartitionOffset,
+    StreamingDataWriterFactory,
+    WriterCommitMessage,
+)
+from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.frames import new_key
+from pyspark_kafka.continuous.epochs.messages import Failed, Stop
+from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
+from pyspark_kafka.continuous.task.stages import MapBatches, Stages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SECONDS = 20
+_SCHEMA = pa.schema([pa.field("n", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Start(PartitionOffset):
+    text: str
+
+    def json(self) -> str:
+        return self.text
+
+
+class OneRow(ContinuousPartitionReader):
+    def __init__(self, position: str) -> None:
+        self._position = position
+
+    def next(self) -> bool:
+        return True
+
+    def get(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict({"n": [1]}, schema=_SCHEMA)
+
+    def getOffset(self) -> PartitionOffset:
+        return Start(self._position)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Readers(ContinuousPartitionReaderFactory):
+    position = "{}"
+
+    def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
+        return OneRow(self.position)
+
+
+class LongPositions(Readers):
+    position = '"' + "p" * 17_000_000 + '"'
+
+
+class Writers(StreamingDataWriterFactory, DataWriter):
+    def createWriter(self, partition_id: int, task_id: int, epoch_id: int) -> DataWriter:
+        return self
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """It goes nowhere."""
+
+    def commit(self) -> WriterCommitMessage:
+        raise AssertionError("no epoch ends here")
+
+    def abort(self) -> None:
+        """It went nowhere."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def exits(_: pa.RecordBatch) -> pa.RecordBatch:
+    sys.exit("enough")
+
+
+def fails(_: pa.RecordBatch) -> pa.RecordBatch:
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize(
+    ("function", "readers", "summary"),
+    [(exits, Readers(), "SystemExit: enough"), (fails, LongPositions(), "ValueError: boom")],
+    ids=["sys.exit", "a position that fits in no message"],
+)
+def test_driver_hears_of_a_lane_that_ends(
+    function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers, summary: str
+) -> None:
+    said: queue.Queue[Any] = queue.Queue()
+    key = new_key()
+    connections = TaskConnections(key, "127.0.0.1", lambda _, message: said.put(message), lambda *_: None)
+    plan = TaskPlan(
+        address=("127.0.0.1", connections.port),
+        key=key,
+        lanes=({0: InputPartition()},),
+        readers=readers,
+        stages=Stages((MapBatches(function, _SCHEMA),)),
+        writers=Writers(),
+        query_id="q",
+        first_epoch=0,
+    )
+    task = threading.Thread(target=run_task, args=(plan, 0, 0), daemon=True)
+    task.start()
+    try:
+        while not isinstance(heard := said.get(timeout=_SECONDS), Failed):
+            pass
+        assert heard.summary == summary
+    finally:
+        connections.broadcast(Stop())
+        connections.close()
+    task.join(_SECONDS)
+    assert not task.is_alive()
