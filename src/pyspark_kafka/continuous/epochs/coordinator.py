@@ -144,7 +144,7 @@ class EpochCoordinator:
         return []
 
     def ticked(self, now_ms: int) -> list[Action]:
-        """Take note of the time. Called some ten times within an epoch."""
+        """Take note of the time: called at the start, when it is `due_ms`, and as often as one likes."""
         if self._current_since_ms is None:
             self._current_since_ms = now_ms
         if self._stopping or not self._moved or not self.is_running:
@@ -153,6 +153,14 @@ class EpochCoordinator:
             return []
         self._current_since_ms = now_ms
         return self._end_current()
+
+    def due_ms(self) -> int | None:
+        """Return when to call `ticked` next, by its clock; None if something else must happen first."""
+        if self._current_since_ms is None or self._stopping or not self._moved or not self.is_running:
+            return None
+        if self._current - self._uncommitted >= MOST_OPEN:
+            return None
+        return self._current_since_ms + self._interval_ms
 
     def end_now(self) -> list[Action]:
         """End the epoch that runs, whether a lane has moved or not, if lanes run and commits keep up."""

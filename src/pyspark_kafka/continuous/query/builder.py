@@ -23,11 +23,11 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-from pyspark_kafka.continuous.query.job import count_slots
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.query.sessions import address_of_driver
+from pyspark_kafka.continuous.query.slots import check_session
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described
 from pyspark_kafka.spark.compat import arrow_schema
@@ -240,7 +240,7 @@ class ContinuousWriter:
 
         Raises:
             OptionError: format or checkpointLocation is missing, or an option is malformed.
-            CapabilityError: the table cannot be written by a continuous query.
+            CapabilityError: the table cannot be written by a continuous query, or the session cannot run one.
             CheckpointError: the checkpoint cannot be read or written.
         """
         frame = self._frame
@@ -252,6 +252,7 @@ class ContinuousWriter:
                 condition="OPTION_MISSING",
                 hint="Call .format(table)." if self._table is None else 'Set .option("checkpointLocation", …).',
             )
+        check_session(frame.spark)
         files = CheckpointFiles(location)
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
@@ -297,10 +298,10 @@ class ContinuousWriter:
             job.deserializeMessage("{}")
         return job
 
-    def _tasks(self) -> int:
+    def _tasks(self) -> int | None:
         text = self._options.get("tasks")
         if text is None:
-            return count_slots(self._frame.spark)
+            return None
         if not text.isdecimal() or not 1 <= int(text) <= 10_000:
             raise OptionError(
                 f"Option tasks is {text!r}, and must be a number from 1 to 10000.",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(slots=True)
@@ -14,8 +18,10 @@ class QueryControl:
         stop_asked: the query is to end.
         message: what the query does now, in a sentence.
         is_reading: whether every lane reads.
+        wake: has the thread of the query look what is asked, which it does without a call within a second.
     """
 
     stop_asked: threading.Event = field(default_factory=threading.Event)
     message: str = "Starting"
     is_reading: bool = False
+    wake: Callable[[], None] = lambda: None

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+# A cancelled job ends at once, whatever its tasks do.
+_CANCEL_SECONDS = 2.0
+
 
 class TasksJob:
     """One Spark job whose tasks run at the same time, as a barrier stage, for as long as the run lasts.
@@ -43,14 +46,21 @@ class TasksJob:
         self._thread.start()
 
     def end(self, seconds: float) -> bool:
-        """Wait for the end of the job; cancel it when the time is over. Return whether it needed no cancelling."""
+        """Wait for the end of the job; cancel it when the time is over. Return whether it needed no cancelling.
+
+        A job that Spark keeps for slots that are missing cannot be cancelled. If it starts later, its tasks find no
+        driver, and end.
+        """
         self._thread.join(seconds)
         if not self._thread.is_alive():
             return True
-        self._spark.interruptTag(self._tag)
-        self._thread.join(seconds + 30)
+        try:
+            self._spark.interruptTag(self._tag)
+        except Exception:  # noqa: BLE001 - logged; a session that has ended has no jobs
+            _LOG.warning("The tasks of a continuous query could not be cancelled.", exc_info=True)
+        self._thread.join(_CANCEL_SECONDS)
         if self._thread.is_alive():
-            _LOG.warning("The tasks of a continuous query were cancelled, and their Spark job has not ended yet.")
+            _LOG.info("The tasks of a continuous query were cancelled, and their Spark job has not ended yet.")
         return False
 
     def _run(self) -> None:
@@ -79,10 +89,3 @@ def task_function(plan: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         yield from ()
 
     return run
-
-
-def count_slots(spark: SparkSession) -> int:
-    """Return how many tasks can run at the same time, as Spark sees it; runs a short job."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's custom
-
-    return int(spark.range(0, 1_000_000).select(F.spark_partition_id()).distinct().count())

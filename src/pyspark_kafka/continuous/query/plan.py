@@ -18,7 +18,7 @@ class QueryPlan:
         stream: what is read.
         write: what is written.
         stages: the functions between.
-        tasks: how many tasks at most.
+        tasks: how many tasks at most; None for as many as there are slots.
         interval_ms: the length of an epoch.
         host: the address that tasks connect to.
         most_failures: failures in a row, without an epoch committed in between, that end the query.
@@ -27,7 +27,7 @@ class QueryPlan:
     stream: ContinuousStream
     write: StreamingWrite
     stages: Stages
-    tasks: int
+    tasks: int | None
     interval_ms: int
     host: str
     most_failures: int

@@ -23,6 +23,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Moved, Started, Stop
 from pyspark_kafka.continuous.query.job import TasksJob
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
+from pyspark_kafka.continuous.query.slots import SlotWatch
 from pyspark_kafka.continuous.task.run_task import TaskPlan
 from pyspark_kafka.errors import ConnectorError, ContinuousQueryError
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.query.control import QueryControl
     from pyspark_kafka.continuous.query.plan import QueryPlan
     from pyspark_kafka.continuous.query.progress import ProgressLog
+    from pyspark_kafka.continuous.query.slots import TaskSlots
     from pyspark_kafka.continuous.query.waits import RowWaits
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +47,10 @@ _TICK_SECONDS = 0.02
 _RECONFIGURATION_SECONDS = 1.0
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
+_SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
+# Those of a run that failed: Spark ends them itself if it has lost one of them.
+_FAILED_TASKS_END_SECONDS = 1.0
 # Every lane has looked for rows at least once within this time: readers return after about 100 ms.
 _IDLE_SECONDS = 0.3
 
@@ -56,6 +61,7 @@ class RunContext:
 
     Attributes:
         spark: the session.
+        slots: of the session.
         plan: what the query does.
         query_id: of the query.
         control: what is asked of the query.
@@ -65,6 +71,7 @@ class RunContext:
     """
 
     spark: SparkSession
+    slots: TaskSlots
     plan: QueryPlan
     query_id: str
     control: QueryControl
@@ -111,7 +118,10 @@ class QueryRun:
             ConnectorError: what another run would not mend.
         """
         stream, commits = self._plan.stream, self._context.commits
-        stream.prepareForTasks(self._plan.tasks)
+        tasks = self._wait_for_slots()
+        if not tasks:
+            return
+        stream.prepareForTasks(tasks)
         partitions = check_partitions(stream.planInputPartitions(stream.deserializeOffset(commits.start)), stream)
         if not partitions:
             self._control.message = "Waiting for partitions to read"
@@ -124,6 +134,7 @@ class QueryRun:
         coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._plan.interval_ms)
         self._coordinator = coordinator
         key = new_key()
+        self._control.wake = lambda: self._events.put(None)
         connections = TaskConnections(
             key,
             self._plan.host,
@@ -131,23 +142,58 @@ class QueryRun:
             lambda task, reason: self._events.put(task_lost(task, reason)),
         )
         try:
-            plan = self._task_plan(partitions, key, connections.port)
+            plan = self._task_plan(partitions, tasks, key, connections.port)
+            watch = SlotWatch(
+                self._context.slots,
+                len(plan.lanes),
+                time.monotonic(),
+                limit=self._plan.tasks,
+                # Fewer lanes than tasks: there is nothing for another one.
+                wants_more=len(partitions) >= tasks,
+            )
             job = TasksJob(self._context.spark, plan, lambda error: self._events.put(job_ended(error)))
             self._control.message = "Starting tasks"
             job.start()
             try:
-                self._drive(coordinator, connections, len(plan.lanes))
+                self._drive(coordinator, connections, watch)
             finally:
                 self._control.is_reading = False
                 connections.broadcast(Stop())
-                job.end(_TASKS_END_SECONDS)
+                job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
         finally:
             connections.close()
             if not self._done:
                 commits.abort(coordinator.open_reports)
 
-    def _task_plan(self, partitions: Sequence[InputPartition], key: bytes, port: int) -> TaskPlan:
-        tasks = min(len(partitions), self._plan.tasks)
+    def _wait_for_slots(self) -> int:
+        """Return how many tasks to plan at most, when there are slots; 0 if the query is asked to stop before."""
+        slots, limit = self._context.slots, self._plan.tasks
+        said_at = time.monotonic() + _SLOTS_SECONDS
+        while not (count := slots.count()):
+            self._control.message = "Waiting for Spark to have an executor"
+            if time.monotonic() > said_at:
+                said_at = float("inf")
+                _LOG.warning(
+                    "Continuous query %s waits: its Spark application has no executor. It starts when there is one.",
+                    self._context.query_id,
+                )
+            if self._control.stop_asked.wait(_SLOTS_LOOK_SECONDS):
+                return 0
+        if limit is None:
+            return count
+        if limit <= count or not slots.are_exact:
+            return limit
+        _LOG.warning(
+            "Continuous query %s has option tasks=%d, and Spark has slots for %d tasks: it starts with those. "
+            "Raise the cores of the application for more.",
+            self._context.query_id,
+            limit,
+            count,
+        )
+        return count
+
+    def _task_plan(self, partitions: Sequence[InputPartition], most: int, key: bytes, port: int) -> TaskPlan:
+        tasks = min(len(partitions), most)
         lanes: list[dict[int, InputPartition]] = [{} for _ in range(tasks)]
         for number, partition in enumerate(partitions):
             lanes[number % tasks][number] = partition
@@ -163,16 +209,17 @@ class QueryRun:
             first_epoch=self._first_epoch,
         )
 
-    def _drive(self, coordinator: EpochCoordinator, connections: TaskConnections, tasks: int) -> None:
+    def _drive(self, coordinator: EpochCoordinator, connections: TaskConnections, watch: SlotWatch) -> None:
         """Take events until the run is done or has failed."""
         control = self._control
-        begun = time.monotonic()
-        next_look = begun + _RECONFIGURATION_SECONDS
-        slots_said = False
+        now = time.monotonic()
+        next_look = now + _RECONFIGURATION_SECONDS
+        self._slots_due = now + _SLOTS_SECONDS
         stop_since: float | None = None
         while not self._done and self.failure is None:
+            due = min(next_look, watch.due_at)
             try:
-                event = self._events.get(timeout=_TICK_SECONDS)
+                event = self._events.get(timeout=self._wait_seconds(coordinator, due))
             except queue.Empty:
                 event = None
             now = time.monotonic()
@@ -201,17 +248,31 @@ class QueryRun:
                 control.message = "Processing new data"
                 self._context.progress.begin(now)
                 self._epoch_since = now
-            if not coordinator.is_running and not slots_said and now - begun > _SLOTS_SECONDS:
-                slots_said = True
-                self._say_slots(tasks)
+            if not coordinator.is_running and now > self._slots_due:
+                self._slots_due = float("inf")
+                self._say_slots(watch)
             if stop_since is not None and now - stop_since > _STOP_SECONDS:
                 self.failure = run_failed(
                     f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after the query was asked to stop",
                     "Look for a function that waits; the rows of this epoch will be read again.",
                 )
-            if now >= next_look and control.is_reading:
+            if now >= watch.due_at and stop_since is None:
+                self._reconfigure = watch.look(now, is_running=coordinator.is_running) or self._reconfigure
+            if now >= next_look:
                 next_look = now + _RECONFIGURATION_SECONDS
-                self._reconfigure = self._reconfigure or self._plan.stream.needsReconfiguration()
+                if control.is_reading and not self._reconfigure:
+                    self._reconfigure = self._plan.stream.needsReconfiguration()
+
+    def _wait_seconds(self, coordinator: EpochCoordinator, due: float) -> float:
+        """Return how long to wait for an event: until something is due by time. Nothing is for long; no spinning."""
+        now = time.monotonic()
+        if self._reconfigure or self._waits.are_waiting:
+            return _TICK_SECONDS
+        end_ms = coordinator.due_ms()
+        if end_ms is not None:
+            # A thousandth more: `ticked` is called with whole ones.
+            due = min(due, (end_ms + 1) / 1000)
+        return max(0.0, due - now)
 
     def _take(self, coordinator: EpochCoordinator, event: Any) -> list[Action]:
         if isinstance(event, LaneReport):
@@ -252,11 +313,12 @@ class QueryRun:
             # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
             self._waits.set_target(target, stream.deserializeOffset(self._context.commits.start))
 
-    def _say_slots(self, tasks: int) -> None:
-        self._control.message = f"Waiting for Spark to run {tasks} tasks at the same time"
+    def _say_slots(self, watch: SlotWatch) -> None:
+        self._control.message = f"Waiting for Spark to run {watch.tasks} tasks at the same time"
         _LOG.warning(
-            "Continuous query %s waits for Spark to start its %d tasks, which must run at the same time. "
+            "Continuous query %s waits for Spark to start its %d tasks, which must run at the same time%s. "
             "Raise the cores of the application, stop other jobs, or set option tasks.",
             self._context.query_id,
-            tasks,
+            watch.tasks,
+            watch.shortage(),
         )

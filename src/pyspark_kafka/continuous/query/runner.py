@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun, RunContext
+from pyspark_kafka.continuous.query.slots import TaskSlots
 from pyspark_kafka.continuous.query.waits import RowWaits
 
 if TYPE_CHECKING:
@@ -51,9 +52,12 @@ class QueryRunner:
         self._control = QueryControl()
         self._waits = RowWaits(plan.stream.hasReached)
         self._commits = EpochCommits(plan, names.id, files, epochs, progress)
-        self._context = RunContext(spark, plan, names.id, self._control, self._waits, self._commits, progress)
+        slots = TaskSlots(spark)
+        self._context = RunContext(spark, slots, plan, names.id, self._control, self._waits, self._commits, progress)
         self._ended = threading.Event()
         self._failure: BaseException | None = None
+        # Why a query that was asked to stop could not commit its last epoch.
+        self._uncommitted = ""
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
 
     @property
@@ -83,6 +87,7 @@ class QueryRunner:
     def stop(self) -> None:
         """Ask for the end: the epoch that runs is ended and committed."""
         self._control.stop_asked.set()
+        self._control.wake()
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the end of the query; return whether it has ended."""
@@ -90,7 +95,7 @@ class QueryRunner:
 
     def wait_until_idle(self) -> None:
         """Wait until every row that is readable now is committed; return if the query ends first."""
-        self._waits.wait(lambda: self.is_active)
+        self._waits.wait(lambda: self.is_active, self._control.wake)
 
     def _work(self) -> None:
         try:
@@ -100,7 +105,12 @@ class QueryRunner:
             _LOG.error("Continuous query %s ended: %s", self._names.id, error)
         finally:
             self._control.is_reading = False
-            self._control.message = "Stopped" if self._failure is None else "Terminated with exception"
+            if self._failure is not None:
+                self._control.message = "Terminated with exception"
+            elif not self._uncommitted:
+                self._control.message = "Stopped"
+            else:
+                self._control.message = f"Stopped; the last epoch was not committed: {self._uncommitted}"
             try:
                 self._plan.stream.stop()
             finally:
@@ -117,6 +127,9 @@ class QueryRunner:
                 failures = 0
             if run.failure is None:
                 continue
+            if self._control.stop_asked.is_set():
+                self._stopped_with(run.failure)
+                return
             failures += 1
             if failures > self._plan.most_failures:
                 raise run.failure
@@ -133,3 +146,8 @@ class QueryRunner:
             )
             self._control.message = f"Waiting {pause} s after a failure"
             self._control.stop_asked.wait(pause)
+
+    def _stopped_with(self, failure: BaseException) -> None:
+        # The traceback is for those who look into the log.
+        self._uncommitted = str(failure).partition("\n")[0]
+        _LOG.warning("Continuous query %s was stopped, and its last epoch failed: %s", self._names.id, failure)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.continuous.query.slots import is_connect, is_local
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,12 +20,11 @@ def address_of_driver(spark: SparkSession) -> str:
     tasks run in that JVM. On Spark Connect it is the address from which this machine reaches the server.
     """
     master = spark.conf.get("spark.master", "") or ""
-    if master == "local" or master.startswith("local["):
+    if is_local(master):
         return _LOOPBACK
-    client = getattr(spark, "client", None)
-    if client is None:
+    if not is_connect(spark):
         return spark.conf.get("spark.driver.host", _LOOPBACK) or _LOOPBACK
-    return own_address_towards(client.host.strip("[]"))
+    return own_address_towards(spark.client.host.strip("[]"))
 
 
 def own_address_towards(host: str) -> str:

@@ -53,11 +53,22 @@ class RowWaits:
         """Return whether someone waits for whom the source was not asked yet."""
         return any(not wait.was_looked for wait in self._waits)
 
-    def wait(self, is_active: Callable[[], bool]) -> None:
-        """Wait until every row that is readable now is committed; return if the query ends first."""
+    @property
+    def are_waiting(self) -> bool:
+        """Return whether someone waits."""
+        return bool(self._waits)
+
+    def wait(self, is_active: Callable[[], bool], wake: Callable[[], None]) -> None:
+        """Wait until every row that is readable now is committed; return if the query ends first.
+
+        Args:
+            is_active: whether the query runs.
+            wake: has its thread look who waits.
+        """
         wait = _Wait(time.monotonic())
         with self._changed:
             self._waits.append(wait)
+            wake()
             while is_active() and not wait.is_over:
                 self.end_wanted.set()
                 self._changed.wait(_LOOK_SECONDS)

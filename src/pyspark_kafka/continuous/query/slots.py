@@ -1,0 +1,163 @@
+"""How many tasks a session's executors can run at the same time."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import CapabilityError, ContinuousQueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SPLITS = re.compile(r"splits=(?:Some\()?([0-9]+)")
+
+
+class TaskSlots:
+    """The slots of a session, whoever uses them: cores of its executors that are there now, by cores a task.
+
+    No job is needed to count them, so it takes a few milliseconds, also where other jobs hold every slot.
+
+    Runs on: driver, or the client of Spark Connect; blocks for an answer of the JVM or of the server.
+
+    Args:
+        spark: the session.
+
+    Source: Spark `SparkContext.maxNumConcurrentTasks`, by which it checks a barrier stage before its start.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._is_classic = not is_connect(spark)
+
+    @property
+    def are_exact(self) -> bool:
+        """Return whether it is Spark that counts: on classic Spark only."""
+        return self._is_classic
+
+    def count(self) -> int:
+        """Return how many there are, busy or free; 0 while there is no executor.
+
+        Spark Connect tells only by how many tasks it divides rows, which is at least 2 on a cluster.
+
+        Raises:
+            ContinuousQueryError: the session has ended.
+        """
+        if not self._is_classic:
+            return max(1, self._default_parallelism() // self._cores_a_task())
+        context = self._jvm_context()
+        return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+
+    def count_free(self) -> int:
+        """Return how many no task runs in, as the status of stages says, which may lag by some 100 ms; 0 on Connect."""
+        if not self._is_classic:
+            return 0
+        status = self._spark.sparkContext.statusTracker()
+        stages = [status.getStageInfo(stage) for stage in status.getActiveStageIds()]
+        return self.count() - sum(stage.numActiveTasks for stage in stages if stage is not None)
+
+    def _jvm_context(self) -> Any:
+        context = self._spark.sparkContext._jsc  # noqa: SLF001 - PySpark does not hand it out
+        if context is None or context.sc().isStopped():
+            raise ContinuousQueryError(
+                "The Spark session of a continuous query has ended. What was not committed will be read again.",
+                condition="CONTINUOUS_SESSION_ENDED",
+                hint="Stop queries before their session; start this one again in another session.",
+            )
+        return context.sc()
+
+    def _default_parallelism(self) -> int:
+        plan = str(self._spark.sql("EXPLAIN SELECT * FROM range(1)").collect()[0][0])
+        found = _SPLITS.search(plan)
+        if found is not None:
+            return int(found[1])
+        # Another form of the plan. As many rows as are divided by any number of cores.
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's custom
+
+        return int(self._spark.range(0, 1_000_000).select(F.spark_partition_id()).distinct().count())
+
+    def _cores_a_task(self) -> int:
+        text = self._spark.conf.get("spark.task.cpus", "1") or "1"
+        return int(text) if text.isdecimal() and int(text) else 1
+
+
+def check_session(spark: SparkSession) -> None:
+    """Check that a session can run tasks that must all run at the same time.
+
+    Raises:
+        CapabilityError: its executors come and go with the load, for which Spark refuses such a job.
+    """
+    dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", "false") or "").lower() == "true"
+    master = spark.conf.get("spark.master", "") or ""
+    if dynamic and not is_local(master):
+        raise CapabilityError(
+            "A continuous query needs all its tasks at the same time, and Spark runs no such job with dynamic "
+            "allocation. Nothing was read.",
+            condition="CONTINUOUS_DYNAMIC_ALLOCATION",
+            hint="Set spark.dynamicAllocation.enabled to false for this application.",
+        )
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is that of a client of Spark Connect; both kinds have the same attributes."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_local(master: str) -> bool:
+    """Return whether tasks run in the JVM of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+class SlotWatch:
+    """Says when a run is to be planned again because there are other slots than it was planned for.
+
+    Tasks that Spark cannot start, as slots are gone, wait in vain: at once. More tasks are worth the pause of a restart
+    if slots were free twice in a row; those that other jobs use would make the query wait. Without clock and thread.
+
+    Args:
+        slots: of the session.
+        tasks: how many the run has.
+        now: when the run began, in monotonic seconds.
+        limit: how many tasks the user wants at most; None for as many as there are slots.
+        wants_more: whether more tasks would have something to do.
+
+    Attributes:
+        tasks: how many the run has.
+        due_at: when to look next, in monotonic seconds.
+    """
+
+    _STARTING_SECONDS = 1.0
+    _RUNNING_SECONDS = 5.0
+
+    def __init__(self, slots: TaskSlots, tasks: int, now: float, *, limit: int | None, wants_more: bool) -> None:
+        self.due_at = now + self._STARTING_SECONDS
+        self.tasks = tasks
+        self._slots = slots
+        self._wants_more = wants_more and slots.are_exact and (limit is None or tasks < limit)
+        # A user who names a number may know better than a count that is not exact.
+        self._watches_start = slots.are_exact or limit is None
+        self._were_free = False
+
+    def look(self, now: float, *, is_running: bool) -> bool:
+        """Look now, and return whether the run is to be planned again.
+
+        Args:
+            now: in monotonic seconds.
+            is_running: whether every task has started.
+
+        Raises:
+            ContinuousQueryError: the session has ended.
+        """
+        if not is_running:
+            self.due_at = now + self._STARTING_SECONDS
+            return self._watches_start and self._slots.count() < self.tasks
+        if not self._wants_more:
+            self.due_at = float("inf")
+            return False
+        self.due_at = now + self._RUNNING_SECONDS
+        were_free, self._were_free = self._were_free, self._slots.count_free() > 0
+        return were_free and self._were_free
+
+    def shortage(self) -> str:
+        """Return how many slots are free, as a clause for a message; empty if that is not known."""
+        return f", and {max(0, self._slots.count_free())} slots are free" if self._slots.are_exact else ""
