@@ -22,12 +22,12 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.placement.sessions import address_of_driver
+from pyspark_kafka.continuous.placement.slots import check_session
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.query.runner import QueryRunner
-from pyspark_kafka.continuous.query.sessions import address_of_driver
-from pyspark_kafka.continuous.query.slots import check_session
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described
 from pyspark_kafka.spark.compat import arrow_schema

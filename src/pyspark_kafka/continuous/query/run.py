@@ -21,9 +21,9 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     RunIsDone,
 )
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Moved, Started, Stop
-from pyspark_kafka.continuous.query.job import TasksJob
+from pyspark_kafka.continuous.placement.job import TasksJob
+from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
-from pyspark_kafka.continuous.query.slots import SlotWatch
 from pyspark_kafka.continuous.task.run_task import TaskPlan
 from pyspark_kafka.errors import ConnectorError, ContinuousQueryError
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import InputPartition
     from pyspark_kafka.continuous.epochs.coordinator import Action
+    from pyspark_kafka.continuous.placement.slots import TaskSlots
     from pyspark_kafka.continuous.query.commits import EpochCommits
     from pyspark_kafka.continuous.query.control import QueryControl
     from pyspark_kafka.continuous.query.plan import QueryPlan
     from pyspark_kafka.continuous.query.progress import ProgressLog
-    from pyspark_kafka.continuous.query.slots import TaskSlots
     from pyspark_kafka.continuous.query.waits import RowWaits
 
 _LOG = logging.getLogger(__name__)

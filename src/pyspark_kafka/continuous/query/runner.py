@@ -6,10 +6,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.continuous.placement.slots import TaskSlots
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun, RunContext
-from pyspark_kafka.continuous.query.slots import TaskSlots
 from pyspark_kafka.continuous.query.waits import RowWaits
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.continuous.query.slots import is_connect, is_local
+from pyspark_kafka.continuous.placement.slots import is_connect, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
