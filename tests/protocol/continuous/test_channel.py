@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import socket
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.continuous.channel import driver_side
+from pyspark_kafka.continuous.channel import driver_side, task_side
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
@@ -19,6 +20,7 @@ from pyspark_kafka.continuous.channel.frames import (
     new_key,
 )
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
+from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Hello, Moved, Started, Stop, encode
 from pyspark_kafka.errors import TransportError
 
@@ -161,3 +163,53 @@ def test_stranger_that_does_not_greet_is_sent_away(monkeypatch: pytest.MonkeyPat
     connection, _ = stranger(driver)
     wait_for_its_end(connection)
     driver.connections.close()
+
+
+def test_task_that_comes_after_the_end_is_told_to_stop(driver: Driver) -> None:
+    early = driver.task(0)
+    driver.connections.stop_tasks()
+    late = driver.task(1)
+    for task in (early, late):
+        assert task._stopped.wait(_SECONDS)
+        task.close()
+
+
+def test_task_is_let_in_when_strangers_have_gone(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_side, "_MOST_STRANGERS", 2)
+    strangers = [stranger(driver)[0] for _ in range(2)]
+    read_nonce = task_side._read_nonce
+    refused = []
+
+    def noted(connection: socket.socket) -> bytes:
+        try:
+            return read_nonce(connection)
+        except ConnectionError as error:
+            refused.append(error)
+            for each in strangers:
+                each.close()
+            raise
+
+    monkeypatch.setattr(task_side, "_read_nonce", noted)
+    driver.task(5).close()
+    assert refused
+
+
+def test_task_waits_for_a_driver_that_reads_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_side, "ALIVE_SECONDS", 0.05)
+    with socket.create_server((_LOOPBACK, 0)) as listener, ThreadPoolExecutor(1) as pool:
+        making = pool.submit(DriverConnection, listener.getsockname()[:2], new_key(), 0)
+        busy, _ = listener.accept()
+        with busy:
+            busy.sendall(b"d" * NONCE_BYTES)
+            task = making.result(_SECONDS)
+            report = LaneReport(0, 0, "p" * 15_000_000, "{}")
+            sending = pool.submit(task.send, report)
+            # Longer than the task waits before it says that it is alive.
+            assert not wait([sending], 0.5).done
+            received = 0
+            busy.settimeout(_SECONDS)
+            while received < 15_000_000:
+                received += len(busy.recv(1 << 20))
+            sending.result(_SECONDS)
+            assert not task.stopped
+        task.close()

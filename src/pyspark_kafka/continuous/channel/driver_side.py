@@ -7,6 +7,7 @@ import selectors
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from pyspark_kafka.continuous.channel.frames import (
     connection_key,
     new_nonce,
 )
-from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, Hello, Message, decode, encode
+from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, Hello, Message, Stop, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +79,7 @@ class TaskConnections:
         self._lock = threading.Lock()
         self._peers: set[_Peer] = set()
         self._tasks: dict[int, _Peer] = {}
-        self._closed = False
+        self._closed = self._stopping = False
         self._thread = threading.Thread(target=self._run, name="continuous-tasks", daemon=True)
         self._thread.start()
 
@@ -94,6 +95,12 @@ class TaskConnections:
             peers = list(self._tasks.values())
             for peer in peers:
                 self._send(peer, payload)
+
+    def stop_tasks(self) -> None:
+        """Tell every task to end: those that are there, and those that come from now on."""
+        with self._lock:
+            self._stopping = True
+        self.broadcast(Stop())
 
     def close(self) -> None:
         """End every connection; no callback runs after it returns. May be called more than once."""
@@ -111,10 +118,8 @@ class TaskConnections:
             peer.socket.sendall(peer.writer.frame(payload))
         except OSError:
             # The reading thread sees the end of the connection, and tells.
-            try:
+            with suppress(OSError):
                 peer.socket.shutdown(socket.SHUT_RDWR)
-            except OSError as error:
-                _LOG.debug("connection of task %s: %s", peer.task, error)
 
     def _run(self) -> None:
         try:
@@ -192,6 +197,9 @@ class TaskConnections:
                     raise BadMessageError(f"a second greeting of task {message.task}")
                 peer.task = message.task
                 self._tasks[message.task] = peer
+                if self._stopping:
+                    # Spark has started it late: it would read until it is killed.
+                    self._send(peer, encode(Stop()))
         elif peer.task is None:
             raise BadMessageError("another message than a greeting first")
         if not isinstance(message, Alive):
@@ -217,4 +225,7 @@ class TaskConnections:
             if peer.task is not None and self._tasks.get(peer.task) is peer:
                 del self._tasks[peer.task]
         self._selector.unregister(peer.socket)
+        # A process that was forked meanwhile may hold the socket as well: its copy must not keep the connection.
+        with suppress(OSError):
+            peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()

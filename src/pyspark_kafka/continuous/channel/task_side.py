@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 import socket
 import threading
 import time
@@ -20,7 +21,10 @@ from pyspark_kafka.continuous.channel.frames import (
 from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, End, Hello, Message, Stop, decode, encode
 from pyspark_kafka.errors import TransportError
 
+# A driver that is busy with other greetings ends a connection at once; a task comes again for this time.
 _CONNECT_SECONDS = 10.0
+_AGAIN_SECONDS = 0.1
+_SEND_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _READ_BYTES = 64 * 1024
 
@@ -49,9 +53,7 @@ class DriverConnection:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         try:
-            self._socket = socket.create_connection(address, _CONNECT_SECONDS)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            driver_nonce = self._read_nonce()
+            self._socket, driver_nonce = _connected(address)
         except OSError as error:
             raise TransportError(
                 f"Task {task} of the continuous query cannot reach its driver at {address[0]}:{address[1]}: {error}. "
@@ -66,7 +68,8 @@ class DriverConnection:
         connection = connection_key(key, driver_nonce, nonce)
         self._reader = FrameReader(connection, Direction.TO_TASK)
         self._writer = FrameWriter(connection, Direction.TO_DRIVER)
-        self._socket.sendall(nonce)
+        # Sent with the first frame.
+        self._first = nonce
         self.send(Hello(task))
         self._thread = threading.Thread(target=self._run, name="continuous-driver", daemon=True)
         self._thread.start()
@@ -81,7 +84,8 @@ class DriverConnection:
         payload = encode(message)
         with self._lock:
             try:
-                self._socket.sendall(self._writer.frame(payload))
+                self._socket.sendall(self._first + self._writer.frame(payload))
+                self._first = b""
             except OSError:
                 self._stopped.set()
 
@@ -102,28 +106,18 @@ class DriverConnection:
         self._thread.join(_CLOSE_SECONDS)
         self._socket.close()
 
-    def _read_nonce(self) -> bytes:
-        data = b""
-        while len(data) < NONCE_BYTES:
-            part = self._socket.recv(NONCE_BYTES - len(data))
-            if not part:
-                raise ConnectionError("the connection ended during the greeting")
-            data += part
-        return data
-
     def _run(self) -> None:
-        self._socket.settimeout(ALIVE_SECONDS)
         heard = time.monotonic()
         said = heard
+        # Not by the socket's timeout: that is one for those who send as well.
+        selector = selectors.DefaultSelector()
+        selector.register(self._socket, selectors.EVENT_READ)
         try:
             while time.monotonic() - heard < LOST_SECONDS:
-                try:
+                if selector.select(ALIVE_SECONDS):
                     data = self._socket.recv(_READ_BYTES)
-                except TimeoutError:
-                    data = None
-                if data == b"":
-                    return
-                if data is not None:
+                    if not data:
+                        return
                     heard = time.monotonic()
                     for payload in self._reader.feed(data):
                         self._take(decode(payload))
@@ -134,6 +128,7 @@ class DriverConnection:
             # The same as an end of the connection: lanes end, and the driver sees that the task is gone.
             return
         finally:
+            selector.close()
             self._stopped.set()
 
     def _take(self, message: Message) -> None:
@@ -144,3 +139,35 @@ class DriverConnection:
             self.ended_epoch = message.epoch
         elif isinstance(message, Stop):
             self._stopped.set()
+
+
+def _connected(address: tuple[str, int]) -> tuple[socket.socket, bytes]:
+    """Return a connection to a driver, and the number that it has drawn.
+
+    Raises:
+        OSError: nobody listens there, or does not greet in time.
+    """
+    until = time.monotonic() + _CONNECT_SECONDS
+    while True:
+        connection = socket.create_connection(address, _CONNECT_SECONDS)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            nonce = _read_nonce(connection)
+        except OSError as error:
+            connection.close()
+            if not isinstance(error, ConnectionError) or time.monotonic() >= until:
+                raise
+            time.sleep(_AGAIN_SECONDS)
+        else:
+            connection.settimeout(_SEND_SECONDS)
+            return connection, nonce
+
+
+def _read_nonce(connection: socket.socket) -> bytes:
+    data = b""
+    while len(data) < NONCE_BYTES:
+        part = connection.recv(NONCE_BYTES - len(data))
+        if not part:
+            raise ConnectionError("the connection ended during the greeting")
+        data += part
+    return data

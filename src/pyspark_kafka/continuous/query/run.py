@@ -20,7 +20,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     LaneReport,
     RunIsDone,
 )
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Moved, Started, Stop
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
@@ -158,7 +158,7 @@ class QueryRun:
                 self._drive(coordinator, connections, watch)
             finally:
                 self._control.is_reading = False
-                connections.broadcast(Stop())
+                connections.stop_tasks()
                 job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
         finally:
             connections.close()
