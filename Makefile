@@ -2,7 +2,7 @@
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
-# faults, SEED=of them, for the cluster in motion.
+# faults, SEED=of them, for the cluster in motion; CONTINUOUS=guarantee for KILLS of a continuous query instead.
 
 VENV := .venv
 comma := ,
@@ -14,6 +14,7 @@ SECONDS := 75
 KILLS := 20
 SEED := 1
 MINUTES := 10
+CONTINUOUS :=
 # Coverage for the fuzzer, where there is a wheel of it; elsewhere fuzzing goes without.
 atheris := atheris>=3; sys_platform == "linux" and platform_machine == "x86_64" and python_version >= "3.11" and python_version < "3.15"
 # One release, not 4.2.*: the JVM connector's jars are for that one only.
@@ -77,8 +78,9 @@ test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exact
 test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what came of it; JVM_JARS as for bench
 	@$(if $(JVM_JARS),$(pyspark42_venv),$(prepare) $(VENV) --group test)
 	@$(call before_tests,$(if $(JVM_JARS),.venv-pyspark42,$(VENV)))
-	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m chaos.run \
-		--minutes $(MINUTES) --seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m \
+		$(if $(CONTINUOUS),chaos.continuous.run --guarantee $(CONTINUOUS) --kills $(KILLS),chaos.run --minutes $(MINUTES)) \
+		--seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench:  ## Measure, 6 minutes (16 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'

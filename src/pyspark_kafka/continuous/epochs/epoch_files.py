@@ -47,6 +47,7 @@ class EpochFiles:
         self._files = files
         self._kept = kept
         self._purged_below = 0
+        self._swept = False
 
     def query_id(self) -> str:
         """Return the id of the query; a new checkpoint gets one.
@@ -109,6 +110,12 @@ class EpochFiles:
         """
         self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
         self._files.delete(f"{_MESSAGES}/{epoch}")
+        if not self._swept:
+            # Those of drivers that died between the two lines above.
+            for name in self._files.list(_MESSAGES):
+                if name.isdecimal() and int(name) < epoch:
+                    self._files.delete(f"{_MESSAGES}/{name}")
+            self._swept = True
         self._purge(epoch - self._kept + 1)
 
     def _create(self, name: str, text: str) -> None:

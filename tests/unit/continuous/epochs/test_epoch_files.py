@@ -51,6 +51,13 @@ def test_next_run_removes_what_an_earlier_one_left(files: CheckpointFiles) -> No
     assert files.list("offsets") == files.list("commits") == ["7", "8"]
 
 
+def test_messages_of_a_driver_that_died_within_a_commit_are_removed(files: CheckpointFiles) -> None:
+    run(EpochFiles(files), range(3))
+    files.replace("continuous/messages/2", b"{}")
+    run(EpochFiles(files), range(3, 4))
+    assert files.list("continuous/messages") == []
+
+
 def test_second_query_on_the_checkpoint_ends_with_an_error(files: CheckpointFiles) -> None:
     first, second = EpochFiles(files), EpochFiles(files)
     first.prepare(0, "{}", [], 1)

@@ -1,0 +1,112 @@
+"""What is done to a continuous query: each kill waits until records flow again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chaos.continuous.striking import DRIVER_POINTS, RECOVERY_POINTS, TASK_POINTS
+from chaos.continuous.world import Killed
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+
+    from chaos.continuous.world import KillWorld
+
+RANDOM_MOMENT = "at a random moment"
+EXECUTOR = "executor"
+WORKER, PROGRAM, WITH_SPARK = "task's Python worker", "driver program", "driver program and its Spark"
+POINTS = {**TASK_POINTS, **DRIVER_POINTS, **RECOVERY_POINTS}
+# Nobody comes to these but after another kill.
+_LEADS_TO = {
+    "task_started": "task_row",
+    "before_tasks": "task_row",
+    "before_recommit": "after_prepare",
+    "before_recommit_log": "before_commit_log",
+}
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill, or two of which the second is in the recovery from the first.
+
+    Attributes:
+        who: dies.
+        point: where; empty for a random moment.
+    """
+
+    who: str
+    point: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many processes die."""
+        return 2 if self.point in _LEADS_TO else 1
+
+
+WORKER_KILLS = [*(Kill(WORKER, point) for point in TASK_POINTS), Kill(WORKER), Kill(WORKER)]
+PROGRAM_KILLS = [Kill(PROGRAM, point) for point in (*DRIVER_POINTS, *RECOVERY_POINTS)]
+
+
+def plan(kills: int, rng: random.Random, executors: int = 0) -> Iterator[Kill]:
+    """Return kills, each as often as the others, in random order, until that many have died.
+
+    Args:
+        kills: how many.
+        rng: what is random.
+        executors: of them, how many of executors, evenly between the others.
+    """
+    done = 0
+    killed_executors = 0
+    while True:
+        for kill in rng.sample(every := [*WORKER_KILLS, *PROGRAM_KILLS], len(every)):
+            if done >= kills:
+                return
+            if killed_executors < executors and done * (executors + 1) >= kills * (killed_executors + 1):
+                killed_executors += 1
+                done += 1
+                yield Kill(EXECUTOR)
+            done += kill.count
+            yield kill
+
+
+def do(world: KillWorld, kill: Kill) -> None:
+    """Kill, start again what must be started again, and wait until records flow.
+
+    A program that has a Spark of its own is followed by one that is a client of the server.
+    """
+    died: list[tuple[Killed, float]] = []
+    if not kill.point:
+        time.sleep(world.rng.uniform(0, 0.5))
+        died.append((Killed(kill.who, RANDOM_MOMENT), world.kill_worker(executor=kill.who == EXECUTOR)))
+    else:
+        chain = [_LEADS_TO[kill.point], kill.point] if kill.point in _LEADS_TO else [kill.point]
+        # Both at once: a recovery may be faster than this loop.
+        for point in chain:
+            world.arm(point)
+        for point in chain:
+            moment = world.await_struck(point)
+            who = WORKER if point in TASK_POINTS else WITH_SPARK if world.has_own_spark else PROGRAM
+            died.append((Killed(who, POINTS[point]), moment))
+            if who != WORKER:
+                world.await_program_end()
+                world.start()
+    seconds = world.await_flow(died[-1][1])
+    for each, moment in died:
+        each.seconds = died[-1][1] + seconds - moment
+    world.killed += [each for each, _ in died]
+
+
+def table(killed: Sequence[Killed]) -> list[list[object]]:
+    """Return the rows of a table: who, where, how often, the median and the longest time until records flowed."""
+    order = {where: number for number, where in enumerate([*POINTS.values(), RANDOM_MOMENT])}
+    groups: dict[tuple[str, str], list[float]] = {}
+    for each in killed:
+        groups.setdefault((each.who, each.where), []).append(each.seconds)
+    rows: list[list[object]] = []
+    for (who, where), seconds in sorted(groups.items(), key=lambda item: (item[0][0], order.get(item[0][1], 99))):
+        ranked = sorted(seconds)
+        rows.append([who, where, len(ranked), f"{ranked[len(ranked) // 2]:.1f} s", f"{ranked[-1]:.1f} s"])
+    return rows

@@ -1,0 +1,85 @@
+"""A continuous query from Kafka to Kafka as a program: `python -m chaos.continuous.program SPEC.json`.
+
+The specification is `world.ProgramSpec`. A query that ends is noted in `events.jsonl` and started again. The file
+`finish` makes it copy what is there, stop, and leave the file `finished`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from chaos.continuous import striking
+from pyspark_kafka import continuous
+
+if TYPE_CHECKING:
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+_POLL_S = 0.05
+
+
+def open_session(spec: dict[str, Any]) -> SparkSession:
+    """Return a session of the server that the specification names, or start Spark here."""
+    if spec["server"]:
+        return SparkSession.builder.remote(spec["server"]).create()
+    from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415 - a client needs no Java
+
+    ensure_java_for_spark()
+    settings: dict[str, Any] = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": f"{spec['place']}/local",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    return SparkSession.builder.master("local[4]").config(map=settings).getOrCreate()
+
+
+def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
+    """Start the query."""
+    frame = continuous.read(spark).format("pyspark_kafka").options(**spec["source"]).load()
+    return (
+        frame.map_in_arrow(striking.StampedCopy(spec["place"]), striking.SCHEMA)
+        .write_stream.format("pyspark_kafka")
+        .options(**spec["sink"])
+        .option("checkpointLocation", spec["checkpoint"])
+        .trigger(continuous=spec["interval"])
+        .start()
+    )
+
+
+def main(path: str) -> None:
+    """Run until it is killed or asked to finish."""
+    spec = json.loads(Path(path).read_text())
+    place = Path(spec["place"])
+    cloudpickle.register_pickle_by_value(striking)  # type: ignore[no-untyped-call]
+    striking.patch_driver(spec["place"])
+    with (place / "events.jsonl").open("a", buffering=1) as events:
+
+        def say(event: str, **facts: Any) -> None:
+            events.write(json.dumps({"time": time.time(), "event": event, **facts}) + "\n")
+
+        spark = open_session(spec)
+        query = start(spark, spec)
+        say("started")
+        while not (place / "finish").exists():
+            if not query.isActive:
+                say("ended", error=str(query.exception()))
+                query = start(spark, spec)
+            time.sleep(_POLL_S)
+        query.processAllAvailable()
+        query.stop()
+        if query.exception() is not None:
+            raise query.exception()  # type: ignore[misc]
+    (place / "finished").touch()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,235 @@
+"""Kills a continuous query again and again, and prints what came of it.
+
+`python -m chaos.continuous.run --kills 200 --guarantee at_least_once --seed 1`; `--docs FILE` puts the table into a
+page. Two brokers, a server of Spark Connect with executors of its own, and the query as a client of that server, or
+with a Spark of its own. Between the kills of its processes a broker is killed, partitions are added, and topics that it
+reads are created and deleted. Exits with 1 where anything was lost, or written again that must not be.
+"""
+# ruff: noqa: T201 - a program
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafka.admin import KafkaAdminClient
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from archive_classes import start_drivers_quickly
+from chaos.continuous.kills import PROGRAM, do, plan, table
+from chaos.continuous.world import Killed, KillWorld
+from chaos.ledger import Ledger
+from chaos.writer import SourceWriter
+from faults.cluster import prepare
+from kit.brokers.two_brokers import two_brokers
+from kit.marked_page import put_between
+from pyspark_kafka.testing import ensure_java_for_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kit.brokers.two_brokers import TwoBrokers
+
+GUARANTEES = ("at_least_once", "exactly_once")
+RATE = 200.0
+_SOURCE, _TARGET, _PARTITIONS = "in-main", "out", 3
+_ONE_OF_EACH = ((1, 2), (2, 1))
+_MASTER = "local-cluster[2,2,1024]"
+_HEADS = ("killed", "where", "times", "records flowed again after, median", "longest")
+
+
+@contextmanager
+def connect_server(place: Path, master: str) -> Iterator[str]:
+    """Run a server of Spark Connect in a JVM of this process; return its address."""
+    ensure_java_for_spark()
+    conf = SparkConf().setMaster(master)
+    conf.setAll(
+        [
+            ("spark.ui.enabled", "false"),
+            ("spark.ui.showConsoleProgress", "false"),
+            ("spark.driver.bindAddress", "127.0.0.1"),
+            ("spark.driver.host", "127.0.0.1"),
+            ("spark.local.dir", f"{place}/local"),
+            ("spark.sql.warehouse.dir", f"{place}/warehouse"),
+            ("spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin"),
+            ("spark.connect.grpc.binding.address", "127.0.0.1"),
+            ("spark.connect.grpc.binding.port", "0"),
+        ]
+    )
+    # Of the executors and their workers: the default is the `python3` of PATH.
+    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+    if not master.startswith("local["):
+        prepare(conf, str(place))
+    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        jvm: Any = spark._jvm
+        service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+        yield f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
+    finally:
+        spark.stop()
+
+
+class Cluster:
+    """The brokers and topics around the query, and what is done to them between its kills.
+
+    Args:
+        brokers: of the run.
+        writer: of the source topics.
+        world: the query.
+    """
+
+    def __init__(self, brokers: TwoBrokers, writer: SourceWriter, world: KillWorld) -> None:
+        self._brokers, self._writer, self._world = brokers, writer, world
+        self._partitions = _PARTITIONS
+        self._topics: list[str] = []
+        self.deleted: list[str] = []
+        self.kills: list[Killed] = []
+
+    @property
+    def added(self) -> int:
+        """How many partitions were added."""
+        return self._partitions - _PARTITIONS
+
+    @property
+    def topics(self) -> list[str]:
+        """The source topics that are there."""
+        return [_SOURCE, *self._topics]
+
+    def kill_broker(self) -> None:
+        """Kill a broker that leads half of the partitions, and start it again when records flow without it."""
+        self._brokers.second.kill()
+        moment = time.time()
+        self.kills.append(Killed("broker", "leader of half of the partitions", self._world.await_flow(moment)))
+        self._brokers.mend()
+
+    def add_partition(self) -> None:
+        """Add a partition to the source."""
+        self._partitions += 1
+        admin: Any = KafkaAdminClient(bootstrap_servers=self._brokers.first.bootstrap_servers)
+        try:
+            admin.create_partitions({_SOURCE: self._partitions})
+        finally:
+            admin.close()
+        self._writer.write(_SOURCE, self._partitions, RATE)
+
+    def add_topic(self) -> None:
+        """Create another source topic."""
+        topic = f"in-more-{len(self._topics) + len(self.deleted)}"
+        self._brokers.create_topic(topic, _ONE_OF_EACH)
+        self._topics.append(topic)
+        self._writer.write(topic, len(_ONE_OF_EACH), RATE / 4)
+
+    def delete_topic(self) -> None:
+        """Delete a source topic while it is written and read."""
+        topic = self._topics.pop(0)
+        self.deleted.append(topic)
+        self._writer.pause(topic)
+        self._brokers.first.delete_topic(topic)
+
+
+def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
+    """Run; return the text of the result, and whether all is well."""
+    rng = random.Random(given.seed)
+    exactly_once = given.guarantee == "exactly_once"
+    (place / "spark").mkdir()
+    (place / "brokers").mkdir()
+    with (
+        two_brokers(place / "brokers") as brokers,
+        connect_server(place / "spark", given.master) as server,
+    ):
+        for topic, replicas in ((_SOURCE, [(1, 2), (2, 1), (2, 1)]), (_TARGET, _ONE_OF_EACH)):
+            brokers.create_topic(topic, replicas)
+        servers = brokers.bootstrap_servers
+        with (
+            SourceWriter(servers.split(","), Ledger()) as writer,
+            KillWorld(place / "query", servers, server, "in-.*", _TARGET, exactly_once, given.seed) as world,
+        ):
+            writer.write(_SOURCE, _PARTITIONS, RATE)
+            world.start()
+            world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
+            cluster = Cluster(brokers, writer, world)
+            begun = time.monotonic()
+            _strike(world, cluster, given, rng)
+            minutes = (time.monotonic() - begun) / 60
+            writer.stop()
+            world.finish()
+            report = world.report(cluster.topics, frozenset(cluster.deleted))
+    anomalies = report.anomalies(exactly_once=exactly_once)
+    ended = world.ended()
+    killed = [*world.killed, *cluster.kills]
+    summary = (
+        f"`{given.guarantee}`, seed {given.seed}: {len(killed)} kills in {minutes:.0f} minutes, of one query on one "
+        f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {report.sent} records "
+        f"in, {report.written} out, written by {report.runs} runs: {report.lost} lost, {report.repeated} repeated, of "
+        f"which {report.unallowed} were committed before; {report.damaged} damaged, {report.disordered} out of order "
+        f"within an attempt; {report.gaps} gaps in the epochs. Queries ended: {len(ended)}."
+    )
+    for name, examples in report.examples.items():
+        print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
+    for error in ended:
+        print(f"ended: {error}", file=sys.stderr)
+    return f"{summary}\n\n{_markdown(table(killed))}", not anomalies and not ended
+
+
+def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
+    """Kill, and do the rest evenly between the kills."""
+    kills = list(plan(given.kills, rng, executors=given.executor_kills))
+    between: dict[int, list[Any]] = {}
+    others = [cluster.kill_broker] * given.broker_kills + [cluster.add_partition] * 2
+    for number, other in enumerate(rng.sample(others, len(others))):
+        between.setdefault(len(kills) * (number + 1) // (len(others) + 1), []).append(other)
+    for number in range(3):
+        between.setdefault(len(kills) * (3 * number + 1) // 10, []).append(cluster.add_topic)
+        between.setdefault(len(kills) * (3 * number + 3) // 10, []).append(cluster.delete_topic)
+    programs = [number for number, kill in enumerate(kills) if kill.who == PROGRAM]
+    own_spark = set(rng.sample(programs, min(given.own_spark, len(programs))))
+    for number, kill in enumerate(kills):
+        for other in between.get(number, ()):
+            other()
+            print(f"{time.strftime('%H:%M:%S')} {other.__name__}", flush=True)
+        if number in own_spark:
+            # Ends the one that runs, with a kill that is not counted.
+            world.start(own_spark=True)
+            world.await_flow(time.time())
+        do(world, kill)
+        print(f"{time.strftime('%H:%M:%S')} {len(world.killed)}: {kill.who} {kill.point}", flush=True)
+
+
+def _markdown(rows: Sequence[Sequence[object]]) -> str:
+    shown = [_HEADS, ["---"] * len(_HEADS), *rows]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in shown)
+
+
+def main() -> int:
+    """Run."""
+    parser = argparse.ArgumentParser(description="Kill a continuous query at every point of an epoch.")
+    parser.add_argument("--guarantee", choices=GUARANTEES, default=GUARANTEES[0])
+    parser.add_argument("--kills", type=int, default=200, help="of the query's processes")
+    parser.add_argument("--executor-kills", type=int, default=6, help="of them, of executors")
+    parser.add_argument("--broker-kills", type=int, default=5)
+    parser.add_argument("--own-spark", type=int, default=5, help="programs that have a Spark of their own")
+    parser.add_argument("--master", default=_MASTER, help="of the server of Spark Connect")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--docs", type=Path, help="a page to put the table into")
+    given = parser.parse_args()
+    start_drivers_quickly()
+    with tempfile.TemporaryDirectory(prefix="kills-") as place:
+        text, is_well = run(Path(place), given)
+    print(f"\n{text}")
+    if given.docs is not None:
+        mark = f"<!-- kills table: make test-chaos CONTINUOUS={given.guarantee} -->"
+        put_between(given.docs, mark, text, "<!-- end of the kills table -->")
+    return 0 if is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Processes of a continuous query that kill themselves with SIGKILL at a point that a test has armed.
+
+A test arms a point with a file. Of the processes that come to the point, one claims the file and dies on the spot, as
+if someone had sent `kill -9`. The package is patched for this: in the driver program, and in the Python workers when
+they unpickle the function of the query. Pickled by value: workers need not find this module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# In the order in which a lane, and then the driver, comes to them.
+TASK_POINTS = {
+    "task_started": "a lane has begun to read",
+    "task_row": "a lane, between two writes",
+    "task_epoch_end": "the epoch has ended, its writes not acknowledged",
+    "before_report": "writes acknowledged, not reported",
+    "after_report": "a lane has reported",
+}
+DRIVER_POINTS = {
+    "before_tasks": "before the tasks start",
+    "before_prepare": "every lane has reported",
+    "within_prepare": "between commit messages and offset log",
+    "after_prepare": "before the sink's commit",
+    "before_commit_log": "after the sink's commit",
+    "after_commit_log": "after the commit log",
+}
+RECOVERY_POINTS = {
+    "before_recommit": "in recovery, before the sink's commit",
+    "before_recommit_log": "in recovery, after the sink's commit",
+}
+SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+
+
+def at(place: str, point: str) -> None:
+    """Die if this point is armed and nobody else has died for it."""
+    struck = Path(place, f"struck.{point}")
+    try:
+        Path(place, f"armed.{point}").rename(struck)
+    except FileNotFoundError:
+        return
+    os.utime(struck)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wrap(owner: Any, name: str, before: Callable[..., None] | None, after: Callable[..., None] | None = None) -> None:
+    real = getattr(owner, name)
+    # A worker that is used again is patched already, maybe for another folder.
+    real = getattr(real, "real", real)
+
+    def patched(*args: Any, **named: Any) -> Any:
+        if before is not None:
+            before(*args)
+        result = real(*args, **named)
+        if after is not None:
+            after(*args)
+        return result
+
+    patched.real = real  # type: ignore[attr-defined]
+    setattr(owner, name, patched)
+
+
+def patch_driver(place: str) -> None:
+    """Let the driver of a query, this process, come to its points."""
+    from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles  # noqa: PLC0415 - workers have no use for it
+    from pyspark_kafka.continuous.placement.job import TasksJob  # noqa: PLC0415 - likewise
+
+    has_prepared = False
+
+    def prepared(*_: Any) -> None:
+        nonlocal has_prepared
+        has_prepared = True
+        at(place, "before_prepare")
+
+    def created(_: Any, name: str, *__: Any) -> None:
+        if name.startswith("offsets/"):
+            at(place, "within_prepare")
+
+    def committing(*_: Any) -> None:
+        at(place, "before_commit_log" if has_prepared else "before_recommit_log")
+
+    _wrap(TasksJob, "start", lambda *_: at(place, "before_tasks"))
+    _wrap(EpochFiles, "prepare", prepared, lambda *_: at(place, "after_prepare"))
+    _wrap(EpochFiles, "_create", created)
+    _wrap(EpochFiles, "prepared_messages", None, lambda *_: at(place, "before_recommit"))
+    _wrap(EpochFiles, "commit", committing, lambda *_: at(place, "after_commit_log"))
+    # The checker reads them all.
+    assert EpochFiles.__init__.__kwdefaults__ is not None
+    EpochFiles.__init__.__kwdefaults__["kept"] = 1_000_000
+
+
+class StampedCopy:
+    """The function of the query: copies each record, with where it was read and by whom.
+
+    A run of the engine pickles it once, when the start of the run is known; the stamp of that moment names the run.
+
+    Args:
+        place: the folder of the points.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.run: tuple[str, float] = ("", 0.0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Stamp the run."""
+        return {"place": self.place, "run": (uuid.uuid4().hex[:8], time.time())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Patch the worker, and leave its process id."""
+        from pyspark_kafka.continuous.channel.task_side import DriverConnection  # noqa: PLC0415 - in the worker
+        from pyspark_kafka.continuous.epochs.coordinator import LaneReport  # noqa: PLC0415 - likewise
+        from pyspark_kafka.continuous.epochs.messages import Started  # noqa: PLC0415 - likewise
+
+        self.__dict__.update(state)
+        place = self.place
+
+        def reporting(_: Any, message: Any) -> None:
+            if isinstance(message, LaneReport):
+                at(place, "before_report")
+
+        def sent(_: Any, message: Any) -> None:
+            if isinstance(message, LaneReport):
+                at(place, "after_report")
+            elif isinstance(message, Started):
+                at(place, "task_started")
+
+        _wrap(DriverConnection, "send", reporting, sent)
+        Path(place, "workers", str(os.getpid())).touch()
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Copy one epoch of a lane."""
+        context = TaskContext.get()
+        attempt = context.taskAttemptId() if context is not None else -1
+        for batch in batches:
+            read = (batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "value"))
+            values = [
+                json.dumps([*self.run, attempt, topic, partition, offset, value.decode()]).encode()
+                for topic, partition, offset, value in zip(*read, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays([batch.column("key"), pa.array(values, pa.binary())], schema=SCHEMA)
+            at(self.place, "task_row")
+        at(self.place, "task_epoch_end")

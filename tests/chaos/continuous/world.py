@@ -1,0 +1,253 @@
+"""A continuous query under kills: its program, which is started again and again on one checkpoint, and what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chaos.continuous.checker import CommittedEpoch, Copied, KillsReport, check
+from chaos.reading import read_all
+from faults.harness import executor_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+TESTS = Path(__file__).resolve().parents[2]
+# Spark starts in 6 to 8 s on a quiet machine; a broker that is gone is waited for by the query.
+STEP_S = 120.0
+_POLL_S = 0.01
+_TAG = "PYSPARK_KAFKA_KILLS_RUN"
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """The specification that the program reads.
+
+    Attributes:
+        place: the folder of the points and events.
+        checkpoint: of the query.
+        server: of Spark Connect; empty to start Spark in the program.
+        interval: the length of an epoch.
+        source: options.
+        sink: options.
+    """
+
+    place: str
+    checkpoint: str
+    server: str
+    interval: str
+    source: Mapping[str, str]
+    sink: Mapping[str, str]
+
+
+@dataclass
+class Killed:
+    """A kill.
+
+    Attributes:
+        who: was killed.
+        where: the point.
+        seconds: from the kill until an epoch was committed that began after it.
+    """
+
+    who: str
+    where: str
+    seconds: float = 0.0
+
+
+@dataclass
+class KillWorld:
+    """One query that is killed; everything ends with the block.
+
+    Args:
+        place: an empty folder.
+        servers: of Kafka.
+        connect: the server of Spark Connect, whose Python workers are those of the query.
+        pattern: of the topics that are read.
+        target: the topic that is written.
+        exactly_once: the guarantee.
+        seed: of what is random.
+        interval: the length of an epoch.
+        killed: what was killed.
+        has_own_spark: whether the program that runs has a Spark of its own.
+    """
+
+    place: Path
+    servers: str
+    connect: str
+    pattern: str
+    target: str
+    exactly_once: bool
+    seed: int
+    interval: str = "200 milliseconds"
+    killed: list[Killed] = field(default_factory=list)
+    has_own_spark: bool = False
+    rng: random.Random = field(init=False)
+    _program: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        (self.place / "workers").mkdir(parents=True)
+
+    def __enter__(self) -> KillWorld:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_program()
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint of the query."""
+        return self.place / "checkpoint"
+
+    @property
+    def log(self) -> str:
+        """The end of what the programs have printed."""
+        return (self.place / "log").read_text(errors="replace")[-6000:]
+
+    def start(self, *, own_spark: bool = False) -> None:
+        """Start the program; with Spark of its own, or as a client of the server."""
+        self._end_program()
+        self.has_own_spark = own_spark
+        spec = ProgramSpec(
+            place=str(self.place),
+            checkpoint=str(self.checkpoint),
+            server="" if own_spark else self.connect,
+            interval=self.interval,
+            source={
+                "kafka.bootstrap.servers": self.servers,
+                "subscribePattern": self.pattern,
+                "startingOffsets": "earliest",
+                "failOnDataLoss": "false",
+                "kafka.metadata.max.age.ms": "2000",
+            },
+            sink={
+                "kafka.bootstrap.servers": self.servers,
+                "topic": self.target,
+                **({"deliveryGuarantee": "exactly_once"} if self.exactly_once else {}),
+            },
+        )
+        path = self.place / "spec.json"
+        path.write_text(json.dumps(asdict(spec)))
+        own = {_TAG: str(self.place), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        own["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))
+        with (self.place / "log").open("ab") as log:
+            self._program = subprocess.Popen(
+                [sys.executable, "-m", "chaos.continuous.program", str(path)],
+                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
+            )  # fmt: skip
+
+    def arm(self, point: str) -> None:
+        """Have the process that comes to a point next die there."""
+        (self.place / f"armed.{point}").touch()
+
+    def await_struck(self, point: str) -> float:
+        """Wait until a process has died at a point; return when."""
+        struck = self.place / f"struck.{point}"
+        self.until(struck.exists, f"nobody came to {point}")
+        moment = struck.stat().st_mtime
+        struck.unlink()
+        return moment
+
+    def kill_worker(self, *, executor: bool = False) -> float:
+        """Kill a Python worker, or the executor that it belongs to, now; return when."""
+        workers = list((self.place / "workers").iterdir())
+        self.rng.shuffle(workers)
+        for each in workers:
+            each.unlink()
+            # It may be dead already.
+            with suppress(ProcessLookupError, FileNotFoundError):
+                os.kill(executor_of(int(each.name)) if executor else int(each.name), signal.SIGKILL)
+                return time.time()
+        raise AssertionError("no worker is there to kill")
+
+    def await_program_end(self) -> None:
+        """Wait until the program is dead, with what it had started."""
+        assert self._program is not None
+        self._program.wait(STEP_S)
+        self._end_program()
+
+    def last_commit(self) -> int:
+        """Return the last epoch of the commit log; -1 if there is none."""
+        log = self.checkpoint / "commits"
+        return max((int(each.name) for each in log.glob("*") if each.name.isdecimal()), default=-1)
+
+    def await_flow(self, since: float) -> float:
+        """Wait until a run that began after a moment has committed an epoch; return the seconds from there."""
+        # The epoch after one that was committed since then began since then, too.
+        first = self.last_commit()
+        self.until(lambda: self.last_commit() >= first + 2, "no epoch was committed")
+        return (self.checkpoint / "commits" / str(first + 2)).stat().st_mtime - since
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for a condition."""
+        end = time.monotonic() + STEP_S
+        before = len(self.ended())
+        while not holds():
+            if time.monotonic() > end or len(self.ended()) > before + 1:
+                raise AssertionError(f"{what} within {STEP_S:g} s, or queries end\n{self.ended()}\n{self.log}")
+            time.sleep(_POLL_S)
+
+    def finish(self) -> None:
+        """Let the query copy what is there, and stop."""
+        (self.place / "finish").touch()
+        assert self._program is not None
+        if self._program.wait(STEP_S):
+            raise AssertionError(f"the query did not finish\n{self.log}")
+        assert (self.place / "finished").exists()
+
+    def ended(self) -> list[str]:
+        """Return the errors of queries that have ended, by the word of their program."""
+        path = self.place / "events.jsonl"
+        events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [event["error"] for event in events if event["event"] == "ended"]
+
+    def report(self, topics: list[str], vanished: frozenset[str]) -> KillsReport:
+        """Read source and output with another client, and compare."""
+        servers = self.servers.split(",")
+        source: dict[tuple[str, int], dict[int, str]] = {}
+        for topic in topics:
+            for record in read_all(servers, topic):
+                source.setdefault((topic, record.partition), {})[record.offset] = record.value.decode()
+        output = [_copied(record) for record in read_all(servers, self.target)]
+        return check(source, output, self._epochs(), vanished)
+
+    def _epochs(self) -> list[CommittedEpoch]:
+        found = []
+        for path in sorted((self.checkpoint / "commits").iterdir(), key=lambda path: path.name.zfill(9)):
+            if not path.name.isdecimal():
+                continue
+            text = (self.checkpoint / "offsets" / path.name).read_text().splitlines()[2]
+            ends = {
+                (topic, int(number)): end
+                for topic, partitions in json.loads(text).items()
+                for number, end in partitions.items()
+            }
+            found.append(CommittedEpoch(int(path.name), path.stat().st_mtime, ends))
+        return found
+
+    def _end_program(self) -> None:
+        """Kill what is left of the program."""
+        if self._program is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._program.pid, signal.SIGKILL)
+        self._program.wait()
+        self._program = None
+
+
+def _copied(record: Any) -> Copied:
+    run, planned, attempt, topic, partition, offset, value = json.loads(record.value)
+    return Copied(run, planned, attempt, (topic, partition), offset, value, record.partition)

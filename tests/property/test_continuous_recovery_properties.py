@@ -1,0 +1,143 @@
+"""Epochs of a continuous query over random orders of events, failures, deaths of the driver, and numbers of lanes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.fakes.simulated_query import BrokenInvariantError, Simulation
+from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.epochs.recovery import recover
+from pyspark_kafka.continuous.query.commits import EpochCommits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.continuous.epochs.coordinator import Action
+
+SEEDS = 300
+LIVES = 6
+
+
+def broken_by(seed: int, **faults: Any) -> str | None:
+    """Return which invariant a seed finds broken."""
+    try:
+        Simulation(seed, **faults).run(LIVES)
+    except BrokenInvariantError as broken:
+        return str(broken)
+    return None
+
+
+@pytest.mark.parametrize("first", range(0, 4 * SEEDS, SEEDS))
+def test_every_committed_row_is_in_the_sink_once_whoever_dies_when(first: int) -> None:
+    deaths = runs = epochs = 0
+    for seed in range(first, first + SEEDS):
+        simulation = Simulation(seed)
+        try:
+            simulation.run(LIVES)
+        except BrokenInvariantError as broken:
+            raise AssertionError(f"seed {seed}") from broken
+        deaths += simulation.deaths
+        runs += simulation.runs
+        epochs += len(simulation.sink.epochs)
+    assert deaths > SEEDS
+    assert runs > SEEDS * 8
+    assert epochs > SEEDS * 5
+
+
+class CommitsBeforeItPrepares(EpochFiles):
+    """The sink's commit comes before the files of the epoch."""
+
+    def prepare(self, *arguments: Any) -> None:
+        self.kept_back = arguments
+
+    def commit(self, epoch: int) -> None:
+        if hasattr(self, "kept_back"):
+            super().prepare(*self.kept_back)
+        super().commit(epoch)
+
+
+class MissesALane(EpochCoordinator):
+    """An epoch is committed when all lanes but one have reported it."""
+
+    def _commit_next(self) -> list[Action]:
+        epoch = self._epochs.get(self._uncommitted)
+        if self._lanes > 1 and epoch is not None and not self._committing and len(epoch.reports) == self._lanes - 1:
+            self._committing = True
+            return [CommitEpoch(self._uncommitted, tuple(epoch.reports.values()))]
+        return super()._commit_next()
+
+    def reported(self, report: Any) -> list[Action]:
+        return super().reported(report) if report.epoch in self._epochs else []
+
+
+class CommitsTheNewest(EpochCoordinator):
+    """The epoch that is committed has the reports of the one after it, if they are there."""
+
+    def _commit_next(self) -> list[Action]:
+        actions: list[Action] = []
+        for action in super()._commit_next():
+            after = self._epochs.get(self._uncommitted + 1)
+            if isinstance(action, CommitEpoch) and after is not None and len(after.reports) == self._lanes:
+                actions.append(CommitEpoch(action.epoch, tuple(after.reports[lane] for lane in range(self._lanes))))
+            else:
+                actions.append(action)
+        return actions
+
+
+class AbortsWhatIsPrepared(EpochCommits):
+    """An abort spares no epoch."""
+
+    def abort(self, open_reports: Any) -> None:
+        self._prepared = None
+        super().abort(open_reports)
+
+
+class MessagesAreLast(EpochFiles):
+    """The offsets of an epoch are in the checkpoint before its messages."""
+
+    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int) -> None:
+        super().prepare(epoch, offset, messages, now_ms)
+        name = f"continuous/messages/{epoch}"
+        text = self._files.read(name)
+        assert text is not None
+        self._files.delete(name)
+        self._files.replace(name, text)
+
+
+class ForgetsTheUnfinished(EpochCommits):
+    """An epoch that was to be committed counts as committed."""
+
+    def go_on(self) -> int:
+        unfinished = recover(self._files, self._epochs).unfinished
+        if unfinished is not None:
+            self._epochs.commit(unfinished.epoch)
+        return super().go_on()
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (CommitsBeforeItPrepares, "by the checkpoint"),
+        (MissesALane, "the sink"),
+        (CommitsTheNewest, "has row .* after"),
+        (AbortsWhatIsPrepared, "with rows that were aborted"),
+        (MessagesAreLast, "cannot be continued"),
+        (ForgetsTheUnfinished, "the sink"),
+        (None, "has row .* after"),
+    ],
+    ids=lambda case: case.__name__ if isinstance(case, type) else "",
+)
+def test_simulation_finds_a_planted_fault(fault: type | None, found: str) -> None:
+    if fault is None:
+        faults: dict[str, Any] = {"skewed": True}
+    else:
+        base = fault.__mro__[1]
+        names = {EpochFiles: "epochs", EpochCoordinator: "coordinator", EpochCommits: "commits"}
+        faults = {names[base]: fault}
+    said = [broken for seed in range(60) if (broken := broken_by(seed, **faults)) is not None]
+    assert said, "nothing was found"
+    assert any(re.search(found, each) for each in said), sorted(set(said))[:20]
