@@ -23,7 +23,7 @@ from pyspark_kafka.connector.read import PartitionReader, PartitionReaderFactory
 from pyspark_kafka.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_kafka.connector.offsets import Offset, PartitionOffset
     from pyspark_kafka.connector.read import InputPartition
@@ -49,6 +49,23 @@ class ContinuousPartitionReader(PartitionReader):
         Executor; once for each epoch, between two calls of `next`. Must not block: a reader that continues here
         returns every row once.
         """
+
+    def getLatestOffset(self) -> PartitionOffset | None:
+        """Return the position behind the last row that the reader has heard of; None if it does not know.
+
+        For progress reports, which say how far a query is behind. Executor; once for each epoch, after `getOffset`.
+        Must not block: a reader that learns the end from each response remembers it.
+        """
+        return None
+
+    def getRowTimes(self) -> Sequence[float]:
+        """Return when rows of the batch that `get` returned came into being, in ms since 1970; empty if not known.
+
+        For progress reports, which say how long rows take. Each time stands for an equal share of the rows, in their
+        order, so a few are enough, such as those of the first and the last row. Executor; once after each `get`. Must
+        not block.
+        """
+        return ()
 
 
 class ContinuousPartitionReaderFactory(PartitionReaderFactory):
@@ -141,6 +158,24 @@ class ContinuousStream(ConnectorContract):
             CapabilityError: the source returns None from `latestOffset`.
         """
         raise CapabilityError.missing_method(self, "hasReached", "CONTINUOUS_READ")
+
+    def mergeLatestOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
+        """Return the offset of the stream for what `getLatestOffset` of its readers returned, for a progress report.
+
+        Called once for each epoch, if any reader knows, with one position of each reader that does. A pure function:
+        must not block.
+        """
+        return self.mergeOffsets(offsets)
+
+    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:  # noqa: ARG002 - for those that can
+        """Return how far a position is behind the latest offset, as figures by name, for a progress report.
+
+        Called once for each epoch, with what `mergeOffsets` and `mergeLatestOffsets` returned. A pure function: must
+        not block. By default there are none.
+
+        Source: Spark `ReportsSourceMetrics.metrics`, which has no argument for the latest offset.
+        """
+        return {}
 
     def needsReconfiguration(self) -> bool:
         """Return whether the input partitions have changed, so that the engine must plan again.

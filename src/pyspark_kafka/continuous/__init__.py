@@ -10,7 +10,7 @@
     )
 
 Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `task` (what runs on
-executors), `query` (the builder, the handle, the thread of the query).
+executors), `reports` (what a query tells about itself), `query` (the builder, the handle, the thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
 Layer: continuous, above spark/.
 """
@@ -21,10 +21,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
     from pyspark_kafka.continuous.query.builder import ContinuousReader
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+    from pyspark_kafka.continuous.reports.streams import STREAMS as streams  # noqa: N811 - as `spark.streams`
+    from pyspark_kafka.continuous.reports.terminal import ProgressLine
 
-__all__ = ["read"]
+__all__ = ["read", "show", "streams"]
 
 
 def read(spark: SparkSession) -> ContinuousReader:
@@ -37,3 +41,32 @@ def read(spark: SparkSession) -> ContinuousReader:
     from pyspark_kafka.continuous.query.builder import ContinuousReader  # noqa: PLC0415 - see above
 
     return ContinuousReader(spark)
+
+
+def show(query: ContinuousQuery, console: Console | None = None) -> ProgressLine:
+    """Show a query until it ends, in a line that changes about once a second; where there is no terminal, in lines.
+
+    Runs on: driver, or the client of Spark Connect. Returns at once; the lines come from a thread.
+
+    Args:
+        query: what `start()` returned.
+        console: where to show it; standard error if None.
+
+    Returns:
+        What shows the query; its `stop()` ends that and not the query.
+    """
+    from pyspark_kafka.continuous.reports import terminal  # noqa: PLC0415 - see above
+
+    return terminal.show(query, console)
+
+
+# Tasks import this module, and need none of what a driver needs; so this is looked up when it is asked for.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Return `streams`: the continuous queries of this process, with the methods of `spark.streams`."""
+        if name != "streams":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from pyspark_kafka.continuous.reports.streams import STREAMS  # noqa: PLC0415 - see above
+
+        return STREAMS

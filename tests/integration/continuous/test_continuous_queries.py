@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -98,7 +99,7 @@ def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place
     assert query.awaitTermination(1) is True
     progress = query.lastProgress
     assert progress is not None
-    assert progress["sources"][0]["endOffset"] == {"a": 15, "b": 10, "c": 10, "d": 3}
+    assert json.loads(progress.sources[0].endOffset) == {"a": 15, "b": 10, "c": 10, "d": 3}
     assert sum(each["numInputRows"] for each in query.recentProgress) == 38
     assert [each["batchId"] for each in query.recentProgress] == list(range(progress["batchId"] + 1))
     place.add("b", 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -67,7 +68,7 @@ def test_records_flow_and_a_restart_continues(
     query.stop()
     progress = query.lastProgress
     assert progress is not None
-    assert sum(progress["sources"][0]["endOffset"][source].values()) == 60
+    assert sum(json.loads(progress.sources[0].endOffset)[source].values()) == 60
     produce(bootstrap_servers, source, records(60, 61))
     again = start(spark, bootstrap_servers, source, target, tmp_path)
     again.processAllAvailable()

@@ -188,6 +188,15 @@ class Cursor:
         """Whether the range has no end."""
         return self.offset_range.end_offset >= NO_END
 
+    @property
+    def known_end(self) -> int | None:
+        """Where the visible log ended by the last response; None before the first, or if the broker did not know."""
+        if self.log is None:
+            return None
+        _, high_watermark, stable = self.log
+        end = stable if self._fetch.isolation_level is IsolationLevel.READ_COMMITTED and stable >= 0 else high_watermark
+        return end if end >= 0 else None
+
     # Waiting
 
     def wake(self, now: float) -> bool:

@@ -151,6 +151,13 @@ class Fetcher:
         """Return the offset that is read next; after a response, by its headers until `confirm`."""
         return self._session.position(topic_partition)
 
+    def known_end(self, topic_partition: TopicPartition) -> int | None:
+        """Return the offset behind the last visible record, as the last response named it; None before the first.
+
+        It is the high watermark, or the last stable offset under read_committed. No request is sent for it.
+        """
+        return self._session.known_end(topic_partition)
+
     @property
     def connections(self) -> list[Connection]:
         """The connections that are borrowed now."""

@@ -243,6 +243,10 @@ class FetchSession:
         """Return the offset that is read next; after a response, by its headers until `confirm`."""
         return self._cursors[topic_partition].position
 
+    def known_end(self, topic_partition: TopicPartition) -> int | None:
+        """Return where the visible log ended by the last response; None before the first."""
+        return self._cursors[topic_partition].known_end
+
     @property
     def waits_for_records(self) -> bool:
         """Whether ranges with an end are read, which must move within a time; those without one may wait forever."""

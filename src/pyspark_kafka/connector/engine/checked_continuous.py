@@ -19,7 +19,7 @@ from pyspark_kafka.connector.engine.checks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -37,6 +37,15 @@ class CheckedContinuousReader(CheckedReader, ContinuousPartitionReader):
     def getOffset(self) -> PartitionOffset:
         """Return the position behind the last rows."""
         return check_position(self._continuous.getOffset(), self._continuous, "getOffset")
+
+    def getLatestOffset(self) -> PartitionOffset | None:
+        """Return the position behind the last row that the reader has heard of."""
+        latest = self._continuous.getLatestOffset()
+        return None if latest is None else check_position(latest, self._continuous, "getLatestOffset")
+
+    def getRowTimes(self) -> Sequence[float]:
+        """Return when rows of the batch came into being."""
+        return self._continuous.getRowTimes()
 
 
 class CheckedContinuousReaderFactory(ContinuousPartitionReaderFactory):
@@ -93,6 +102,14 @@ class CheckedContinuousStream(ContinuousStream):
             check_not_backwards(merged, self._reached, self._stream, "mergeOffsets", outcome)
         self._reached = merged
         return merged
+
+    def mergeLatestOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
+        """Return the offset of what readers have heard of; it may be behind that of a former epoch."""
+        return check_offset(self._stream.mergeLatestOffsets(offsets), self._stream, "mergeLatestOffsets")
+
+    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:
+        """Return how far a position is behind."""
+        return self._stream.lagMetrics(position, latest)
 
     def needsReconfiguration(self) -> bool:
         """Return whether the engine must plan again."""

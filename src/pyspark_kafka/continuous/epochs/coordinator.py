@@ -23,6 +23,7 @@ class LaneReport:
         message: the JSON of the writer's commit message.
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
+        figures: the text of its `LaneFigures`; empty for none.
     """
 
     lane: int
@@ -31,6 +32,7 @@ class LaneReport:
     message: str
     rows_read: int = 0
     rows_written: int = 0
+    figures: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,11 @@ class EpochCoordinator:
     def is_running(self) -> bool:
         """Return whether every lane has started."""
         return len(self._started) == self._lanes
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether every epoch that has ended is committed, and no lane has moved since."""
+        return not self._moved and not self._epochs
 
     @property
     def open_reports(self) -> Mapping[int, Sequence[LaneReport]]:

@@ -22,15 +22,20 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.guesses import FRAME_GUESSES, READER_GUESSES, WRITER_GUESSES, GuessedNames
 from pyspark_kafka.continuous.placement.sessions import address_of_driver
 from pyspark_kafka.continuous.placement.slots import check_session
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
 from pyspark_kafka.continuous.query.plan import QueryPlan
-from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.query.runner import QueryRunner
-from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where
+from pyspark_kafka.continuous.reports.events import QueryEvents
+from pyspark_kafka.continuous.reports.explain import explained
+from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+from pyspark_kafka.continuous.reports.streams import STREAMS
+from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where, check_expression
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described
 from pyspark_kafka.spark.compat import arrow_schema
+from pyspark_kafka.spark.metrics.local_bus import session_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +66,7 @@ _KAFKA = "pyspark_kafka"
 _ENGINE_OPTIONS = ("tasks", "coordinatorhost")
 
 
-class ContinuousReader:
+class ContinuousReader(GuessedNames):
     """What is read: a format and its options.
 
     Runs on: driver, or the client of Spark Connect.
@@ -71,6 +76,8 @@ class ContinuousReader:
 
     Source: Spark `DataStreamReader`.
     """
+
+    _guesses = READER_GUESSES
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -119,7 +126,7 @@ class ContinuousReader:
 
 
 @dataclass(frozen=True)
-class ContinuousFrame:
+class ContinuousFrame(GuessedNames):
     """Rows of a continuous query, as a plan: every method returns a new one, and nothing runs before `start`.
 
     Attributes:
@@ -129,6 +136,8 @@ class ContinuousFrame:
         schema: the columns after all functions.
         steps: the functions.
     """
+
+    _guesses = FRAME_GUESSES
 
     spark: SparkSession
     table: SupportsRead
@@ -162,7 +171,12 @@ class ContinuousFrame:
         return self._with(MapBatches(func, made), made)
 
     def where(self, condition: pc.Expression) -> ContinuousFrame:
-        """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`."""
+        """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.
+
+        Raises:
+            TypeError: it is no Arrow expression.
+        """
+        check_expression(condition)
         return self._with(Where(condition), self.schema)
 
     def select(self, *columns: str) -> ContinuousFrame:
@@ -192,11 +206,13 @@ class ContinuousFrame:
         return replace(self, steps=(*self.steps, step), schema=schema)
 
 
-class ContinuousWriter:
+class ContinuousWriter(GuessedNames):
     """Where the rows go, and how often an epoch ends.
 
     Source: Spark `DataStreamWriter`.
     """
+
+    _guesses = WRITER_GUESSES
 
     def __init__(self, frame: ContinuousFrame) -> None:
         self._frame = frame
@@ -219,6 +235,20 @@ class ContinuousWriter:
         """Set options."""
         for key, value in options.items():
             self.option(key, value)
+        return self
+
+    def outputMode(self, outputMode: str) -> ContinuousWriter:
+        """Take note that rows are appended, which they always are.
+
+        Raises:
+            OptionError: it is another mode.
+        """
+        if not isinstance(outputMode, str) or outputMode.lower() != "append":
+            raise OptionError(
+                f"A continuous query has no output mode {outputMode!r}: it appends.",
+                condition="OPTION_INVALID",
+                hint='Leave outputMode out, or set it to "append".',
+            )
         return self
 
     def queryName(self, queryName: str) -> ContinuousWriter:
@@ -267,10 +297,19 @@ class ContinuousWriter:
             host=self._options.get("coordinatorhost") or address_of_driver(frame.spark),
             most_failures=_MOST_FAILURES,
         )
-        progress = ProgressLog(names)
-        runner = QueryRunner(frame.spark, plan, files, epochs, names, progress)
+        events = QueryEvents(names, session_key(frame.spark))
+        progress = ProgressLog(names, plan.stream, events)
+
+        def ended(failure: BaseException | None) -> None:
+            STREAMS.ended(query, failure)
+            events.terminated(failure)
+
+        runner = QueryRunner(frame.spark, plan, files, epochs, names, progress, ended)
+        query = ContinuousQuery(runner, names, progress, explained(frame, self._table.name(), plan))
+        STREAMS.began(query)
+        events.started()
         runner.start()
-        return ContinuousQuery(runner, names, progress)
+        return query
 
     def _stream(self, location: str) -> ContinuousStream:
         frame = self._frame

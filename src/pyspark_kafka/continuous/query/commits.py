@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, LaneReport
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.query.plan import QueryPlan
-    from pyspark_kafka.continuous.query.progress import ProgressLog
+    from pyspark_kafka.continuous.reports.progress import ProgressLog
 
 _LOG = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class EpochCommits:
         steps.ended("commitOffsets")
         self.count += 1
         self._progress.add(
-            action.epoch, action.reports, (self.start, end.json()), steps.durations_ms, (time.time(), time.monotonic())
+            action.epoch, action.reports, (self.start, end), steps.durations_ms, (time.time(), time.monotonic())
         )
         self.start = end.json()
         return end

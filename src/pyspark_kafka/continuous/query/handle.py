@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.continuous.guesses import QUERY_GUESSES, GuessedNames
+
 if TYPE_CHECKING:
-    from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
     from pyspark_kafka.continuous.query.runner import QueryRunner
+    from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 
 
-class ContinuousQuery:
+class ContinuousQuery(GuessedNames):
     """A continuous query that was started.
 
     Runs on: driver, or the client of Spark Connect; its methods may be called from any thread.
@@ -17,8 +21,13 @@ class ContinuousQuery:
     Source: Spark `pyspark.sql.streaming.StreamingQuery`.
     """
 
-    def __init__(self, runner: QueryRunner, names: QueryNames, progress: ProgressLog) -> None:
-        self._runner, self._names, self._progress = runner, names, progress
+    _guesses = QUERY_GUESSES
+
+    def __init__(self, runner: QueryRunner, names: QueryNames, progress: ProgressLog, explanation: str = "") -> None:
+        self._runner, self._names, self._progress, self._explanation = runner, names, progress, explanation
+
+    def __repr__(self) -> str:
+        return f"<ContinuousQuery {self.name or ''} {self.id}: {self._runner.message}>".replace("  ", " ")
 
     @property
     def id(self) -> str:
@@ -47,12 +56,16 @@ class ContinuousQuery:
         return {"message": self._runner.message, "isDataAvailable": reading, "isTriggerActive": reading}
 
     @property
-    def lastProgress(self) -> dict[str, Any] | None:
-        """Return the newest epoch that is committed, as `StreamingQueryProgress` in JSON; None before the first."""
+    def lastProgress(self) -> StreamingQueryProgress | None:
+        """Return the newest epoch that is committed; None before the first.
+
+        It has what Spark's own reports have, and `latencyMs`, `commitLatencyMs` and `latencySince`; see
+        docs/monitoring.md.
+        """
         return self._progress.last
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]:
+    def recentProgress(self) -> list[StreamingQueryProgress]:
         """Return the last 100 epochs that are committed, oldest first."""
         return self._progress.recent
 
@@ -91,6 +104,14 @@ class ContinuousQuery:
         """
         self._runner.wait_until_idle()
         self._raise_failure()
+
+    def explain(self, extended: bool = False) -> None:  # noqa: ARG002 - Spark's signature
+        """Print what the query reads, computes and writes, from the sink down.
+
+        Args:
+            extended: as in Spark; has no effect.
+        """
+        print(self._explanation)  # noqa: T201 - what Spark's `explain` does
 
     def _raise_failure(self) -> None:
         failure = self._runner.failure

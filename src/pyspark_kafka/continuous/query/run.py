@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.query.commits import EpochCommits
     from pyspark_kafka.continuous.query.control import QueryControl
     from pyspark_kafka.continuous.query.plan import QueryPlan
-    from pyspark_kafka.continuous.query.progress import ProgressLog
     from pyspark_kafka.continuous.query.waits import RowWaits
+    from pyspark_kafka.continuous.reports.progress import ProgressLog
 
 _LOG = logging.getLogger(__name__)
 
@@ -248,6 +248,8 @@ class QueryRun:
                 control.message = "Processing new data"
                 self._context.progress.begin(now)
                 self._epoch_since = now
+            if control.is_reading and coordinator.is_idle:
+                self._context.progress.rest(now)
             if not coordinator.is_running and now > self._slots_due:
                 self._slots_due = float("inf")
                 self._say_slots(watch)

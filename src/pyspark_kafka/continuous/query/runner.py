@@ -13,12 +13,14 @@ from pyspark_kafka.continuous.query.run import QueryRun, RunContext
 from pyspark_kafka.continuous.query.waits import RowWaits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.query.plan import QueryPlan
-    from pyspark_kafka.continuous.query.progress import ProgressLog, QueryNames
+    from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,6 +39,7 @@ class QueryRunner:
         epochs: its checkpoint, as this engine writes it.
         names: who it is.
         progress: takes an entry for each epoch.
+        on_end: called once when the query has ended: None, or why it failed.
     """
 
     def __init__(
@@ -47,8 +50,9 @@ class QueryRunner:
         epochs: EpochFiles,
         names: QueryNames,
         progress: ProgressLog,
+        on_end: Callable[[BaseException | None], None] = lambda _: None,
     ) -> None:
-        self._plan, self._names = plan, names
+        self._plan, self._names, self._on_end = plan, names, on_end
         self._control = QueryControl()
         self._waits = RowWaits(plan.stream.hasReached)
         self._commits = EpochCommits(plan, names.id, files, epochs, progress)
@@ -114,7 +118,11 @@ class QueryRunner:
             try:
                 self._plan.stream.stop()
             finally:
-                self._ended.set()
+                # Who has waited for the end finds it told.
+                try:
+                    self._on_end(self._failure)
+                finally:
+                    self._ended.set()
                 self._waits.wake()
 
     def _run_until_stopped(self) -> None:

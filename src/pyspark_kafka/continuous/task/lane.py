@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import Moved, Started
+from pyspark_kafka.continuous.task.meter import LaneMeter
 from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Lane:
         self._stage = stage
         self._new_writer = new_writer
         self._driver = driver
+        self._meter = LaneMeter(reader)
         self._rows_read = self._rows_written = 0
         # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
         self._input_ended = False
@@ -96,7 +98,17 @@ class Lane:
             return
         writer.close()
         offset = self._reader.getOffset().json()
-        self._driver.send(LaneReport(self._number, epoch, offset, message.json(), self._rows_read, self._rows_written))
+        self._driver.send(
+            LaneReport(
+                self._number,
+                epoch,
+                offset,
+                message.json(),
+                self._rows_read,
+                self._rows_written,
+                self._meter.end_epoch(),
+            )
+        )
 
     def _write_epoch(self, epoch: int, writer: DataWriter) -> WriterCommitMessage | None:
         """Write the rows of an epoch, and return the writer's message; None if the run ends before the epoch does."""
@@ -118,7 +130,7 @@ class Lane:
         return self._driver.stopped and self._driver.ended_epoch < epoch
 
     def _batches_of(self, epoch: int, writer: DataWriter) -> Iterator[pa.RecordBatch]:
-        driver, reader = self._driver, self._reader
+        driver, reader, meter = self._driver, self._reader, self._meter
         moved, begin = False, reader.getOffset()
         while driver.ended_epoch < epoch and not driver.stopped:
             if reader.next():
@@ -127,7 +139,9 @@ class Lane:
                 if not moved:
                     moved = True
                     driver.send(Moved(self._number, epoch))
+                meter.read(batch.num_rows)
                 yield batch
+                meter.handed_over()
                 continue
             if threading.get_ident() == self._thread:
                 # A function may read ahead on a thread of its own, and a writer has one thread.

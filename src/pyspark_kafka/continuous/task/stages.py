@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_kafka.errors import SchemaError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import pyarrow.compute as pc
 
 
 class Stage(Protocol):
@@ -88,6 +87,18 @@ class Stages:
         for step in self.steps:
             batches = step(batches)
         return batches
+
+
+def check_expression(condition: object) -> None:
+    """Check that a condition is an Arrow expression.
+
+    Raises:
+        TypeError: it is another thing, such as text or a column of Spark.
+    """
+    if not isinstance(condition, pc.Expression):
+        raise TypeError(
+            f"where() takes an Arrow expression, such as pyarrow.compute.field('n') > 1, not {described(condition)}"
+        )
 
 
 def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.RecordBatch:

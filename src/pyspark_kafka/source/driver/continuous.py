@@ -12,6 +12,7 @@ The life of a run, as an engine calls it:
 
 from __future__ import annotations
 
+import heapq
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from pyspark_kafka.connector import ContinuousStream, InputPartition, Offset, Pa
 from pyspark_kafka.errors import ConnectorError, ContractError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning import data_loss_error, plan_continuous, share_partitions
+from pyspark_kafka.planning import data_loss_error, offsets_behind_latest, plan_continuous, share_partitions
 from pyspark_kafka.source.driver.micro_batch import kafka_offset
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.starting_position import StartingPosition
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+# A progress report names at most this number of partitions that are behind.
+_MOST_BEHIND = 10
 # What one look whether partitions have changed may take.
 _LOOK_MS = 2_000
 # Partitions that are missing, and other topic ids, count when this number of looks in a row has found them: a broker
@@ -232,6 +235,19 @@ class KafkaContinuousStream(ContinuousStream):
                 raise ContractError.violated(self, "mergeOffsets", text)
             merged.update(offset.partitions)
         return KafkaSourceOffset(merged)
+
+    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:
+        """Return the figures of `KafkaMicroBatchStream.metrics`, and the partitions that are most behind, as JSON.
+
+        `offsetsBehindLatest` has at most ten of them, and none that is not behind.
+        """
+        reached, ends = kafka_offset(position).partitions, kafka_offset(latest).partitions
+        behind = {tp: end - reached.get(tp, 0) for tp, end in ends.items() if end > reached.get(tp, 0)}
+        most = heapq.nlargest(_MOST_BEHIND, behind.items(), key=lambda item: item[1])
+        return {
+            **offsets_behind_latest(reached, ends),
+            "offsetsBehindLatest": KafkaSourceOffset(dict(most)).json(),
+        }
 
     def latestOffset(self) -> KafkaSourceOffset:
         """Return the ends of the subscription's partitions: high watermarks, or last stable offsets."""

@@ -35,6 +35,8 @@ SOURCE_SCHEMA = pa.schema(
 Source: Spark `KafkaRecordToRowConverter`, which declares every column nullable.
 """
 
+# The times of this number of rows of a batch are looked at.
+_SAMPLED = 4
 _SAME_FOR_A_PARTITION = ("topic", "partition")
 
 
@@ -119,6 +121,18 @@ class BatchAssembler:
         if known is None or len(known) < rows:
             known = self._repeated[name] = self._constants[name].take(_zeros(rows))
         return known.slice(0, rows)
+
+
+def sample_times(timestamps: pa.Array) -> tuple[float, ...]:
+    """Return the times of some evenly spaced rows in ms since 1970, of a column of `SOURCE_SCHEMA`: all of few rows."""
+    rows = len(timestamps)
+    # The numbers themselves: an Arrow scalar is an object, and this runs for each batch.
+    numbers = memoryview(timestamps.buffers()[1]).cast("q")
+    first = timestamps.offset
+    if rows <= _SAMPLED:
+        return tuple(number / 1000 for number in numbers[first : first + rows])
+    last = rows - 1
+    return tuple(numbers[first + last * each // (_SAMPLED - 1)] / 1000 for each in range(_SAMPLED))
 
 
 # Columns of one value are built from their bytes. To build anything from a Python object, Arrow imports pandas if it is

@@ -12,12 +12,12 @@ from pyspark_kafka.client.fetch.errors import LOSSES
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import ContinuousPartitionReader
 from pyspark_kafka.model import NO_END, OffsetRange
-from pyspark_kafka.source.executor.columns import BatchAssembler
+from pyspark_kafka.source.executor.columns import BatchAssembler, sample_times
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -77,6 +77,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         # The batch that `next` moved to. Its position counts when `get` has returned it.
         self._current: pa.RecordBatch | None = None
         self._current_at: tuple[TopicPartition, int] | None = None
+        self._timestamps = factory.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.
         self._reading = threading.Lock()
         self._closing = threading.Event()
@@ -109,6 +110,28 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     def getOffset(self) -> KafkaSourcePartitionOffset:
         """Return the positions of all partitions of the task."""
         return KafkaSourcePartitionOffset(dict(self._positions))
+
+    def getLatestOffset(self) -> KafkaSourcePartitionOffset | None:
+        """Return the ends of the partitions as the last responses named them: while there are records, of a moment ago.
+
+        A partition of which nothing was heard yet is left out. None if that is so for all.
+        """
+        fetcher = self._fetcher
+        if fetcher is None:
+            return None
+        found = {}
+        for topic_partition, position in self._positions.items():
+            end = fetcher.known_end(topic_partition)
+            if end is not None:
+                found[topic_partition] = max(end, position)
+        return KafkaSourcePartitionOffset(found) if found else None
+
+    def getRowTimes(self) -> Sequence[float]:
+        """Return the timestamps of a few records of the batch that `get` returned; empty without that column."""
+        batch = self._current
+        if batch is None or not batch.num_rows or self._timestamps < 0:
+            return ()
+        return sample_times(batch.column(self._timestamps))
 
     def close(self) -> None:
         """Return the connections; requests in flight are given up. Safe to call again, and from another thread."""

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_kafka.spark.metrics.connect_bus import join_bus, leave_bus
+from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import query_metrics
 from pyspark_kafka.spark.processes.process_log import stand_in
@@ -36,7 +37,7 @@ _LOG = logging.getLogger("pyspark_kafka.metrics")
 
 
 class MetricsListener(StreamingQueryListener):
-    """Logs the figures of every micro-batch, and keeps the newest of every query.
+    """Logs the figures of every micro-batch, and of every epoch of a continuous query; keeps the newest of every query.
 
     Never raises into Spark's listener bus: an event that cannot be read is logged as a warning.
 
@@ -55,6 +56,8 @@ class MetricsListener(StreamingQueryListener):
         """Begin to listen to the queries of a session."""
         self._session = session
         join_bus(session, self)
+        # Spark knows nothing of continuous queries, which run in this process.
+        LOCAL_BUS.add(self, session_key(session))
 
     def stop(self) -> None:
         """Stop listening; the figures stay. Safe to repeat.
@@ -68,6 +71,7 @@ class MetricsListener(StreamingQueryListener):
                 if listener is self:
                     del _LISTENERS[key]
         if session is not None:
+            LOCAL_BUS.remove(self)
             leave_bus(session, self)
             self._stopped = True
 
@@ -122,7 +126,7 @@ def listen(session: SparkSession) -> MetricsListener:
     Returns:
         The listener; `stop()` ends it.
     """
-    key = _session_key(session)
+    key = session_key(session)
     _make_visible()
     with _LOCK:
         listener = _LISTENERS.get(key)
@@ -151,9 +155,3 @@ def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
 def snapshot() -> tuple[QueryMetrics, ...]:
     """Return the newest figures of all queries, of all sessions that are listened to; the latest comes last."""
     return _STORE.all()
-
-
-def _session_key(session: Any) -> object:
-    """Return the key of a session: one of classic Spark may have several Python objects."""
-    java_session = getattr(session, "_jsparkSession", None)
-    return session.session_id if java_session is None else java_session.sessionUUID()

@@ -1,4 +1,4 @@
-"""The figures of a streaming query after a micro-batch, and how they follow from a progress event of Spark.
+"""The figures of a streaming query after a micro-batch or an epoch, and how they follow from a progress event of Spark.
 
 PySpark does not ask a Python source for metrics, so they are computed from the offsets that every progress event holds.
 Layer: spark.
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # How Spark describes the stream of any Python source: with this class of its JVM side, or a name that begins with it.
 _PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream"
+# How a continuous query describes Kafka.
+_CONTINUOUS = "pyspark_kafka"
 _SHOWN_ID = 8
 # A pattern may match thousands of topics; a log line names at most this number.
 _LISTED_TOPICS = 5
@@ -62,7 +64,7 @@ class SourceMetrics:
 
 @dataclass(frozen=True, slots=True)
 class QueryMetrics:
-    """The newest figures of one streaming query.
+    """The newest figures of one streaming query, or of one continuous query, whose epochs count as micro-batches.
 
     Attributes:
         query_id: the id of the query, the same after a restart from its checkpoint.
@@ -72,6 +74,9 @@ class QueryMetrics:
         timestamp: when its trigger began, ISO 8601 in UTC.
         num_input_rows: records that it read from all sources, also from those that are not of this package.
         sources: the Kafka sources of this package, in the order of the query.
+        latency_p50_ms: of a continuous query: in an epoch, the time from a record's timestamp until the sink had what
+            became of it, of the record in the middle; None for micro-batches, and without records.
+        latency_p99_ms: the same, of the record that one of a hundred exceeds.
         terminated: whether the run has ended.
         heard_at: when Spark last reported a micro-batch of the query, or that it had nothing to do, in seconds of
             `time.monotonic`; see `seconds_since_progress`.
@@ -84,6 +89,8 @@ class QueryMetrics:
     timestamp: str
     num_input_rows: int
     sources: tuple[SourceMetrics, ...]
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
     terminated: bool = False
     heard_at: float = field(default=0.0, compare=False, repr=False)
 
@@ -98,7 +105,10 @@ class QueryMetrics:
     def __str__(self) -> str:
         # The first digits of the id tell queries of one name apart; the whole ids are attributes.
         known_as = f"{self.name!r} {self.query_id[:_SHOWN_ID]}" if self.name else self.query_id[:_SHOWN_ID]
-        return f"query {known_as} batch {self.batch_id}: {'; '.join(map(_source_text, self.sources))}"
+        text = f"query {known_as} batch {self.batch_id}: {'; '.join(map(_source_text, self.sources))}"
+        if self.latency_p50_ms is None or self.latency_p99_ms is None:
+            return text
+        return f"{text}; latency p50={self.latency_p50_ms:.1f} ms p99={self.latency_p99_ms:.1f} ms"
 
 
 def _source_text(source: SourceMetrics) -> str:
@@ -123,6 +133,8 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
     )
     if not sources:
         return None
+    # Not in Spark's own reports.
+    latency = progress.get("latencyMs", {})
     return QueryMetrics(
         query_id=str(progress.id),
         run_id=str(progress.runId),
@@ -131,12 +143,14 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
         timestamp=progress.timestamp,
         num_input_rows=progress.numInputRows,
         sources=sources,
+        latency_p50_ms=latency.get("p50"),
+        latency_p99_ms=latency.get("p99"),
         heard_at=now(),
     )
 
 
 def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
-    if not source.description.startswith(_PYTHON_STREAM):
+    if not source.description.startswith((_PYTHON_STREAM, _CONTINUOUS)):
         return None
     try:
         end = KafkaSourceOffset.from_json(source.endOffset)

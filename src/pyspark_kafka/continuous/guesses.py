@@ -1,0 +1,67 @@
+"""Names that a PySpark user tries and that are others here: an error that says the right one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class GuessedNames:
+    """A class whose errors about missing attributes have a hint, for names that Spark's class has."""
+
+    _guesses: ClassVar[Mapping[str, str]] = {}
+
+    # A type checker is to find a wrong name itself.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise the error of an attribute that is not there.
+
+            Raises:
+                AttributeError: with a hint if the name is a known guess.
+            """
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            hint = type(self)._guesses.get(name)  # noqa: SLF001 - of the class that has this method
+            raise AttributeError(text if hint is None else f"{text}. {hint}", name=name, obj=self)
+
+
+_OWN_FUNCTION = "Use map_in_arrow or map_batches, with a function of Arrow batches."
+_OWN_TABLE = 'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sinks.md.'
+_MICRO_BATCHES = "Use spark.readStream for a query of micro-batches."
+
+READER_GUESSES = {
+    "schema": "Leave it out: the table has its schema.",
+    "table": "Use format(table).load().",
+    "name": "Leave it out: a continuous query has one source.",
+    **dict.fromkeys(
+        ("changes", "csv", "json", "orc", "parquet", "text", "xml"),
+        'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sources.md.',
+    ),
+}
+FRAME_GUESSES = {
+    "writeStream": "Use write_stream.",
+    "write": "Use write_stream.",
+    "mapInArrow": "Use map_in_arrow.",
+    "filter": "Use where, with an Arrow expression.",
+    **dict.fromkeys(
+        ("mapInPandas", "withColumn", "withColumns", "withColumnRenamed", "selectExpr", "drop", "transform"),
+        _OWN_FUNCTION,
+    ),
+    **dict.fromkeys(
+        ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "withWatermark", "orderBy", "limit"),
+        _MICRO_BATCHES,
+    ),
+    "columns": "Use schema.names.",
+    "printSchema": "Use schema.",
+}
+WRITER_GUESSES = {
+    **dict.fromkeys(("foreach", "foreachBatch", "toTable", "partitionBy", "clusterBy"), _OWN_TABLE),
+    "query_name": "Use queryName.",
+}
+QUERY_GUESSES = {
+    "await_termination": "Use awaitTermination.",
+    "last_progress": "Use lastProgress.",
+    "recent_progress": "Use recentProgress.",
+}

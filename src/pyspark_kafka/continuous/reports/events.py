@@ -1,0 +1,77 @@
+"""Hands what happens to a continuous query to listeners, as the events of Spark's `StreamingQueryListener`."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, LocalListenerBus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from pyspark_kafka.continuous.reports.progress import QueryNames
+
+_LOG = logging.getLogger(__name__)
+
+
+class QueryEvents:
+    """The events of one start of a query.
+
+    Runs on: driver, or the client of Spark Connect. No method raises, and only `started` waits for listeners.
+
+    Args:
+        names: of the query.
+        session: the key of its session, by which listeners choose; None for those that take every query.
+        bus: where listeners are.
+    """
+
+    def __init__(self, names: QueryNames, session: object = None, bus: LocalListenerBus = LOCAL_BUS) -> None:
+        self._names = names
+        self._session = session
+        self._bus = bus
+        self._ids = uuid.UUID(names.id), uuid.UUID(names.run_id)
+
+    def started(self) -> None:
+        """Tell that the query was started; listeners have heard it when this returns."""
+        from pyspark.sql.streaming.listener import QueryStartedEvent  # noqa: PLC0415 - on the driver, once
+
+        self._bus.call(QueryStartedEvent(*self._ids, self._names.name, _now(), set()), self._session)
+
+    def progressed(self, progress: Callable[[], StreamingQueryProgress]) -> None:
+        """Tell that an epoch was committed.
+
+        Args:
+            progress: makes the report; called if someone listens.
+        """
+        from pyspark.sql.streaming.listener import QueryProgressEvent  # noqa: PLC0415 - on the driver
+
+        if self._bus.has_listeners:
+            self._bus.post(QueryProgressEvent(progress()), self._session)
+
+    def idle(self) -> None:
+        """Tell that there was nothing to do."""
+        from pyspark.sql.streaming.listener import QueryIdleEvent  # noqa: PLC0415 - on the driver
+
+        self._bus.post(QueryIdleEvent(*self._ids, _now()), self._session)
+
+    def terminated(self, failure: BaseException | None) -> None:
+        """Tell that the query has ended.
+
+        Args:
+            failure: why; None if it was stopped.
+        """
+        from pyspark.sql.streaming.listener import QueryTerminatedEvent  # noqa: PLC0415 - on the driver, once
+
+        condition = failure.condition if isinstance(failure, ConnectorError) else None
+        text = None if failure is None else str(failure)
+        self._bus.post(QueryTerminatedEvent(*self._ids, text, condition), self._session)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,203 @@
+"""What a continuous query tells about its epochs, in the form of Spark's `StreamingQueryProgress`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.connector.engine.checks import check_offset
+from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+    from pyspark_kafka.connector import ContinuousStream, Offset
+    from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+    from pyspark_kafka.continuous.reports.events import QueryEvents
+
+_LOG = logging.getLogger(__name__)
+
+# `spark.sql.streaming.numRecentProgressUpdates`.
+_KEPT = 100
+# `spark.sql.streaming.noDataProgressEventInterval`.
+_IDLE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNames:
+    """Who a query is, and what it reads and writes.
+
+    Attributes:
+        id: stays with the checkpoint.
+        run_id: of this start.
+        name: given by the user; None for none.
+        source: what is read.
+        sink: what is written.
+    """
+
+    id: str
+    run_id: str
+    name: str | None
+    source: str
+    sink: str
+
+
+class ProgressLog:
+    """The progress of the last epochs.
+
+    Runs on: driver; the thread of the query adds, any thread reads.
+
+    Args:
+        names: of the query.
+        stream: what is read; it says how far the query is behind.
+        events: gets each epoch, and that there is none.
+    """
+
+    def __init__(self, names: QueryNames, stream: ContinuousStream, events: QueryEvents) -> None:
+        self._names = names
+        self._stream = stream
+        self._events = events
+        self._lock = threading.Lock()
+        self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
+        self._since: float | None = None
+        self._said_at: float | None = None
+
+    @property
+    def recent(self) -> list[StreamingQueryProgress]:
+        """Return the last epochs, oldest first."""
+        with self._lock:
+            return [_progress(each) for each in self._recent]
+
+    @property
+    def last(self) -> StreamingQueryProgress | None:
+        """Return the newest epoch; None before the first."""
+        with self._lock:
+            return _progress(self._recent[-1]) if self._recent else None
+
+    def begin(self, monotonic_s: float) -> None:
+        """Take note of when the first epoch of a run begins."""
+        self._since = self._said_at = monotonic_s
+
+    def rest(self, monotonic_s: float) -> None:
+        """Take note that no lane has moved since the last epoch ended: listeners hear of it every 10 s."""
+        if self._said_at is not None and monotonic_s - self._said_at >= _IDLE_SECONDS:
+            self._said_at = monotonic_s
+            self._events.idle()
+
+    def add(
+        self,
+        epoch: int,
+        reports: Sequence[LaneReport],
+        offsets: tuple[str | None, Offset],
+        durations_ms: dict[str, int],
+        times: tuple[float, float],
+    ) -> None:
+        """Add an epoch that is committed.
+
+        Args:
+            epoch: its number.
+            reports: of its lanes.
+            offsets: where it begins, as JSON, and ends.
+            durations_ms: of its steps on the driver.
+            times: the seconds of the system's clock, and of the monotonic one.
+        """
+        clock_s, monotonic_s = times
+        seconds = 0.0 if self._since is None else max(monotonic_s - self._since, 1e-3)
+        self._since = self._said_at = monotonic_s
+        rows = sum(report.rows_read for report in reports)
+        rate = round(rows / seconds, 3) if seconds else 0.0
+        start, end = offsets
+        figures = [found for report in reports if (found := _figures_of(report)) is not None]
+        latest, metrics = self._lag(end, figures)
+        moment = datetime.fromtimestamp(clock_s, timezone.utc).isoformat(timespec="milliseconds")
+        entry = {
+            "id": self._names.id,
+            "runId": self._names.run_id,
+            "name": self._names.name,
+            "timestamp": moment.replace("+00:00", "Z"),
+            "batchId": epoch,
+            "batchDuration": round(seconds * 1000),
+            "numInputRows": rows,
+            "inputRowsPerSecond": rate,
+            "processedRowsPerSecond": rate,
+            "durationMs": durations_ms,
+            "stateOperators": [],
+            "sources": [
+                {
+                    "description": self._names.source,
+                    # As text, as PySpark has them; None becomes "null".
+                    "startOffset": start,
+                    "endOffset": end.json(),
+                    "latestOffset": latest,
+                    "numInputRows": rows,
+                    "inputRowsPerSecond": rate,
+                    "processedRowsPerSecond": rate,
+                    "metrics": metrics,
+                }
+            ],
+            "sink": {
+                "description": self._names.sink,
+                "numOutputRows": sum(report.rows_written for report in reports),
+                "metrics": {},
+            },
+            **_latencies(figures, clock_s * 1000),
+        }
+        with self._lock:
+            self._recent.append(entry)
+        self._events.progressed(lambda: _progress(entry))
+
+    def _lag(self, end: Offset, figures: Sequence[LaneFigures]) -> tuple[str | None, Mapping[str, str]]:
+        """Return the latest offset that the readers know, as JSON, and how far the epoch's end is behind it."""
+        known = [each.latest for each in figures if each.latest is not None]
+        if not known:
+            return None, {}
+        stream = self._stream
+        try:
+            parts = [stream.deserializePartitionOffset(text) for text in known]
+            latest = check_offset(stream.mergeLatestOffsets(parts), stream, "mergeLatestOffsets")
+            return latest.json(), dict(stream.lagMetrics(end, latest))
+        except Exception:  # noqa: BLE001 - logged
+            # The epoch is committed; that its progress lacks a figure must not end the query.
+            _LOG.warning("How far continuous query %s is behind is not known.", self._names.id, exc_info=True)
+            return None, {}
+
+
+def _figures_of(report: LaneReport) -> LaneFigures | None:
+    try:
+        return LaneFigures.from_text(report.figures) if report.figures else None
+    except ValueError as error:
+        _LOG.warning("Lane %d has sent figures that cannot be read: %s", report.lane, error)
+        return None
+
+
+def _latencies(figures: Sequence[LaneFigures], committed_ms: float) -> dict[str, Any]:
+    sent, committed = LatencyHistogram(), LatencyHistogram()
+    for each in figures:
+        sent.merge(each.sent)
+        # Between two clocks, that of the lane's machine and this one, as the timestamps themselves are.
+        committed.merge(each.ages, later_ms=committed_ms - each.at_ms)
+    since_record = all(each.since_record for each in figures)
+    return {
+        "latencyMs": sent.summary(),
+        "commitLatencyMs": committed.summary(),
+        "latencySince": "record" if since_record else "read",
+    }
+
+
+_ADDED = ("latencyMs", "commitLatencyMs", "latencySince")
+
+
+def _progress(entry: Mapping[str, Any]) -> StreamingQueryProgress:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress  # noqa: PLC0415 - on the driver, when asked
+
+    made: StreamingQueryProgress = StreamingQueryProgress.fromJson(dict(entry))
+    # What Spark's reports do not have.
+    made.update({name: entry[name] for name in _ADDED})
+    return made

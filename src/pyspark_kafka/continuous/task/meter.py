@@ -1,0 +1,67 @@
+"""Measures how long the rows of a lane take, a few times for each batch. Layer: continuous."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, RecentTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.connector import ContinuousPartitionReader
+
+
+class LaneMeter:
+    """The figures of one lane, epoch by epoch.
+
+    A row's latency begins with its own time if the reader knows it, or else when its batch was read. It ends when the
+    functions of the query ask for the next batch: by then, what they made of this one was handed to the sink. What a
+    function holds back counts as well when it asks for more.
+
+    Runs on: executor, on the thread of the lane; some microseconds for each batch.
+
+    Args:
+        reader: of the lane.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, reader: ContinuousPartitionReader, clock: Callable[[], float] = time.time) -> None:
+        self._reader = reader
+        self._clock = clock
+        self._shares: list[tuple[float, int]] = []
+        self._since_record = True
+        self._sent = LatencyHistogram()
+        self._times = RecentTimes()
+
+    def read(self, rows: int) -> None:
+        """Take note of a batch that the reader has returned."""
+        times = self._reader.getRowTimes() if rows else ()
+        if times:
+            share, left = divmod(rows, len(times))
+            # Each time stands for as many rows; the first one for those that do not divide.
+            self._shares = [(times[0], share + left), *((moment, share) for moment in times[1:] if share)]
+        elif rows:
+            self._since_record = False
+            self._shares = [(self._clock() * 1000, rows)]
+
+    def handed_over(self) -> None:
+        """Take note that everything that was made of the batch is with the sink."""
+        now = self._clock() * 1000
+        for moment, rows in self._shares:
+            self._sent.add(now - moment, rows)
+            self._times.add(moment, rows)
+        self._shares = []
+
+    def end_epoch(self) -> str:
+        """Return the figures of the epoch as text, and begin those of the next one."""
+        now = self._clock() * 1000
+        latest = self._reader.getLatestOffset()
+        figures = LaneFigures(
+            None if latest is None else latest.json(), self._sent, self._times.until(now), now, self._since_record
+        )
+        self._since_record = True
+        self._sent, self._times = LatencyHistogram(), RecentTimes()
+        return figures.to_text()
