@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark_kafka import continuous
 from pyspark_kafka.connector import SupportsWrite, TableCapability
 from pyspark_kafka.continuous.query import builder
 from pyspark_kafka.continuous.query.builder import interval_ms
+from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
 from pyspark_kafka.errors import OptionError
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import LogicalWriteInfo, ScanBuilder
 
-_NO_SESSION: Any = None
+_NO_SESSION: Any = SimpleNamespace(conf={}, session_id="none")
 
 
 class BuiltError(Exception):
@@ -57,6 +59,7 @@ def test_tables_find_options_whatever_their_case(tmp_path: Path) -> None:
 
 def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
+    monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
