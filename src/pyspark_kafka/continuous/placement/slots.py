@@ -127,7 +127,7 @@ class SlotWatch:
     """
 
     _STARTING_SECONDS = 1.0
-    _RUNNING_SECONDS = 5.0
+    _RUNNING_SECONDS = 3.0
 
     def __init__(self, slots: TaskSlots, tasks: int, now: float, *, limit: int | None, wants_more: bool) -> None:
         self.due_at = now + self._STARTING_SECONDS

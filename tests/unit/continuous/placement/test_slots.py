@@ -47,9 +47,9 @@ def test_free_slots_count_when_they_were_free_twice_in_a_row() -> None:
     now = 100.0
     for free, expected in [(1, False), (0, False), (1, False), (2, True)]:
         slots.free = free
-        now += 5
+        now += 3
         assert looking.look(now, is_running=True) is expected
-        assert looking.due_at == now + 5
+        assert looking.due_at == now + 3
 
 
 @pytest.mark.parametrize(
