@@ -63,6 +63,8 @@ if TYPE_CHECKING:
         ContinuousPartitionReader,
         ContinuousPartitionReaderFactory,
         ContinuousStream,
+        SourceOffsetsWriter,
+        SupportsSourceOffsets,
     )
     from pyspark_kafka.connector.rows import RowDataWriter, RowPartitionReader
     from pyspark_kafka.connector.simple import SimpleSource
@@ -96,12 +98,14 @@ __all__ = [
     "Scan",
     "ScanBuilder",
     "SimpleSource",
+    "SourceOffsetsWriter",
     "StreamingDataWriterFactory",
     "StreamingWrite",
     "SupportsAdmissionControl",
     "SupportsPushDownFilters",
     "SupportsPushDownRequiredColumns",
     "SupportsRead",
+    "SupportsSourceOffsets",
     "SupportsTriggerAvailableNow",
     "SupportsTruncate",
     "SupportsWrite",
@@ -119,6 +123,8 @@ _WHEN_USED = {
     "RowDataWriter": "rows",
     "RowPartitionReader": "rows",
     "SimpleSource": "simple",
+    "SourceOffsetsWriter": "continuous",
+    "SupportsSourceOffsets": "continuous",
 }
 
 

@@ -11,6 +11,15 @@ PySpark runs no Python source in continuous mode; the engine of `pyspark_kafka.c
 4. If `needsReconfiguration()` returns True, the driver ends the epoch, closes the readers and plans again from there.
 
 After a failure the engine plans again from the last offset that it wrote down.
+
+A sink can keep the positions itself, together with the rows, `SupportsSourceOffsets`: then what a lane (one input
+partition) has written becomes visible with the position of its reader, or not at all. Such a sink knows best where the
+source continues, and the checkpoint may be behind it:
+
+1. Before each run the driver calls `takeOver`: from then on nothing of an earlier run can become visible. Then it asks
+   `committedOffset` where the source continues, plans from there, and calls `prepareLanes`.
+2. Each lane has one `SourceOffsetsWriter` for the whole run. At the end of each epoch it gets the reader's position.
+3. A lane that fails, or does not know whether its rows became visible, ends the run; the next `takeOver` finds out.
 """
 
 from __future__ import annotations
@@ -20,7 +29,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.contract import ConnectorContract
 from pyspark_kafka.connector.read import PartitionReader, PartitionReaderFactory
-from pyspark_kafka.errors import CapabilityError
+from pyspark_kafka.connector.write import DataWriter, StreamingWrite, WriterCommitMessage
+from pyspark_kafka.errors import CapabilityError, ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,6 +140,13 @@ class ContinuousStream(ConnectorContract):
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Split the stream from `start` into tasks that read without an end. Called once for each plan."""
 
+    def plannedOffset(self) -> Offset | None:
+        """Return the offset at which the readers of the last plan begin, all of its input partitions included.
+
+        Must not block. None if the source does not know; then no sink can keep its positions.
+        """
+        return None
+
     @abstractmethod
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
         """Return the factory that executors read with. Called once for each plan; must not block."""
@@ -195,3 +212,70 @@ class ContinuousStream(ConnectorContract):
     @abstractmethod
     def stop(self) -> None:
         """Release what the stream holds. Called when the query ends, also after an error, and maybe again."""
+
+
+class SourceOffsetsWriter(DataWriter):
+    """Writes the rows of one lane, epoch after epoch.
+
+    Life cycle: `write` for each batch; at the end of each epoch `commitEpoch`, also if there were no rows; `abort` if a
+    call raised, or the run ends within an epoch; `close` at the end of the run. `commit` is not called.
+
+    Runs on: executor; one for each lane and run, made by `createWriter` with the run's first epoch.
+    """
+
+    @abstractmethod
+    def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
+        """Make the rows since the last call visible, and with them the position behind those that they were made from.
+
+        Executor; may block, with a deadline. An error of which the writer does not know whether they are visible ends
+        the run.
+        """
+
+    def commit(self) -> WriterCommitMessage:
+        """Raise: an engine calls `commitEpoch`."""
+        raise ContractError.violated(self, "commit", "was called instead of commitEpoch(), which has the position.")
+
+
+class SupportsSourceOffsets(StreamingWrite):
+    """A streaming write whose lanes keep the positions of the source together with their rows.
+
+    Its writers are `SourceOffsetsWriter`. Its `commit` and `abort` find everything done: they are for what the sink
+    wants to note of epochs.
+
+    Runs on: driver; every method blocks, with a deadline.
+    """
+
+    @abstractmethod
+    def takeOver(self) -> None:
+        """Make it impossible for earlier runs to write, and decide what they left open. Before each run, first of all.
+
+        Raises:
+            ConnectorError: another driver has taken over meanwhile; this query must end.
+        """
+
+    @abstractmethod
+    def committedOffset(self, start: Offset) -> str:
+        """Return the JSON of the offset at which the source continues: `start`, or behind it where rows are visible.
+
+        Args:
+            start: where the checkpoint says that it continues; of a new query, its initial offset.
+
+        Raises:
+            CheckpointError: what the sink knew is lost, so that rows could become visible twice.
+        """
+
+    @abstractmethod
+    def prepareLanes(self, planned: Offset, lanes: int) -> None:
+        """Take note of the plan of this run, before `createStreamingWriterFactory` and before any task starts.
+
+        Args:
+            planned: where the readers begin; `ContinuousStream.plannedOffset`.
+            lanes: how many there are, numbered from 0; `createWriter` gets the number as `partition_id`.
+        """
+
+    def idleEpochSeconds(self) -> float | None:
+        """Return after which time an epoch ends although nothing has moved; None for never. Must not block.
+
+        For a sink that forgets positions which are not set again for long.
+        """
+        return None

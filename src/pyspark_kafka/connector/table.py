@@ -300,3 +300,16 @@ class Write:
             CapabilityError: the table cannot be written by a streaming query.
         """
         raise CapabilityError.missing_method(self, "toStreaming", TableCapability.STREAMING_WRITE.name)
+
+    def toContinuous(self, stream: ContinuousStream, epoch_ms: int) -> StreamingWrite:  # noqa: ARG002 - for those that need it
+        """Return this write for a continuous query; `toStreaming()` unless overridden.
+
+        Args:
+            stream: what the query reads: a write that keeps its positions must know them.
+            epoch_ms: the length of an epoch.
+
+        Raises:
+            CapabilityError: the table cannot be written by a continuous query, or not by one of this source.
+            OptionError: the options do not go with the source, or with the length of an epoch.
+        """
+        return self.toStreaming()

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import BatchWrite, LogicalWriteInfo, StreamingWrite, SupportsTruncate, Write
 from pyspark_kafka.connector.columns import type_name
+from pyspark_kafka.errors import CapabilityError
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import Column, SinkColumns, find_sink_columns
 from pyspark_kafka.table.notes import codec_notes
 
 if TYPE_CHECKING:
+    from pyspark_kafka.connector import ContinuousStream
     from pyspark_kafka.options import WriteOptions
 
 
@@ -40,7 +42,8 @@ class KafkaWrite(Write):
     Runs on: driver; no method opens a connection.
 
     Raises:
-        OptionError: from `toBatch` and `toStreaming`: options are missing, unknown, malformed or in conflict.
+        OptionError: from `toBatch`, `toStreaming`, `toContinuous`: options are missing, unknown, malformed or in
+            conflict.
         SchemaError: from the same: a needed column is missing, or a column has a type that cannot be written.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaWrite`.
@@ -77,6 +80,36 @@ class KafkaWrite(Write):
         from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite  # noqa: PLC0415 - as above
 
         return KafkaStreamingWrite(options, columns)
+
+    def toContinuous(self, stream: ContinuousStream, epoch_ms: int) -> StreamingWrite:
+        """Return this write for a continuous query: at least once, or exactly once if it reads Kafka as well.
+
+        Raises:
+            CapabilityError: exactly once, and another source.
+            OptionError: as from `toStreaming`; or an epoch does not fit in a transaction.
+        """
+        options = self._options(streaming=True)
+        if options.exactly_once is None:
+            return self.toStreaming()
+        from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite  # noqa: PLC0415 - as above
+        from pyspark_kafka.source.driver.continuous import KafkaContinuousStream  # noqa: PLC0415 - as above
+
+        if not isinstance(stream, KafkaContinuousStream) or self._info.queryId is None:
+            raise CapabilityError(
+                f"A continuous query writes to Kafka exactly once only what it reads from Kafka, not from {stream!r}: "
+                "positions of other sources cannot be part of a transaction. Nothing was read.",
+                condition="EXACTLY_ONCE_OTHER_SOURCE",
+                hint="Use deliveryGuarantee=at_least_once, or a micro-batch query, which is exactly once with any "
+                "source.",
+            )
+        return KafkaTransactionalWrite(
+            options,
+            options.exactly_once,
+            self._columns(options),
+            query_id=self._info.queryId,
+            source=stream.connection,
+            epoch_ms=epoch_ms,
+        )
 
     def _options(self, *, streaming: bool) -> WriteOptions:
         options = parse_write_options(self._info.options, streaming=streaming)

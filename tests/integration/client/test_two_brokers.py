@@ -311,9 +311,9 @@ def test_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: T
         cluster.second.pause()
         try:
             assert list_offsets(client, {where: Latest()}) == {where: 10}
-            assert owner._coordinator == 2
+            assert owner._coordinator.broker_id == 2
             owner.fence()
-            assert owner._coordinator == 1
+            assert owner._coordinator.broker_id == 1
         finally:
             cluster.second.resume()
 
@@ -334,7 +334,7 @@ def sink_on(client: KafkaClient, broker: int) -> str:
         owner = TransactionalId(client, name, 60_000)
         owner.fence()
         marker_at = CommitTopic(client, COMMITS).partition_of(name)
-        if owner._coordinator == client.find_leaders([marker_at])[marker_at].leader_id == broker:
+        if owner._coordinator.broker_id == client.find_leaders([marker_at])[marker_at].leader_id == broker:
             return name
 
 

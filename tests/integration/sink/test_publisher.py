@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
 
 COMMITS = "commits-of-publisher-tests"
 
@@ -74,7 +75,7 @@ def fail(publisher: Publisher, monkeypatch: pytest.MonkeyPatch, *, after: bool, 
     """Let the first ends of transactions be in doubt, after or instead of the real call."""
     end, ends = publisher._id.end, list[str]()
 
-    def in_doubt(*arguments: Any, **named: Any) -> None:
+    def in_doubt(*arguments: Any, **named: Any) -> OpenTransaction:
         ends.append("end")
         if len(ends) > times:
             return end(*arguments, **named)

@@ -196,6 +196,20 @@ class Producer:
         self._leaders.ask(client)
         self._begin(client)
 
+    def continue_in(self, transaction: OpenTransaction) -> None:
+        """Write to the next transaction of the same owner from here on, with the same connections.
+
+        Args:
+            transaction: as `TransactionalId.end` has returned it.
+
+        Raises:
+            ProtocolError: batches of the former transaction are not acknowledged.
+        """
+        with self._guarded():
+            self._state.begin_task()
+            identity = transaction.identity
+            self._state.sequences.continue_as(identity.producer_id, identity.producer_epoch)
+
     # -- partitions
 
     def partition_count(self, topic: str, *, beyond: int = -1) -> int:

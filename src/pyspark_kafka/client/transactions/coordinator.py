@@ -1,19 +1,81 @@
-"""FindCoordinator: which broker keeps the state of a transactional id. Layer: client."""
+"""FindCoordinator: which broker keeps the state of a transactional id or of a consumer group, and calls to it.
+
+Layer: client.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.wire.messages import ErrorCode, FindCoordinatorRequest, InitProducerIdRequest, broker_error
 from pyspark_kafka.client.wire.versions import MAX_FIND_VERSION
-from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.net.connection import Connection
 
-_TRANSACTION_KEY = 1
+_T = TypeVar("_T")
+
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+# Codes after which the coordinator has to be looked up again.
+_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+
+class CoordinatorCalls:
+    """Calls to the coordinator of one transactional id or consumer group, wherever it is by now.
+
+    Runs on: driver and executor; one thread; `run` blocks for at most `api_timeout_ms`. Does not pickle.
+
+    Attributes:
+        broker_id: the coordinator as last heard; None before the first call, and after a failure.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        find: returns the broker id of the coordinator, as `find_coordinator` does.
+    """
+
+    def __init__(self, client: KafkaClient, find: Callable[[Deadline], int]) -> None:
+        self._client = client
+        self._find = find
+        self.broker_id: int | None = None
+
+    def run(
+        self,
+        step: str,
+        attempt: Callable[[Connection, Deadline], _T],
+        *,
+        lost: Callable[[ConnectorError], ConnectorError] | None = None,
+    ) -> _T:
+        """Run `attempt` with a connection to the coordinator until it succeeds, as `retry.retrying` does.
+
+        The coordinator is looked up again after a failure that may mean that it moved.
+
+        Args:
+            step: what is done, as the subject of the sentence in an error.
+            attempt: sends the request.
+            lost: builds the error for a response that was lost, which is then final; None tries again.
+        """
+
+        def guarded(deadline: Deadline) -> _T:
+            deadline = deadline.within(self._client.options.answer_timeout_ms)
+            try:
+                if self.broker_id is None:
+                    self.broker_id = self._find(deadline)
+                return attempt(self._client.connection_to(self.broker_id, deadline), deadline)
+            except ConnectorError as error:
+                is_lost = isinstance(error, (TransportError, DeadlineError))
+                if is_lost or (isinstance(error, BrokerError) and error.code in _MOVED):
+                    self.broker_id = None
+                if is_lost and lost is not None:
+                    raise lost(error) from error
+                raise
+
+        return self._client.retrying(step, self._client.deadline(), guarded)
 
 
 def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadline) -> int:
@@ -42,6 +104,29 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
             response.error_code,
             f"Looking up the coordinator of transactional id '{transactional_id}' at {connection.address} failed",
             transactional_id=transactional_id,
+            broker=connection.address,
+        )
+    return int(response.node_id)
+
+
+def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadline) -> int:
+    """Ask any broker for the coordinator of a consumer group, once; return its broker id.
+
+    Runs on: driver and executor; blocks.
+
+    Raises:
+        AccessError: the user may not describe the group.
+        BrokerError: the coordinator is not available now, or the broker refused.
+        DeadlineError: no response in time.
+        TransportError: no broker can be reached.
+    """
+    request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
+    response, connection = call_any_broker(client, request, deadline, max_version=MAX_FIND_VERSION)
+    if response.error_code != ErrorCode.NONE:
+        raise broker_error(
+            response.error_code,
+            f"Looking up the coordinator of consumer group '{group_id}' at {connection.address} failed",
+            group_id=group_id,
             broker=connection.address,
         )
     return int(response.node_id)

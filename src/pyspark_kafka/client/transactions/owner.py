@@ -1,34 +1,35 @@
 """Our transactional id: fence, join partitions, end. One method for each request, with the meaning of its response.
 
-Which of them to send when is decided by `sink/driver/publisher.py`. Layer: client.
+Which of them to send when is decided by `sink/driver/publisher.py`, and by `sink/executor/transaction_writer.py` for
+continuous queries. Layer: client.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.transactions.coordinator import find_coordinator
+from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_coordinator
 from pyspark_kafka.client.transactions.errors import in_doubt, raise_for_code, raise_if_in_doubt
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.wire.messages import (
+    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     ErrorCode,
     InitProducerIdRequest,
     ProduceRequest,
 )
-from pyspark_kafka.client.wire.versions import MAX_ADD_VERSION, MAX_INIT_VERSION
-from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError, OptionError, TransportError
+from pyspark_kafka.client.wire.versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
+from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
-
-_T = TypeVar("_T")
 
 # The first versions of transactions of the second generation (KIP-890), and the feature that switches them on.
 _FIRST_PRODUCE_OF_V2 = 12
@@ -38,8 +39,6 @@ _FEATURE_V2 = 2
 # The first version in which InitProducerId names the owner that asks (KIP-360, Kafka 2.5).
 _FIRST_INIT_WITH_OWNER = 3
 
-# Codes after which the coordinator has to be looked up again.
-_MOVED = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 _NOBODY = TransactionIdentity(-1, -1, Generation.V1)
 
 
@@ -50,7 +49,7 @@ class TransactionalId:
     later one begins with `renew`, which gives up what is open in whatever state it is, but only if nobody else has
     taken over: two owners who fence each other would never finish.
 
-    Runs on: driver; one thread; methods block, each for at most `api_timeout_ms`. Does not pickle.
+    Runs on: driver and executor; one thread; methods block, each for at most `api_timeout_ms`. Does not pickle.
 
     Args:
         client: the cluster; not used by anyone else meanwhile.
@@ -64,8 +63,10 @@ class TransactionalId:
         self._client = client
         self.name = name
         self._timeout_ms = timeout_ms
-        self._coordinator: int | None = None
+        self._coordinator = CoordinatorCalls(client, lambda deadline: find_coordinator(client, name, deadline))
+        # What is part of the transaction by request.
         self._joined: set[TopicPartition] = set()
+        self._joined_groups: set[str] = set()
 
     def fence(self) -> OpenTransaction:
         """Become the only owner; abort what was open, and wait until it is aborted, or its commit is complete.
@@ -98,12 +99,12 @@ class TransactionalId:
         """
 
         def attempt(connection: Connection, deadline: Deadline) -> None:
-            code = _request_end(connection, transaction, deadline, commit=False)
+            code = int(_request_end(connection, transaction, deadline, commit=False).error_code)
             # Nothing is open: it was committed or aborted already, or nothing was written.
             if code != ErrorCode.INVALID_TXN_STATE:
                 raise_for_code(code, "Giving up the transaction of", self.name, connection.address, owned=True)
 
-        self._call_coordinator(f"Giving up the transaction of '{self.name}'", attempt)
+        self._coordinator.run(f"Giving up the transaction of '{self.name}'", attempt)
         return self._begin(f"Renewing transactional id '{self.name}'", transaction.identity)
 
     def join(self, transaction: OpenTransaction, topic_partitions: Iterable[TopicPartition]) -> None:
@@ -136,13 +137,42 @@ class TransactionalId:
                     owned=True,
                 )
 
-        self._call_coordinator(f"Joining {len(new)} partitions to the transaction of '{self.name}'", attempt)
+        self._coordinator.run(f"Joining {len(new)} partitions to the transaction of '{self.name}'", attempt)
         self._joined.update(new)
 
-    def end(self, transaction: OpenTransaction, *, commit: bool) -> None:
+    def join_group(self, transaction: OpenTransaction, group_id: str) -> None:
+        """Make the positions of a consumer group part of the transaction; in V2 they join by being committed in it.
+
+        Raises:
+            TransactionLostError: someone else has fenced this owner, or the transaction was aborted.
+            AccessError: the user may not read the group.
+            DeadlineError: not done in time.
+        """
+        if transaction.identity.generation is Generation.V2 or group_id in self._joined_groups:
+            return
+        request = AddOffsetsToTxnRequest(
+            transactional_id=transaction.name,
+            producer_id=transaction.identity.producer_id,
+            producer_epoch=transaction.identity.producer_epoch,
+            group_id=group_id,
+        )
+
+        def attempt(connection: Connection, deadline: Deadline) -> None:
+            response = connection.call(request, deadline, max_version=MAX_ADD_OFFSETS_VERSION)
+            what = f"Joining consumer group '{group_id}' to the transaction of"
+            raise_for_code(response.error_code, what, self.name, connection.address, owned=True)
+
+        self._coordinator.run(f"Joining group '{group_id}' to the transaction of '{self.name}'", attempt)
+        self._joined_groups.add(group_id)
+
+    def end(self, transaction: OpenTransaction, *, commit: bool) -> OpenTransaction:
         """Commit or abort; when it returns the decision is on disk, and readers see it soon.
 
         A lost response is not asked for again: an end that is sent twice could end a later transaction.
+
+        Returns:
+            The next transaction of this owner. In V1 its sequences continue; in V2 it has another epoch, and they begin
+            with 0. What it does first is retried while the brokers still apply the former end.
 
         Raises:
             TransactionInDoubtError: the response is missing, or does not tell. Renew, then look whether it was
@@ -150,19 +180,24 @@ class TransactionalId:
             AccessError: the user may not use this transactional id.
         """
 
-        def attempt(connection: Connection, deadline: Deadline) -> None:
-            code = _request_end(connection, transaction, deadline, commit=commit)
-            raise_if_in_doubt(code, self.name, connection.address)
-            raise_for_code(code, "Ending the transaction of", self.name, connection.address)
+        def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
+            response = _request_end(connection, transaction, deadline, commit=commit)
+            raise_if_in_doubt(response.error_code, self.name, connection.address)
+            raise_for_code(response.error_code, "Ending the transaction of", self.name, connection.address)
+            return _following(transaction, response)
 
         try:
-            self._call_coordinator(f"Ending the transaction of '{self.name}'", attempt, repeat_lost=False)
+            following = self._coordinator.run(
+                f"Ending the transaction of '{self.name}'", attempt, lost=self._no_response
+            )
         except (DeadlineError, TransportError) as error:
             raise self._no_response(error) from error
+        self._joined, self._joined_groups = set(), set()
+        return following
 
     def _begin(self, step: str, owner: TransactionIdentity) -> OpenTransaction:
         """Get the next epoch: for anyone, or for `owner` if it is still the owner."""
-        self._joined = set()
+        self._joined, self._joined_groups = set(), set()
 
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
             named = connection.api_version(InitProducerIdRequest) >= _FIRST_INIT_WITH_OWNER
@@ -182,36 +217,7 @@ class TransactionalId:
             return OpenTransaction(self.name, identity)
 
         # A commit that is being applied, or an abort, ends in about the time of a request to every leader.
-        return self._call_coordinator(step, attempt)
-
-    def _call_coordinator(
-        self, step: str, attempt: Callable[[Connection, Deadline], _T], *, repeat_lost: bool = True
-    ) -> _T:
-        """Run `attempt` with a connection to the coordinator until it succeeds, as `retry.retrying` does.
-
-        The coordinator is looked up again after a failure that may mean that it moved.
-
-        Args:
-            step: what is done, as the subject of the sentence in an error.
-            attempt: sends the request.
-            repeat_lost: whether to try again after a response that was lost; if not, TransactionInDoubtError.
-        """
-
-        def guarded(deadline: Deadline) -> _T:
-            deadline = deadline.within(self._client.options.answer_timeout_ms)
-            try:
-                if self._coordinator is None:
-                    self._coordinator = find_coordinator(self._client, self.name, deadline)
-                return attempt(self._client.connection_to(self._coordinator, deadline), deadline)
-            except ConnectorError as error:
-                lost = isinstance(error, (TransportError, DeadlineError))
-                if lost or (isinstance(error, BrokerError) and error.code in _MOVED):
-                    self._coordinator = None
-                if lost and not repeat_lost:
-                    raise self._no_response(error) from error
-                raise
-
-        return self._client.retrying(step, self._client.deadline(), guarded)
+        return self._coordinator.run(step, attempt)
 
     def _no_response(self, error: ConnectorError) -> ConnectorError:
         return in_doubt(self.name, f"no response to its end arrived ({error.condition})")
@@ -226,8 +232,8 @@ class TransactionalId:
         )
 
 
-def _request_end(connection: Connection, transaction: OpenTransaction, deadline: Deadline, *, commit: bool) -> int:
-    """Send EndTxn and return the code of its response."""
+def _request_end(connection: Connection, transaction: OpenTransaction, deadline: Deadline, *, commit: bool) -> Any:
+    """Send EndTxn and return its response."""
     request = EndTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.identity.producer_id,
@@ -236,7 +242,19 @@ def _request_end(connection: Connection, transaction: OpenTransaction, deadline:
     )
     is_v2 = transaction.identity.generation is Generation.V2
     max_version = _FIRST_END_OF_V2 if is_v2 else _FIRST_END_OF_V2 - 1
-    return int(connection.call(request, deadline, max_version=max_version).error_code)
+    return connection.call(request, deadline, max_version=max_version)
+
+
+def _following(transaction: OpenTransaction, response: Any) -> OpenTransaction:
+    """Return the transaction after one that has ended."""
+    identity = transaction.identity
+    if identity.generation is Generation.V1 or response.producer_id < 0:
+        return transaction
+    # The producer id is another one when the epochs of the former are used up.
+    return replace(
+        transaction,
+        identity=replace(identity, producer_id=response.producer_id, producer_epoch=response.producer_epoch),
+    )
 
 
 def _build_join(transaction: OpenTransaction, topic_partitions: Iterable[TopicPartition]) -> Any:

@@ -10,3 +10,7 @@ MAX_INIT_VERSION = 5
 MAX_FIND_VERSION = 3
 # Clients stop here; later versions of AddPartitionsToTxn are between brokers (KIP-890).
 MAX_ADD_VERSION = 3
+# Later versions of AddOffsetsToTxn are for transactions of the second generation, which do not need it (KIP-890).
+MAX_ADD_OFFSETS_VERSION = 3
+# The newest version of OffsetFetch with one group, and the first one that waits for open transactions (KIP-447).
+OFFSET_FETCH_VERSION = 7

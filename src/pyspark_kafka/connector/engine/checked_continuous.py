@@ -87,6 +87,11 @@ class CheckedContinuousStream(ContinuousStream):
         self._reached = start
         return check_partitions(self._stream.planInputPartitions(start), self._stream)
 
+    def plannedOffset(self) -> Offset | None:
+        """Return the offset at which the readers begin."""
+        planned = self._stream.plannedOffset()
+        return None if planned is None else check_offset(planned, self._stream, "plannedOffset")
+
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
         """Return the factory of readers that are looked at."""
         factory = self._stream.createContinuousReaderFactory()

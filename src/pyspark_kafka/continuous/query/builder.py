@@ -290,7 +290,7 @@ class ContinuousWriter(GuessedNames):
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
             stream=stream,
-            write=self._write(query_id),
+            write=self._write(query_id, stream),
             stages=Stages(frame.steps),
             tasks=self._tasks(),
             interval_ms=self._interval_ms,
@@ -319,7 +319,7 @@ class ContinuousWriter(GuessedNames):
         scan = builder.build()
         return check_instance(scan.toContinuousStream(location), ContinuousStream, scan, "toContinuousStream")
 
-    def _write(self, query_id: str) -> StreamingWrite:
+    def _write(self, query_id: str, stream: ContinuousStream) -> StreamingWrite:
         table = self._table
         if not isinstance(table, SupportsWrite) or TableCapability.STREAMING_WRITE not in table.capabilities():
             raise CapabilityError(
@@ -331,7 +331,8 @@ class ContinuousWriter(GuessedNames):
             {key: value for key, value in self._options.items() if key not in _ENGINE_OPTIONS}
         )
         write = table.newWriteBuilder(LogicalWriteInfo(options, self._frame.schema, query_id)).build()
-        job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
+        made = write.toContinuous(stream, self._interval_ms)
+        job = check_instance(made, StreamingWrite, write, "toContinuous")
         if type(job).deserializeMessage is StreamingWrite.deserializeMessage:
             # Raises CapabilityError, before anything is read.
             job.deserializeMessage("{}")

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_offset
 from pyspark_kafka.continuous.epochs.recovery import recover
 
@@ -55,18 +56,25 @@ class EpochCommits:
         Raises:
             CheckpointError: the logs contradict one another, or cannot be read or written.
         """
+        write = self._plan.write
+        if isinstance(write, SupportsSourceOffsets):
+            # First of all: a driver that another one has replaced must not touch the checkpoint.
+            write.takeOver()
         found = recover(self._files, self._epochs)
         if found.unfinished is not None:
             unfinished = found.unfinished
             _LOG.info("Continuous query %s commits epoch %d again", self._query_id, unfinished.epoch)
-            messages = [self._plan.write.deserializeMessage(each) for each in unfinished.messages]
-            self._plan.write.commit(unfinished.epoch, messages)
+            messages = [write.deserializeMessage(each) for each in unfinished.messages]
+            write.commit(unfinished.epoch, messages)
             self._epochs.commit(unfinished.epoch)
         stream = self._plan.stream
         if found.start is not None:
             self.start = found.start
         else:
             self.start = check_offset(stream.initialOffset(), stream, "initialOffset").json()
+        if isinstance(write, SupportsSourceOffsets):
+            # What is visible already may be ahead of the checkpoint.
+            self.start = write.committedOffset(stream.deserializeOffset(self.start))
         return found.next_epoch
 
     def commit(self, action: CommitEpoch) -> Offset:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.connector import PhysicalWriteInfo
+from pyspark_kafka.connector import PhysicalWriteInfo, SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_partitions
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
 from pyspark_kafka.continuous.channel.frames import new_key
@@ -25,7 +25,7 @@ from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
 from pyspark_kafka.continuous.task.run_task import TaskPlan
-from pyspark_kafka.errors import ConnectorError, ContinuousQueryError
+from pyspark_kafka.errors import CapabilityError, ConnectorError, ContinuousQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +105,8 @@ class QueryRun:
         # When lanes began and ended the epochs that are not committed, by the monotonic clock.
         self._spans: dict[int, tuple[float, float]] = {}
         self._epoch_since = 0.0
+        # After which time an epoch ends although nothing has moved.
+        self._idle_epoch_s: float | None = None
 
     @property
     def epoch(self) -> int:
@@ -131,6 +133,7 @@ class QueryRun:
             ):
                 pass
             return
+        self._prepare_lanes(len(partitions))
         coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._plan.interval_ms)
         self._coordinator = coordinator
         key = new_key()
@@ -164,6 +167,16 @@ class QueryRun:
             connections.close()
             if not self._done:
                 commits.abort(coordinator.open_reports)
+
+    def _prepare_lanes(self, lanes: int) -> None:
+        stream, write = self._plan.stream, self._plan.write
+        if not isinstance(write, SupportsSourceOffsets):
+            return
+        planned = stream.plannedOffset()
+        if planned is None:
+            raise CapabilityError.missing_method(stream, "plannedOffset", "CONTINUOUS_READ")
+        write.prepareLanes(planned, lanes)
+        self._idle_epoch_s = write.idleEpochSeconds()
 
     def _wait_for_slots(self) -> int:
         """Return how many tasks to plan at most, when there are slots; 0 if the query is asked to stop before."""
@@ -232,6 +245,8 @@ class QueryRun:
                     actions += coordinator.stop()
                 elif self._waits.end_wanted.is_set() and now - self._epoch_since >= _IDLE_SECONDS:
                     self._waits.end_wanted.clear()
+                    actions += coordinator.end_now()
+                elif self._idle_epoch_s is not None and now - self._epoch_since >= self._idle_epoch_s:
                     actions += coordinator.end_now()
                 self._act(coordinator, connections, actions)
             except ConnectorError as error:

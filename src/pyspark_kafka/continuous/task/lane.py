@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import Moved, Started
 from pyspark_kafka.continuous.task.meter import LaneMeter
@@ -58,6 +59,8 @@ class Lane:
         # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
         self._input_ended = False
         self._thread = 0
+        # A writer that keeps positions is the lane's for the whole run; others are made for each epoch.
+        self._lasting_writer: SourceOffsetsWriter | None = None
 
     def run(self, first_epoch: int) -> None:
         """Run epochs until the driver has named the last one, says stop, or is gone.
@@ -76,6 +79,8 @@ class Lane:
             _logged(self._reader.close)
             raise
         self._reader.close()
+        if self._lasting_writer is not None:
+            self._lasting_writer.close()
 
     def position(self) -> str:
         """Return the JSON of the position, for errors."""
@@ -84,7 +89,9 @@ class Lane:
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
         self._input_ended = False
-        writer = self._new_writer(epoch)
+        writer = self._lasting_writer or self._new_writer(epoch)
+        if isinstance(writer, SourceOffsetsWriter):
+            self._lasting_writer = writer
         try:
             message = self._write_epoch(epoch, writer)
         except BaseException:
@@ -96,7 +103,8 @@ class Lane:
             _logged(writer.abort)
             _logged(writer.close)
             return
-        writer.close()
+        if writer is not self._lasting_writer:
+            writer.close()
         offset = self._reader.getOffset().json()
         self._driver.send(
             LaneReport(
@@ -124,6 +132,8 @@ class Lane:
             return None
         if not self._input_ended:
             raise _ended_early(epoch)
+        if isinstance(writer, SourceOffsetsWriter):
+            return writer.commitEpoch(epoch, self._reader.getOffset())
         return writer.commit()
 
     def _is_given_up(self, epoch: int) -> bool:

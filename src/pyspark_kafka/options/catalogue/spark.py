@@ -404,6 +404,17 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         unit="bytes",
         scopes=WRITES,
     ),
+    Option(
+        "offsetsGroupId",
+        "The consumer group in which an exactly-once [continuous query](continuous.md#exactly-once) keeps where its "
+        "source continues. It must be the query's own, and stay the same. No effect in other writes.",
+        parity=OURS,
+        field="exactly_once.offsets_group_id",
+        parse=scalars.text,
+        kind="group name",
+        default_doc="`pyspark-kafka-` and the query's id",
+        scopes=frozenset({Scope.STREAM_WRITE}),
+    ),
 )
 
 _MEMORY_OPTIONS: tuple[Option, ...] = (

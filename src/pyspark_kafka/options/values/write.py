@@ -25,6 +25,7 @@ class ExactlyOnceOptions:
         checkpoint_location: the query's checkpoint; None in a batch write.
         spool_location: where tasks put encoded records beyond `spool_threshold_bytes`; None: nowhere.
         spool_threshold_bytes: how many encoded bytes a task returns to the driver.
+        offsets_group_id: the consumer group of a continuous query; None: the query's id names it.
     """
 
     transactional_id: str | None = None
@@ -33,6 +34,7 @@ class ExactlyOnceOptions:
     checkpoint_location: str | None = None
     spool_location: str | None = None
     spool_threshold_bytes: int = 256 * _KIB
+    offsets_group_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

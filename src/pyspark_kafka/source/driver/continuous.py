@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options import StreamReadOptions
+    from pyspark_kafka.options import ConnectionOptions, StreamReadOptions
     from pyspark_kafka.source.driver.assignment import Assignment
 
 _LOG = logging.getLogger(__name__)
@@ -109,6 +109,7 @@ class KafkaContinuousStream(ContinuousStream):
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
         self.knownPartitions: frozenset[TopicPartition] = frozenset()
         self._planned = False
+        self._plan_starts: KafkaSourceOffset | None = None
         # Of looks whether partitions have changed: how many in a row have found less, or other topics; when the next
         # one is due after failures, and when a failure was logged.
         self._suspicions = 0
@@ -124,6 +125,11 @@ class KafkaContinuousStream(ContinuousStream):
         ):
             if value is not None:
                 _LOG.warning("Option '%s' has no effect in a continuous read, which has no micro-batches.", name)
+
+    @property
+    def connection(self) -> ConnectionOptions:
+        """How the cluster is reached that is read."""
+        return self._options.connection
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], *, tasks: int | None = None) -> KafkaContinuousStream:
@@ -199,6 +205,7 @@ class KafkaContinuousStream(ContinuousStream):
             self._losses.raise_or_warn(data_loss_error(plan.findings))
         self.knownPartitions = frozenset(plan.starts)
         self._planned, self._suspicions = True, 0
+        self._plan_starts = KafkaSourceOffset(plan.starts)
         tasks = self._tasks if self._tasks is not None else self._prepared_tasks
         groups = share_partitions(plan.starts, tasks=tasks, most=self._options.max_partitions_per_task)
         servers, ids = learned_servers(self._options.connection), self._watch.ids
@@ -210,6 +217,10 @@ class KafkaContinuousStream(ContinuousStream):
             )
             for group in groups
         ]
+
+    def plannedOffset(self) -> KafkaSourceOffset | None:
+        """Return where the tasks of the last plan begin; None before the first."""
+        return self._plan_starts
 
     def createContinuousReaderFactory(self) -> KafkaContinuousPartitionReaderFactory:
         """Return the factory that executors read with."""

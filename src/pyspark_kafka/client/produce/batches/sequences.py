@@ -1,7 +1,7 @@
 """The identity of a producer and its sequences, which outlive tasks. Pure. Layer: client.
 
-Sequences of a topic-partition count its records. They are never restarted: brokers recognize by them what a retry sends
-twice (docs/internals/transaction-rules.md).
+Sequences of a topic-partition count its records. Under one identity they are never restarted: brokers recognize by them
+what a retry sends twice (docs/internals/transaction-rules.md).
 """
 
 from __future__ import annotations
@@ -67,6 +67,12 @@ class Sequences:
         """Take the identity that the brokers have assigned; once, before the first batch."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+
+    def continue_as(self, producer_id: int, producer_epoch: int) -> None:
+        """Take the identity of the next transaction of the same owner: sequences begin with 0 if it is another one."""
+        if (producer_id, producer_epoch) != (self.producer_id, self.producer_epoch):
+            self._partitions = {}
+            self.identify(producer_id, producer_epoch)
 
     def next_stamp(self, topic_partition: TopicPartition) -> SequenceStamp:
         """Return the stamp of the next batch that is not reserved, without taking it."""

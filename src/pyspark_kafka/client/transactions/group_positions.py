@@ -1,0 +1,162 @@
+"""The positions of a consumer group without members: read, and set as part of a transaction. Layer: client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
+from pyspark_kafka.client.transactions.errors import raise_for_code
+from pyspark_kafka.client.transactions.open_transaction import Generation
+from pyspark_kafka.client.wire.messages import (
+    ErrorCode,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+    broker_error,
+)
+from pyspark_kafka.client.wire.versions import OFFSET_FETCH_VERSION
+from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.net.connection import Connection
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
+
+# The newest version of TxnOffsetCommit of each generation; from 5 on, the group joins the transaction by it (KIP-890).
+_MAX_VERSION_V1, _MAX_VERSION_V2 = 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPosition:
+    """Where a group is in one topic-partition.
+
+    Attributes:
+        offset: the next one to read.
+        metadata: text that is kept with it.
+    """
+
+    offset: int
+    metadata: str = ""
+
+
+class GroupPositions:
+    """The positions of one consumer group that has no members: its owner decides alone what it reads.
+
+    Runs on: driver and executor; one thread; methods block, each for at most `api_timeout_ms`. Does not pickle.
+
+    Args:
+        client: the cluster; not used by anyone else meanwhile.
+        group_id: the group.
+
+    Raises:
+        AccessError: by every method: the user may not read the group, or one of the topics.
+        DeadlineError: by every method: not done in time.
+        TransportError: by every method: no broker can be reached.
+
+    Source: KIP-98, KIP-447; Java `KafkaConsumer.committed`, `KafkaProducer.sendOffsetsToTransaction`.
+    """
+
+    def __init__(self, client: KafkaClient, group_id: str) -> None:
+        self.group_id = group_id
+        self._coordinator = CoordinatorCalls(
+            client, lambda deadline: find_group_coordinator(client, group_id, deadline)
+        )
+
+    def fetch(self) -> dict[TopicPartition, GroupPosition]:
+        """Return all positions of the group, once those of transactions that are being ended are decided.
+
+        Raises:
+            ProtocolError: the brokers cannot wait for transactions (condition UNSUPPORTED_VERSION).
+        """
+
+        def attempt(connection: Connection, deadline: Deadline) -> dict[TopicPartition, GroupPosition]:
+            if not connection.supports(OffsetFetchRequest, OFFSET_FETCH_VERSION):
+                raise ProtocolError(
+                    f"{connection.address} cannot wait for open transactions when it tells the positions of a group. "
+                    "Nothing was read.",
+                    condition="UNSUPPORTED_VERSION",
+                    hint="Exactly once in a continuous query needs Kafka 2.5 or newer; use at_least_once.",
+                    facts={"broker": connection.address},
+                )
+            request = OffsetFetchRequest(group_id=self.group_id, topics=None, require_stable=True)
+            response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
+            self._raise(response.error_code, "Reading the positions", connection)
+            found: dict[TopicPartition, GroupPosition] = {}
+            for topic in response.topics:
+                for entry in topic.partitions:
+                    topic_partition = TopicPartition(topic.name, entry.partition_index)
+                    self._raise(entry.error_code, f"Reading the position in {topic_partition}", connection)
+                    if entry.committed_offset >= 0:
+                        found[topic_partition] = GroupPosition(entry.committed_offset, entry.metadata or "")
+            return found
+
+        return self._coordinator.run(f"Reading the positions of group '{self.group_id}'", attempt)
+
+    def commit_within(self, transaction: OpenTransaction, positions: Mapping[TopicPartition, GroupPosition]) -> None:
+        """Set positions as part of a transaction: they count once it is committed.
+
+        In V1 the group must have joined it; see `TransactionalId.join_group`.
+
+        A topic that is not there is waited for: the coordinator may not know it yet.
+
+        Raises:
+            TransactionLostError: the owner has lost the transaction.
+        """
+        identity = transaction.identity
+        request = TxnOffsetCommitRequest(
+            transactional_id=transaction.name,
+            group_id=self.group_id,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            topics=_topics(positions),
+        )
+        max_version = _MAX_VERSION_V2 if identity.generation is Generation.V2 else _MAX_VERSION_V1
+
+        def attempt(connection: Connection, deadline: Deadline) -> None:
+            response = connection.call(request, deadline, max_version=max_version)
+            for topic_partition, code in _codes(response):
+                what = f"Setting the position of group '{self.group_id}' in {topic_partition} by"
+                raise_for_code(
+                    code, what, transaction.name, connection.address, topic_partition=topic_partition, owned=True
+                )
+
+        self._coordinator.run(
+            f"Setting {len(positions)} positions of group '{self.group_id}' by '{transaction.name}'", attempt
+        )
+
+    def _raise(self, code: int, what: str, connection: Connection) -> None:
+        if code != ErrorCode.NONE:
+            raise broker_error(
+                code,
+                f"{what} of consumer group '{self.group_id}' at {connection.address} failed",
+                group_id=self.group_id,
+                broker=connection.address,
+            )
+
+
+def _topics(positions: Mapping[TopicPartition, GroupPosition]) -> list[Any]:
+    topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    partition_class = topic_class.TxnOffsetCommitRequestPartition
+    by_topic: dict[str, list[Any]] = {}
+    for topic_partition, position in positions.items():
+        by_topic.setdefault(topic_partition.topic, []).append(
+            partition_class(
+                partition_index=topic_partition.partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=-1,
+                committed_metadata=position.metadata,
+            )
+        )
+    return [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+
+
+def _codes(response: Any) -> list[tuple[TopicPartition, int]]:
+    return [
+        (TopicPartition(topic.name, entry.partition_index), entry.error_code)
+        for topic in response.topics
+        for entry in topic.partitions
+    ]

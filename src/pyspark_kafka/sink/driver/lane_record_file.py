@@ -1,0 +1,74 @@
+"""The file in which a checkpoint keeps what is known of the transactions of a continuous query. Layer: sink."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.sink.source_positions import LaneRecord
+
+if TYPE_CHECKING:
+    from pyspark_kafka.checkpoint.files import CheckpointFiles
+
+NAME = "continuous/transactions"
+_VERSION = 1
+
+
+class LaneRecordFile:
+    """The record in a file of the checkpoint, which is replaced as a whole.
+
+    Runs on: driver; methods block on the file system.
+
+    Args:
+        files: the checkpoint.
+
+    Raises:
+        CheckpointError: by every method: the file cannot be read or written, or is malformed.
+    """
+
+    def __init__(self, files: CheckpointFiles) -> None:
+        self._files = files
+
+    def read(self) -> LaneRecord | None:
+        """Return the record; None if the query has never run in this mode."""
+        data = self._files.read(NAME)
+        if data is None:
+            return None
+        try:
+            parsed = json.loads(data)
+            if parsed["v"] != _VERSION:
+                raise ValueError(f"its version is {parsed['v']}")  # noqa: TRY301 - one place says what is wrong
+            partitions = {
+                TopicPartition(topic, int(number)): str(entry["id"])
+                for topic, entry in parsed["topics"].items()
+                for number in entry["partitions"]
+            }
+            return LaneRecord(
+                str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), int(parsed["lanes"]), partitions
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(
+                f"{NAME} of checkpoint {self._files.shown} is malformed: {error!r}. Nothing was read.",
+                condition="CHECKPOINT_LOG_INVALID",
+                hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
+                facts={"location": self._files.shown, "name": NAME},
+            ) from error
+
+    def write(self, record: LaneRecord) -> None:
+        """Replace the record: durable when it returns."""
+        topics: dict[str, dict[str, object]] = {}
+        numbers: dict[str, list[int]] = {}
+        for topic_partition, topic_id in sorted(record.partitions.items()):
+            numbers.setdefault(topic_partition.topic, []).append(topic_partition.partition)
+            topics[topic_partition.topic] = {"id": topic_id, "partitions": numbers[topic_partition.topic]}
+        value = {
+            "v": _VERSION,
+            "owner": record.owner,
+            "group": record.group_id,
+            "prefix": record.prefix,
+            "lanes": record.lanes,
+            "topics": topics,
+        }
+        self._files.replace(NAME, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())

@@ -1,0 +1,179 @@
+"""Writes the rows of one lane of a continuous query exactly once: a transaction an epoch, with the source's positions.
+
+Layer: sink.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
+from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.connector import SourceOffsetsWriter
+from pyspark_kafka.errors import ConnectorError, RecordError
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.sink.commit_message import KafkaCommitMessage
+from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
+from pyspark_kafka.sink.source_positions import UNKNOWN_ID, PositionNote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from pyspark_kafka.client.transactions.open_transaction import OpenTransaction
+    from pyspark_kafka.connector import PartitionOffset
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.sink.driver.transactional import KafkaTransactionWriterFactory
+    from pyspark_kafka.sink.executor.record_batch_encoder import EncodedBatch
+
+_LOG = logging.getLogger(__name__)
+
+# Brokers apply the end of a transaction within milliseconds; until then they refuse the next one. Java waits 20 ms.
+_RETRY_MS = 5
+# Brokers forget positions, and transactional ids, that are not used for days; an idle lane renews them.
+RENEWAL_SECONDS = 3_000.0
+
+
+class KafkaTransactionWriter(SourceOffsetsWriter):
+    """Sends the rows of one lane as they come, in a transaction that is committed at the end of the epoch.
+
+    The positions of the reader are part of it. Under the identity that the driver has got, so that a lane of an older
+    run is fenced: it never asks for another one. A commit without a response, or a transaction that someone else has
+    ended, fails the lane; the driver's next takeover decides.
+
+    Runs on: executor; one for each lane and run, on the lane's thread; blocks on the network. Memory: as
+    `KafkaDataWriter`.
+
+    Args:
+        factory: what all lanes share.
+        transaction: the lane's first one.
+        clock: monotonic seconds.
+
+    Raises:
+        RecordError: a row cannot be sent.
+        DeliveryError: rows were not acknowledged in time, or refused; or the transaction is lost.
+        TransactionInDoubtError: nobody knows whether the epoch is committed.
+
+    Source: KIP-98, KIP-447, KIP-890.
+    """
+
+    def __init__(
+        self,
+        factory: KafkaTransactionWriterFactory,
+        transaction: OpenTransaction,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transaction = transaction
+        self._topic_ids, self._query_id = factory.topic_ids, factory.query_id
+        options = factory.options
+        connection = replace(
+            options.connection, retry_backoff_ms=min(_RETRY_MS, options.connection.retry_backoff_max_ms)
+        )
+        self._resources = ExitStack()
+        # One for the records, and one for the coordinators: each has its own requests in flight.
+        client, asking = (self._resources.enter_context(borrow_client(connection)) for _ in range(2))
+        self._id = TransactionalId(asking, transaction.name, factory.timeout_ms)
+        self._group = GroupPositions(asking, factory.group_id)
+        self._producer = self._resources.enter_context(
+            Producer(
+                client,
+                options.producer,
+                transaction=transaction,
+                buffer_bytes=options.max_unacknowledged_bytes,
+                topic_timeout_ms=options.max_block_ms,
+                outage_timeout_ms=options.outage_timeout_ms,
+            )
+        )
+        self._encoder = RecordBatchEncoder(options, factory.columns, self._producer)
+        # What the group has.
+        self._committed: dict[TopicPartition, int] = dict(factory.positions)
+        self._clock = clock
+        self._renewed_at = clock()
+        # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
+        self._is_open = False
+        self._is_sound = True
+        self._told = (0, 0)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
+        with self._asking():
+            self._producer.poll()
+            self._send(self._encoder.add(batch))
+
+    def flushNow(self) -> None:
+        """Send the gathered rows."""
+        with self._asking():
+            self._send(self._encoder.finish())
+            self._producer.poll()
+
+    def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> KafkaCommitMessage:
+        """Commit rows and positions in one transaction; do nothing if there are no rows and nothing has moved."""
+        positions = KafkaSourceOffset.from_json(position.json()).partitions
+        with self._asking():
+            self._send(self._encoder.finish())
+            self._producer.flush()
+            moved = positions
+            if self._clock() - self._renewed_at < RENEWAL_SECONDS:
+                moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
+            if moved:
+                self._is_open = True
+                self._id.join_group(self._transaction, self._group.group_id)
+                self._group.commit_within(
+                    self._transaction,
+                    {tp: GroupPosition(offset, self._note(tp, epoch_id)) for tp, offset in moved.items()},
+                )
+            if self._is_open:
+                self._transaction = self._id.end(self._transaction, commit=True)
+                self._is_open = False
+                self._producer.continue_in(self._transaction)
+                self._committed.update(moved)
+                if len(moved) == len(positions):
+                    self._renewed_at = self._clock()
+        records, encoded_bytes = self._encoder.records, self._encoder.encoded_bytes
+        before, self._told = self._told, (records, encoded_bytes)
+        return KafkaCommitMessage(records - before[0], encoded_bytes - before[1])
+
+    def abort(self) -> None:
+        """Give up the transaction, so that readers of its topics do not wait until its time is over."""
+        self._encoder.drop()
+        if not (self._is_open and self._is_sound):
+            # After an error of the brokers the driver's next takeover ends it, or its timeout.
+            return
+        try:
+            self._id.end(self._transaction, commit=False)
+        except ConnectorError as error:
+            _LOG.warning("The transaction of '%s' is left open until its timeout: %s", self._transaction.name, error)
+        self._is_open = False
+
+    def close(self) -> None:
+        """Return the connections. Safe to call again."""
+        self._resources.close()
+
+    def _send(self, batches: Iterable[EncodedBatch]) -> None:
+        for topic_partition, data, record_count in batches:
+            # In V1 a partition joins first; it waits for a response once an epoch.
+            self._is_open = True
+            self._id.join(self._transaction, (topic_partition,))
+            self._producer.send(topic_partition, data, record_count)
+
+    def _note(self, topic_partition: TopicPartition, epoch_id: int) -> str:
+        topic_id = self._topic_ids.get(topic_partition.topic, UNKNOWN_ID)
+        return PositionNote(self._query_id, topic_id, str(epoch_id)).text()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordError:
+            # About a row; the brokers have not been asked.
+            raise
+        except BaseException:
+            self._is_sound = False
+            raise

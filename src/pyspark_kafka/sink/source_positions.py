@@ -1,0 +1,145 @@
+"""What the consumer group of an exactly-once continuous query says about where its source continues.
+
+Lanes commit their positions to the group in the transactions of their records, so the group is right where checkpoint
+and group differ. The record in the checkpoint says which of its positions must be there. Pure: no sockets, no clock.
+Layer: sink.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.client.transactions.group_positions import GroupPosition
+    from pyspark_kafka.model import TopicPartition
+
+# Stands for the id of a topic where brokers do not tell it; it is the same as any.
+UNKNOWN_ID = "-"
+_VERSION = "v1"
+
+
+@dataclass(frozen=True, slots=True)
+class PositionNote:
+    """What is kept with each position in the group, so that a position of something else is not taken for ours.
+
+    Attributes:
+        query_id: the query that has committed it.
+        topic_id: the topic that it belongs to.
+        epoch: the epoch that ends there; "-" where a run began.
+    """
+
+    query_id: str
+    topic_id: str
+    epoch: str = "-"
+
+    def text(self) -> str:
+        """Return it as the metadata of a position."""
+        return f"{_VERSION} {self.query_id} {self.topic_id} {self.epoch}"
+
+    @classmethod
+    def parse(cls, text: str) -> PositionNote | None:
+        """Read the metadata of a position; None if nobody like us has written it."""
+        parts = text.split(" ")
+        return cls(*parts[1:]) if len(parts) == 4 and parts[0] == _VERSION else None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRecord:
+    """What the checkpoint keeps about the transactions of a query.
+
+    Attributes:
+        owner: the driver that has taken over last.
+        group_id: the consumer group.
+        prefix: the transactional ids are this, a hyphen, and the number of the lane.
+        lanes: how many of them may have written.
+        partitions: the partitions of which the group has a position, with the ids of their topics.
+    """
+
+    owner: str
+    group_id: str
+    prefix: str
+    lanes: int = 0
+    partitions: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+def check_owned(group: Mapping[TopicPartition, GroupPosition], query_id: str, group_id: str) -> None:
+    """Check that only this query has committed positions to its group.
+
+    Raises:
+        CheckpointError: something else has: two users of a group would overwrite each other's positions.
+    """
+    foreign = sorted(
+        topic_partition
+        for topic_partition, position in group.items()
+        if (note := PositionNote.parse(position.metadata)) is None or note.query_id != query_id
+    )
+    if foreign:
+        raise CheckpointError(
+            f"Consumer group '{group_id}' has positions that query {query_id} has not written: "
+            f"{listed(foreign, noun='partitions')}. Nothing was read.",
+            condition="OFFSETS_GROUP_IN_USE",
+            hint="Set option 'offsetsGroupId' of the writer to a group of the query alone, or leave it out.",
+            facts={"group_id": group_id, "query_id": query_id},
+        )
+
+
+def merge_positions(
+    checkpoint: Mapping[TopicPartition, int],
+    group: Mapping[TopicPartition, GroupPosition],
+    record: LaneRecord | None,
+    topic_ids: Mapping[str, str],
+) -> dict[TopicPartition, int]:
+    """Return where the source continues: of each partition the later one of checkpoint and group.
+
+    Positions of partitions that the record does not name are not looked at: the query has not read these partitions in
+    this mode since, so the checkpoint is right about them. Nor are those of a former topic of the same name; what
+    follows from its loss is for the source to say.
+
+    Args:
+        checkpoint: where the checkpoint says that the source continues.
+        group: the positions of the group, all of this query.
+        record: of the former run; None if there was none in this mode.
+        topic_ids: the ids of the topics that there are now, by name.
+
+    Raises:
+        CheckpointError: the group has lost positions, so that records could be written twice.
+    """
+    start = dict(checkpoint)
+    lost: list[TopicPartition] = []
+    for topic_partition, recorded in sorted(({} if record is None else record.partitions).items()):
+        now = topic_ids.get(topic_partition.topic)
+        if now is not None and not is_same(now, recorded):
+            continue
+        position = group.get(topic_partition)
+        note = None if position is None else PositionNote.parse(position.metadata)
+        if position is not None and note is not None and is_same(note.topic_id, recorded):
+            start[topic_partition] = max(start.get(topic_partition, 0), position.offset)
+        elif now is not None:
+            # Brokers remove the positions of a deleted topic; these were removed for another reason.
+            lost.append(topic_partition)
+    if lost and record is not None:
+        raise _expired(lost, record.group_id)
+    return start
+
+
+def is_same(first: str, second: str) -> bool:
+    """Return whether two ids are those of one topic, as far as they are known."""
+    return first == second or UNKNOWN_ID in (first, second)
+
+
+def _expired(lost: list[TopicPartition], group_id: str) -> CheckpointError:
+    return CheckpointError(
+        f"Consumer group '{group_id}' has no position any more for {listed(lost, noun='partitions')}, which the query "
+        "has read exactly once before. Without them it may write records a second time. Nothing was read.",
+        condition="OFFSETS_GROUP_EXPIRED",
+        hint="Brokers remove positions that were not renewed for offsets.retention.minutes (7 days where it is not "
+        "set), or someone deleted them. If the query was ended by stop(), its checkpoint has every position: delete "
+        "the checkpoint's file continuous/transactions and start it again. Otherwise the last epoch may be written "
+        "again.",
+        facts={"group_id": group_id, "partitions": len(lost)},
+    )
