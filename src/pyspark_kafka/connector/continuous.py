@@ -20,6 +20,10 @@ source continues, and the checkpoint may be behind it:
    `committedOffset` where the source continues, plans from there, and calls `prepareLanes`.
 2. Each lane has one `SourceOffsetsWriter` for the whole run. At the end of each epoch it gets the reader's position.
 3. A lane that fails, or does not know whether its rows became visible, ends the run; the next `takeOver` finds out.
+
+A query with the trigger available-now ends at what is there when it starts: the engine calls
+`prepareForTriggerAvailableNow()` first, the input partitions have ends, and readers tell with `hasEnded` that they are
+there. The query ends once all of them are, or if there is no input partition.
 """
 
 from __future__ import annotations
@@ -76,6 +80,13 @@ class ContinuousPartitionReader(PartitionReader):
         not block.
         """
         return ()
+
+    def hasEnded(self) -> bool:
+        """Return whether `next` will return no row any more; always False, unless the plan has ends.
+
+        Executor; before each `next`. Must not block. A reader that has rows at hand has not ended.
+        """
+        return False
 
 
 class ContinuousPartitionReaderFactory(PartitionReaderFactory):
@@ -135,6 +146,22 @@ class ContinuousStream(ConnectorContract):
         A stream that can read several of its partitions with one reader plans that many input partitions at most. One
         that takes no note plans as many as it likes: a task then has several readers, on a thread each.
         """
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Take note that the query ends at what is available now: no plan reads anything newer from here on.
+
+        Called at most once, before any other method. The ends are those of this call or of the first plan; later plans,
+        after a failure, have the same ones. A plan has either all input partitions, each with an end, or none if
+        everything is read. Readers implement `hasEnded`.
+
+        Raises:
+            CapabilityError: the source cannot do it.
+        """
+        raise CapabilityError(
+            f"{type(self).__qualname__} cannot be read with trigger(availableNow=True). Nothing was read.",
+            condition="CAPABILITY_MISSING",
+            hint=f"Use trigger(continuous=…), or implement {type(self).__qualname__}.prepareForTriggerAvailableNow().",
+        )
 
     @abstractmethod
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:

@@ -1,11 +1,11 @@
-"""Where the endless ranges of a continuous read start, and which of them share a task. Pure. Layer: planning."""
+"""Where the ranges of a continuous read start and end, and which of them share a task. Pure. Layer: planning."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.planning.data_loss import DataLoss, deleted_kind
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, deleted_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -58,6 +58,58 @@ def plan_continuous(
         if tp in start or tp in earliest_of_new
     }
     return ContinuousPlan(starts, findings)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedPlan:
+    """What a continuous read with an end reads.
+
+    Attributes:
+        starts: where each partition starts, sorted.
+        ends: where it ends, exclusive; never before its start.
+        findings: logs that end before the start.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    findings: tuple[DataLoss, ...]
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether nothing is left to read."""
+        return self.starts == self.ends
+
+
+def end_plan(
+    starts: Mapping[TopicPartition, int],
+    known: Collection[TopicPartition],
+    ends: Mapping[TopicPartition, int],
+) -> EndedPlan:
+    """Return where each partition of a plan ends.
+
+    A new partition that has no end is left out, for the next query. One that is known and has no end stays as it is,
+    so that its position is not lost. A log that ends before the position is data loss; the position goes back there.
+
+    Args:
+        starts: of a plan.
+        known: the partitions that were read before; the others are new.
+        ends: the ends of all partitions when the query began.
+    """
+    kept: dict[TopicPartition, int] = {}
+    found: dict[TopicPartition, int] = {}
+    findings = []
+    for topic_partition, start in starts.items():
+        end = ends.get(topic_partition)
+        if end is None and topic_partition not in known:
+            continue
+        if end is not None and end < start and topic_partition in known:
+            kind = DataLossKind.PARTITION_OFFSET_CHANGED
+            findings.append(DataLoss(kind, topic_partition, expected_offset=start, found_offset=end))
+            kept[topic_partition] = found[topic_partition] = end
+        else:
+            kept[topic_partition] = start
+            found[topic_partition] = start if end is None else max(start, end)
+    return EndedPlan(kept, found, tuple(findings))
 
 
 def share_partitions(

@@ -93,15 +93,17 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
 
 @dataclass(frozen=True, slots=True)
 class KafkaContinuousInputPartition(InputPartition):
-    """What one task of a continuous read reads: topic-partitions from given offsets on, without an end.
+    """What one task of a continuous read reads: topic-partitions from given offsets on.
 
     Attributes:
         starts: the topic-partitions, each with the offset to read first.
+        ends: where each of them ends, exclusive; empty if they are read without an end.
         topic_ids: the ids of their topics by name, as in `KafkaInputPartition`.
         servers: addresses of brokers that the driver has learned, as in `KafkaInputPartition`.
     """
 
     starts: tuple[tuple[TopicPartition, int], ...]
+    ends: tuple[tuple[TopicPartition, int], ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict, compare=False)
     servers: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
@@ -133,4 +135,6 @@ class KafkaContinuousPartitionReaderFactory(ContinuousPartitionReaderFactory):
         factory = self
         if partition.servers:
             factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
-        return KafkaContinuousPartitionReader(factory, dict(partition.starts), partition.topic_ids)
+        return KafkaContinuousPartitionReader(
+            factory, dict(partition.starts), partition.topic_ids, dict(partition.ends)
+        )

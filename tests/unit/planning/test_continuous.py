@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.planning.continuous import java_hash, plan_continuous, share_partitions
+from pyspark_kafka.planning.continuous import end_plan, java_hash, plan_continuous, share_partitions
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -35,6 +35,27 @@ def test_new_partition_that_is_gone_again_is_left_out() -> None:
     plan = plan_continuous({A: 5}, [A, B], {})
     assert plan.starts == {A: 5}
     assert plan.findings == ()
+
+
+def test_plan_ends_where_the_logs_ended_and_leaves_out_what_is_newer() -> None:
+    plan = end_plan({A: 5, B: 7, C: 0}, [A, B], {A: 9, B: 7})
+    assert plan.starts == {A: 5, B: 7}
+    assert plan.ends == {A: 9, B: 7}
+    assert plan.findings == ()
+    assert not plan.is_read
+    assert end_plan({A: 9, B: 7, C: 4}, [A, B], {A: 9, B: 7, C: 4}).is_read
+
+
+def test_known_partition_without_an_end_keeps_its_position() -> None:
+    plan = end_plan({A: 5, B: 7}, [A, B], {A: 9})
+    assert plan.starts == {A: 5, B: 7}
+    assert plan.ends == {A: 9, B: 7}
+
+
+def test_log_that_ends_before_the_position_is_a_loss_and_one_that_begins_behind_its_end_is_not() -> None:
+    plan = end_plan({A: 5, C: 30}, [A], {A: 3, C: 20})
+    assert plan.findings == (DataLoss(DataLossKind.PARTITION_OFFSET_CHANGED, A, expected_offset=5, found_offset=3),)
+    assert plan.starts == plan.ends == {A: 3, C: 30}
 
 
 @pytest.mark.parametrize(

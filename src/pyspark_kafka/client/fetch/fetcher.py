@@ -159,6 +159,11 @@ class Fetcher:
         return self._session.known_end(topic_partition)
 
     @property
+    def is_done(self) -> bool:
+        """Whether every range is read to its end, and everything of them was returned."""
+        return self._session.is_done
+
+    @property
     def connections(self) -> list[Connection]:
         """The connections that are borrowed now."""
         return [lane.connection for lane in self._lanes if lane.connection is not None]

@@ -235,6 +235,11 @@ class FetchSession:
         return self._active
 
     @property
+    def is_done(self) -> bool:
+        """Whether every range is read to its end, and nothing of them is left to deliver or to raise."""
+        return not (self._active or self._records or self._failures or self._lost)
+
+    @property
     def has_records(self) -> bool:
         """Whether the next step is `Deliver`, as requests are sent and records of the same response are left."""
         return bool(self._records) and self._sent_ahead and not self._planned

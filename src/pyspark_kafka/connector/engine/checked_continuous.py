@@ -16,7 +16,9 @@ from pyspark_kafka.connector.engine.checks import (
     check_offset,
     check_partitions,
     check_position,
+    found,
 )
+from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +48,15 @@ class CheckedContinuousReader(CheckedReader, ContinuousPartitionReader):
     def getRowTimes(self) -> Sequence[float]:
         """Return when rows of the batch came into being."""
         return self._continuous.getRowTimes()
+
+    def hasEnded(self) -> bool:
+        """Return whether nothing more will come."""
+        ended = self._continuous.hasEnded()
+        if type(ended) is not bool:
+            raise ContractError.violated(
+                self._continuous, "hasEnded", f"must return True or False, and {found(ended)}."
+            )
+        return ended
 
 
 class CheckedContinuousReaderFactory(ContinuousPartitionReaderFactory):
@@ -82,6 +93,14 @@ class CheckedContinuousStream(ContinuousStream):
         """Return the position of a reader of its JSON."""
         return check_position(self._stream.deserializePartitionOffset(text), self._stream, "deserializePartitionOffset")
 
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Have plans end at what is available now."""
+        self._stream.prepareForTriggerAvailableNow()
+
+    def prepareForTasks(self, tasks: int) -> None:
+        """Pass on how many tasks run at the same time."""
+        self._stream.prepareForTasks(tasks)
+
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Split the stream from `start` into tasks; positions are compared with `start` from here on."""
         self._reached = start
@@ -115,6 +134,15 @@ class CheckedContinuousStream(ContinuousStream):
     def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:
         """Return how far a position is behind."""
         return self._stream.lagMetrics(position, latest)
+
+    def latestOffset(self) -> Offset | None:
+        """Return the offset behind every row that is readable now; None if the source does not know."""
+        latest = self._stream.latestOffset()
+        return None if latest is None else check_offset(latest, self._stream, "latestOffset")
+
+    def hasReached(self, position: Offset, target: Offset) -> bool:
+        """Return whether a position is at or behind a target."""
+        return check_instance(self._stream.hasReached(position, target), bool, self._stream, "hasReached")
 
     def needsReconfiguration(self) -> bool:
         """Return whether the engine must plan again."""

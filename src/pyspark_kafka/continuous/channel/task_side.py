@@ -51,6 +51,8 @@ class DriverConnection:
         self.ended_epoch = -1
         self.last_epoch: int | None = None
         self._stopped = threading.Event()
+        # Notified when an epoch is to end, and when lanes are to end.
+        self._news = threading.Condition()
         self._lock = threading.Lock()
         try:
             self._socket, driver_nonce = _connected(address)
@@ -87,11 +89,18 @@ class DriverConnection:
                 self._socket.sendall(self._first + self._writer.frame(payload))
                 self._first = b""
             except OSError:
-                self._stopped.set()
+                self.stop()
 
     def stop(self) -> None:
         """Have every lane of this task end."""
         self._stopped.set()
+        with self._news:
+            self._news.notify_all()
+
+    def wait_for_end_of(self, epoch: int) -> None:
+        """Wait until the driver has told lanes to end an epoch, or they are to end altogether."""
+        with self._news:
+            self._news.wait_for(lambda: self.ended_epoch >= epoch or self.stopped)
 
     def wait_until_stopped(self) -> None:
         """Wait until the driver says that it has what was sent, or is gone."""
@@ -99,7 +108,7 @@ class DriverConnection:
 
     def close(self) -> None:
         """End the connection. What was sent arrives, as far as the driver is there."""
-        self._stopped.set()
+        self.stop()
         # Not close(): with bytes that were not read, it would reset the connection, and what was sent would be lost.
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
@@ -129,16 +138,18 @@ class DriverConnection:
             return
         finally:
             selector.close()
-            self._stopped.set()
+            self.stop()
 
     def _take(self, message: Message) -> None:
         if isinstance(message, End):
             # In this order: lanes look at the second after they have seen the first.
             if message.last:
                 self.last_epoch = message.epoch
-            self.ended_epoch = message.epoch
+            with self._news:
+                self.ended_epoch = message.epoch
+                self._news.notify_all()
         elif isinstance(message, Stop):
-            self._stopped.set()
+            self.stop()
 
 
 def _connected(address: tuple[str, int]) -> tuple[socket.socket, bytes]:

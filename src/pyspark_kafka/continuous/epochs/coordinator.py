@@ -63,7 +63,7 @@ class CommitEpoch:
 
 @dataclass(frozen=True, slots=True)
 class RunIsDone:
-    """Everything that was read is committed, and the run was asked to end."""
+    """Everything that was read is committed, and the run was asked to end, or every lane has reached its end."""
 
 
 Action = EndEpoch | CommitEpoch | RunIsDone
@@ -86,6 +86,9 @@ class EpochCoordinator:
     when every lane has reported it, one epoch at a time, in order. If commits are slower than epochs, at most
     `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits.
 
+    Lanes whose input partitions have an end say when they are there. Once all of them are, the epoch that runs is the
+    last one.
+
     Every method takes an event and returns what to do about it, in order. Not safe for threads: one thread owns it.
 
     Args:
@@ -102,6 +105,7 @@ class EpochCoordinator:
         self._lanes = lanes
         self._interval_ms = interval_ms
         self._started: set[int] = set()
+        self._ended: set[int] = set()
         self._moved = False
         self._stopping = False
         self._done = False
@@ -128,6 +132,11 @@ class EpochCoordinator:
         return not self._moved and not self._epochs
 
     @property
+    def is_at_end(self) -> bool:
+        """Return whether every lane has read its input partition to its end."""
+        return len(self._ended) == self._lanes
+
+    @property
     def open_reports(self) -> Mapping[int, Sequence[LaneReport]]:
         """Return the reports of epochs that are not committed: what an abort is about."""
         return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
@@ -149,6 +158,14 @@ class EpochCoordinator:
         # A lane that was late to end an epoch still counts for the one that runs: it may have moved in both.
         self._moved = True
         return []
+
+    def ended(self, lane: int) -> list[Action]:
+        """Take note that nothing more will come from a lane; the last one of them ends the run."""
+        self._check_lane(lane)
+        if lane not in self._started or lane in self._ended:
+            raise EpochOrderError(f"lane {lane} ended {'twice' if lane in self._ended else 'before it started'}")
+        self._ended.add(lane)
+        return self.stop() if self.is_at_end else []
 
     def ticked(self, now_ms: int) -> list[Action]:
         """Take note of the time: called at the start, when it is `due_ms`, and as often as one likes."""

@@ -1,7 +1,8 @@
 """What driver and tasks say to each other, as JSON objects: plain values in, checked values out.
 
-A task says `hello`, then of each of its lanes `started`, `moved`, `report`, and at last `failed` or nothing. The driver
-says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a while.
+A task says `hello`, then of each of its lanes `started`, `moved`, `report`, `ended`, and at last `failed` or nothing.
+The driver says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
+while.
 """
 
 from __future__ import annotations
@@ -36,6 +37,13 @@ class Moved:
 
     lane: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneEnded:
+    """A lane has read its input partition to its end, and nothing more will come; it continues to end epochs."""
+
+    lane: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,14 @@ class Stop:
     """The driver: every lane ends, without another report."""
 
 
-Message = Hello | Started | Moved | LaneReport | Failed | Alive | End | Stop
+Message = Hello | Started | Moved | LaneReport | LaneEnded | Failed | Alive | End | Stop
 
 _KINDS: dict[str, type[Message]] = {
     "hello": Hello,
     "started": Started,
     "moved": Moved,
     "report": LaneReport,
+    "ended": LaneEnded,
     "failed": Failed,
     "alive": Alive,
     "end": End,

@@ -61,6 +61,8 @@ _UNITS_MS = {
     for name in names.split()
 }
 _MOST_FAILURES = 3
+# Of a query with availableNow: how much of it is repeated after a failure.
+_AVAILABLE_NOW_INTERVAL_MS = 10_000
 _KAFKA = "pyspark_kafka"
 # Options of a writer that are the engine's: no sink knows them.
 _ENGINE_OPTIONS = ("tasks", "coordinatorhost")
@@ -219,6 +221,7 @@ class ContinuousWriter(GuessedNames):
         self._table: Table | None = None
         self._options = CaseInsensitiveDict()
         self._interval_ms = 1_000
+        self._available_now = False
         self._name: str | None = None
 
     def format(self, sink: str | Table) -> ContinuousWriter:
@@ -256,13 +259,25 @@ class ContinuousWriter(GuessedNames):
         self._name = queryName
         return self
 
-    def trigger(self, *, continuous: str) -> ContinuousWriter:
-        """Set the length of an epoch, such as "1 second": how much is read again after a failure.
+    def trigger(self, *, continuous: str | None = None, availableNow: bool | None = None) -> ContinuousWriter:
+        """Set how long the query runs, and how much of it is read again after a failure. Takes one of both.
+
+        Args:
+            continuous: the query runs until it is stopped; the length of an epoch, such as "1 second".
+            availableNow: True: the query reads what is there when it starts, and ends.
 
         Raises:
-            OptionError: the text is no span of time, or is 0.
+            OptionError: none or both are given, the text is no span of time, or is 0, or availableNow is not True.
         """
-        self._interval_ms = interval_ms(continuous)
+        if (continuous is None) == (availableNow is None) or availableNow not in (None, True):
+            raise OptionError(
+                f"trigger() takes continuous or availableNow=True, and got continuous={continuous!r}, "
+                f"availableNow={availableNow!r}.",
+                condition="OPTION_INVALID",
+                hint='Write trigger(continuous="1 second") or trigger(availableNow=True).',
+            )
+        self._available_now = continuous is None
+        self._interval_ms = _AVAILABLE_NOW_INTERVAL_MS if continuous is None else interval_ms(continuous)
         return self
 
     def start(self) -> ContinuousQuery:
@@ -296,6 +311,7 @@ class ContinuousWriter(GuessedNames):
             interval_ms=self._interval_ms,
             host=self._options.get("coordinatorhost") or address_of_driver(frame.spark),
             most_failures=_MOST_FAILURES,
+            available_now=self._available_now,
         )
         events = QueryEvents(names, session_key(frame.spark))
         progress = ProgressLog(names, plan.stream, events)
@@ -317,7 +333,12 @@ class ContinuousWriter(GuessedNames):
         if isinstance(builder, SupportsPushDownRequiredColumns):
             builder.pruneColumns(frame.table.schema(frame.options))
         scan = builder.build()
-        return check_instance(scan.toContinuousStream(location), ContinuousStream, scan, "toContinuousStream")
+        stream = check_instance(scan.toContinuousStream(location), ContinuousStream, scan, "toContinuousStream")
+        left_out = type(stream).prepareForTriggerAvailableNow is ContinuousStream.prepareForTriggerAvailableNow
+        if self._available_now and left_out:
+            # Raises CapabilityError, before anything is read.
+            stream.prepareForTriggerAvailableNow()
+        return stream
 
     def _write(self, query_id: str, stream: ContinuousStream) -> StreamingWrite:
         table = self._table

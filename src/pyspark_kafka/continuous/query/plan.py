@@ -22,6 +22,7 @@ class QueryPlan:
         interval_ms: the length of an epoch.
         host: the address that tasks connect to.
         most_failures: failures in a row, without an epoch committed in between, that end the query.
+        available_now: whether the query ends at what was there when it started.
     """
 
     stream: ContinuousStream
@@ -31,3 +32,4 @@ class QueryPlan:
     interval_ms: int
     host: str
     most_failures: int
+    available_now: bool = False

@@ -20,7 +20,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     LaneReport,
     RunIsDone,
 )
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
@@ -86,7 +86,8 @@ class QueryRun:
     Runs on: driver, on the thread of the query; `run` blocks until the run is over. Used once.
 
     Attributes:
-        failure: why the run ended; None if the query was asked to stop, or is to be planned again.
+        failure: why the run ended; None if the query was asked to stop, is at its end, or is to be planned again.
+        is_at_end: whether everything that the query is to read is read and committed.
         epoch: the one in which rows are read.
 
     Args:
@@ -96,6 +97,7 @@ class QueryRun:
 
     def __init__(self, context: RunContext, epoch: int) -> None:
         self.failure: BaseException | None = None
+        self.is_at_end = False
         self._context, self._first_epoch = context, epoch
         self._plan, self._control, self._waits = context.plan, context.control, context.waits
         self._coordinator: EpochCoordinator | None = None
@@ -125,6 +127,9 @@ class QueryRun:
             return
         stream.prepareForTasks(tasks)
         partitions = check_partitions(stream.planInputPartitions(stream.deserializeOffset(commits.start)), stream)
+        if not partitions and self._plan.available_now:
+            self.is_at_end = True
+            return
         if not partitions:
             self._control.message = "Waiting for partitions to read"
             while (
@@ -277,7 +282,7 @@ class QueryRun:
                 self._reconfigure = watch.look(now, is_running=coordinator.is_running) or self._reconfigure
             if now >= next_look:
                 next_look = now + _RECONFIGURATION_SECONDS
-                if control.is_reading and not self._reconfigure:
+                if control.is_reading and not self._reconfigure and not self._plan.available_now:
                     self._reconfigure = self._plan.stream.needsReconfiguration()
 
     def _wait_seconds(self, coordinator: EpochCoordinator, due: float) -> float:
@@ -298,6 +303,8 @@ class QueryRun:
             return coordinator.moved(event.lane, event.epoch)
         if isinstance(event, Started):
             return coordinator.started(event.lane)
+        if isinstance(event, LaneEnded):
+            return coordinator.ended(event.lane)
         if isinstance(event, Failed):
             self.failure = lane_failed(event, coordinator.current_epoch)
         elif isinstance(event, ContinuousQueryError):
@@ -316,6 +323,7 @@ class QueryRun:
                 self._act(coordinator, connections, coordinator.committed(action.epoch))
             elif isinstance(action, RunIsDone):
                 self._done = True
+                self.is_at_end = coordinator.is_at_end
 
     def _commit(self, action: CommitEpoch) -> None:
         end = self._context.commits.commit(action)

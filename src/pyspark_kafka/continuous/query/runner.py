@@ -127,10 +127,14 @@ class QueryRunner:
 
     def _run_until_stopped(self) -> None:
         failures = 0
+        if self._plan.available_now:
+            self._plan.stream.prepareForTriggerAvailableNow()
         while not self._control.stop_asked.is_set():
             committed = self._commits.count
             run = QueryRun(self._context, self._commits.go_on())
             run.run()
+            if run.is_at_end:
+                return
             if self._commits.count > committed:
                 failures = 0
             if run.failure is None:

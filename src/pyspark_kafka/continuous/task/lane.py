@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import Moved, Started
+from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.meter import LaneMeter
 from pyspark_kafka.errors import ContinuousQueryError
 
@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Lane:
-    """Reads one input partition without an end, and writes what the functions make of it.
+    """Reads one input partition, mostly without an end, and writes what the functions make of it.
 
     The functions are called once for each epoch, with an iterator that ends with it. So what a function holds back at
     the end of its input belongs to the epoch, and nothing of an epoch is left when it is committed.
@@ -61,6 +61,8 @@ class Lane:
         self._thread = 0
         # A writer that keeps positions is the lane's for the whole run; others are made for each epoch.
         self._lasting_writer: SourceOffsetsWriter | None = None
+        # Whether the driver knows that nothing more will come.
+        self._ended = False
 
     def run(self, first_epoch: int) -> None:
         """Run epochs until the driver has named the last one, says stop, or is gone.
@@ -143,7 +145,8 @@ class Lane:
         driver, reader, meter = self._driver, self._reader, self._meter
         moved, begin = False, reader.getOffset()
         while driver.ended_epoch < epoch and not driver.stopped:
-            if reader.next():
+            has_ended = reader.hasEnded()
+            if not has_ended and reader.next():
                 batch = reader.get()
                 self._rows_read += batch.num_rows
                 if not moved:
@@ -160,7 +163,15 @@ class Lane:
                 # Without rows a position can move too: past the marker of a transaction, past records that are gone.
                 moved = True
                 driver.send(Moved(self._number, epoch))
+            if has_ended:
+                self._wait_at_end(epoch)
         self._input_ended = True
+
+    def _wait_at_end(self, epoch: int) -> None:
+        if not self._ended:
+            self._ended = True
+            self._driver.send(LaneEnded(self._number))
+        self._driver.wait_for_end_of(epoch)
 
 
 def _logged(call: Callable[[], None]) -> None:

@@ -8,6 +8,8 @@ The life of a run, as an engine calls it:
    offset of the positions of their readers.
 4. `needsReconfiguration`, about once a second: once the partitions have changed, the engine stops the tasks and
    continues at 2 with the last committed offset.
+
+After `prepareForTriggerAvailableNow` every plan ends where the logs ended at the first one, and the run ends there.
 """
 
 from __future__ import annotations
@@ -24,7 +26,13 @@ from pyspark_kafka.connector import ContinuousStream, InputPartition, Offset, Pa
 from pyspark_kafka.errors import ConnectorError, ContractError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning import data_loss_error, offsets_behind_latest, plan_continuous, share_partitions
+from pyspark_kafka.planning import (
+    data_loss_error,
+    end_plan,
+    offsets_behind_latest,
+    plan_continuous,
+    share_partitions,
+)
 from pyspark_kafka.source.driver.micro_batch import kafka_offset
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.starting_position import StartingPosition
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ConnectionOptions, StreamReadOptions
+    from pyspark_kafka.planning import EndedPlan
     from pyspark_kafka.source.driver.assignment import Assignment
 
 _LOG = logging.getLogger(__name__)
@@ -110,6 +119,10 @@ class KafkaContinuousStream(ContinuousStream):
         self.knownPartitions: frozenset[TopicPartition] = frozenset()
         self._planned = False
         self._plan_starts: KafkaSourceOffset | None = None
+        # Of a run that ends: where, and the ids that the topics had there.
+        self._ends_now = False
+        self._ends: Mapping[TopicPartition, int] | None = None
+        self._ids_at_end: Mapping[str, str] = {}
         # Of looks whether partitions have changed: how many in a row have found less, or other topics; when the next
         # one is due after failures, and when a failure was logged.
         self._suspicions = 0
@@ -183,15 +196,24 @@ class KafkaContinuousStream(ContinuousStream):
         """Plan this many tasks at most, unless the stream was built for another number."""
         self._prepared_tasks = tasks
 
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Have every plan end where the logs end at the first plan; partitions that are new then are left out."""
+        self._ends_now = True
+
     def planInputPartitions(self, start: Offset) -> Sequence[InputPartition]:
         """Return the tasks that read from `start` on, and new partitions from their first offset on.
 
-        Partitions of recreated topics are new. If the subscription means no partition, there is no task.
+        Partitions of recreated topics are new. If the subscription means no partition, there is no task; neither is
+        there if a run that ends has read everything.
 
         Raises:
-            DataLossError: partitions were deleted or topics recreated, and `failOnDataLoss` is true.
+            DataLossError: partitions were deleted or topics recreated, or the logs of a run that ends are shorter than
+                what was read, and `failOnDataLoss` is true.
         """
         position = kafka_offset(start).partitions
+        if self._ends_now and self._ends is None:
+            pinned, self._ends = self._losses.fetch_latest_offsets(position)
+            self._ids_at_end = pinned.topic_ids
         assignment = self._fetch_assignment(position)
         started = self._losses.without_restarting_from(self._not_deleted(position, assignment), assignment)
         new = [topic_partition for topic_partition in assignment.partitions if topic_partition not in started]
@@ -203,15 +225,21 @@ class KafkaContinuousStream(ContinuousStream):
         )
         if plan.findings:
             self._losses.raise_or_warn(data_loss_error(plan.findings))
-        self.knownPartitions = frozenset(plan.starts)
+        starts, ends = plan.starts, self._ends_of(plan.starts, started, assignment)
+        if ends is not None:
+            starts = ends.starts
+        self.knownPartitions = frozenset(starts)
         self._planned, self._suspicions = True, 0
-        self._plan_starts = KafkaSourceOffset(plan.starts)
+        self._plan_starts = KafkaSourceOffset(starts)
+        if ends is not None and ends.is_read:
+            return []
         tasks = self._tasks if self._tasks is not None else self._prepared_tasks
-        groups = share_partitions(plan.starts, tasks=tasks, most=self._options.max_partitions_per_task)
+        groups = share_partitions(starts, tasks=tasks, most=self._options.max_partitions_per_task)
         servers, ids = learned_servers(self._options.connection), self._watch.ids
         return [
             KafkaContinuousInputPartition(
-                tuple((tp, plan.starts[tp]) for tp in group),
+                tuple((tp, starts[tp]) for tp in group),
+                () if ends is None else tuple((tp, ends.ends[tp]) for tp in group),
                 topic_ids={tp.topic: ids[tp.topic] for tp in group if tp.topic in ids},
                 servers=servers,
             )
@@ -305,6 +333,23 @@ class KafkaContinuousStream(ContinuousStream):
 
     def stop(self) -> None:
         """Do nothing: connections belong to the process's pool."""
+
+    def _ends_of(
+        self, starts: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int], assignment: Assignment
+    ) -> EndedPlan | None:
+        """Return where a plan ends; None if it does not."""
+        if self._ends is None:
+            return None
+        # Of a topic that was recreated since, the end is unknown: the next query reads it.
+        same = {
+            topic_partition: end
+            for topic_partition, end in self._ends.items()
+            if self._ids_at_end.get(topic_partition.topic) == assignment.topic_ids.get(topic_partition.topic)
+        }
+        plan = end_plan(starts, known, same)
+        if plan.findings:
+            self._losses.raise_or_warn(data_loss_error(plan.findings))
+        return plan
 
     def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:
         """Return what the subscription means; if partitions are missing, other brokers are asked as well."""

@@ -1,4 +1,4 @@
-"""Reads topic-partitions without an end on an executor: poll, decode, return rows as Arrow batches as they come."""
+"""Reads topic-partitions, mostly without an end, on an executor: poll, decode, return rows as they come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.fetch.errors import LOSSES
+from pyspark_kafka.client.fetch.errors import LOSSES, TopicDeletedError, TopicRecreatedError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import ContinuousPartitionReader
 from pyspark_kafka.model import NO_END, OffsetRange
@@ -30,7 +30,7 @@ _WAIT_MS = 100
 
 
 class KafkaContinuousPartitionReader(ContinuousPartitionReader):
-    """Returns the visible records of topic-partitions from given offsets on, as they arrive.
+    """Returns the visible records of topic-partitions from given offsets on, as they arrive; without an end, or to one.
 
     Records of a partition come in offset order; a batch holds records of one partition; batches of several partitions
     come in the order in which brokers return them. Brokers hold the requests until there are records, so rows are
@@ -61,9 +61,11 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         factory: KafkaContinuousPartitionReaderFactory,
         starts: Mapping[TopicPartition, int],
         topic_ids: Mapping[str, str],
+        ends: Mapping[TopicPartition, int],
     ) -> None:
         self._factory = factory
-        self._ranges = {tp: OffsetRange(tp, start, NO_END) for tp, start in starts.items()}
+        self._endless = not ends
+        self._ranges = {tp: OffsetRange(tp, start, ends.get(tp, NO_END)) for tp, start in starts.items()}
         self._topic_ids = topic_ids
         self._positions = dict(starts)
         self._resources = ExitStack()
@@ -95,8 +97,16 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                 if self._pieces is not None and self._decode(self._pieces):
                     return True
                 # Looked at after each step: many records that are no rows may come.
-                if until.expired or self._closing.is_set():
+                if until.expired or self._closing.is_set() or self.hasEnded():
                     return False
+
+    def hasEnded(self) -> bool:
+        """Return whether every topic-partition is read to its end."""
+        if self._endless or self._pieces is not None:
+            return False
+        if self._fetcher is None:
+            return all(each.size <= 0 for each in self._ranges.values())
+        return self._fetcher.is_done
 
     def get(self) -> pa.RecordBatch:
         """Return the batch that `next()` moved to."""
@@ -158,7 +168,8 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                 error, lost, fail_on_data_loss=self._factory.fail_on_data_loss, leaves_recreated=True
             )
             self._fetcher.resume(lost.topic_partition, position)
-            if position < NO_END:
+            # The position in a topic that is gone says how far it was read; the next plan finds out what became of it.
+            if not isinstance(error, (TopicDeletedError, TopicRecreatedError)):
                 self._positions[lost.topic_partition] = position
             return
         if found is None:

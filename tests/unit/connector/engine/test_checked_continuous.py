@@ -61,6 +61,9 @@ class AnsweringReader(ContinuousPartitionReader):
     def get(self) -> pa.RecordBatch:
         return self.answers.get("get", pa.RecordBatch.from_arrays([pa.array([1])], schema=SCHEMA))
 
+    def hasEnded(self) -> bool:
+        return self.answers.get("ended", False)  # type: ignore[no-any-return]
+
     def getOffset(self) -> PartitionOffset:
         return self.answers.get("position", Place(5))  # type: ignore[no-any-return]
 
@@ -95,6 +98,18 @@ class Answering(ContinuousStream, ContinuousPartitionReaderFactory):
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
         return self.answers.get("merged", Row(9))  # type: ignore[no-any-return]
 
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.answers["prepared"] = True
+
+    def prepareForTasks(self, tasks: int) -> None:
+        self.answers["tasks"] = tasks
+
+    def latestOffset(self) -> Offset | None:
+        return self.answers.get("latest", Row(7))  # type: ignore[no-any-return]
+
+    def hasReached(self, position: Offset, target: Offset) -> bool:
+        return self.answers.get("reached", position == target)  # type: ignore[no-any-return]
+
     def needsReconfiguration(self) -> bool:
         return self.answers.get("again", False)  # type: ignore[no-any-return]
 
@@ -115,11 +130,27 @@ def run_epoch(**answers: Any) -> Offset:
     assert reader.get().to_pylist() == [{"n": 1}]
     merged = stream.mergeOffsets([stream.deserializePartitionOffset(reader.getOffset().json())])
     assert not stream.needsReconfiguration()
+    assert not reader.hasEnded()
+    assert not stream.hasReached(start, stream.latestOffset() or start)
     return merged
 
 
 def test_continuous_stream_that_keeps_its_contract_is_passed_on() -> None:
     assert run_epoch() == Row(9)
+
+
+def test_optional_methods_of_a_source_are_passed_on() -> None:
+    source = Answering(ended=True)
+    stream = CheckedContinuousStream(source, SCHEMA)
+    stream.prepareForTriggerAvailableNow()
+    stream.prepareForTasks(3)
+    assert source.answers["prepared"] is True
+    assert source.answers["tasks"] == 3
+    assert stream.latestOffset() == Row(7)
+    assert stream.hasReached(Row(7), Row(7))
+    assert stream.createContinuousReaderFactory().createReader(InputPartition()).hasEnded()
+    source.answers["latest"] = None
+    assert stream.latestOffset() is None
 
 
 @pytest.mark.parametrize(
@@ -147,6 +178,9 @@ def test_continuous_stream_that_keeps_its_contract_is_passed_on() -> None:
             {"merged": Row(3)},
             'Answering.mergeOffsets() must not go backwards: it returned {"row": 3} after {"row": 4}. The epoch was ',
         ),
+        ({"ended": None}, "AnsweringReader.hasEnded() must return True or False, and returned None."),
+        ({"latest": 7}, "Answering.latestOffset() must return an Offset, and returned an int."),
+        ({"reached": None}, "Answering.hasReached() must return a bool, and returned None."),
         ({"again": None}, "Answering.needsReconfiguration() must return a bool, and returned None."),
     ],
 )

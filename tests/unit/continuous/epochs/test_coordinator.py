@@ -103,6 +103,31 @@ def test_stop_before_every_lane_has_started_commits_nothing() -> None:
     assert EpochCoordinator(2, 0, 100).stop() == [RunIsDone()]
 
 
+def test_run_is_done_once_every_lane_is_at_its_end_and_what_it_read_is_committed() -> None:
+    coordinator = running()
+    coordinator.moved(0, 5)
+    assert coordinator.ended(1) == []
+    # Epochs go on: a lane that is not at its end takes its time.
+    assert coordinator.ticked(100) == [EndEpoch(5)]
+    assert coordinator.ended(0) == [EndEpoch(6, last=True)]
+    assert coordinator.is_at_end
+    assert coordinator.stop() == []
+    for epoch in (5, 6):
+        coordinator.reported(report(0, epoch))
+    assert coordinator.reported(report(1, 5)) == [CommitEpoch(5, (report(0, 5), report(1, 5)))]
+    assert coordinator.reported(report(1, 6)) == []
+    assert coordinator.committed(5) == [CommitEpoch(6, (report(0, 6), report(1, 6)))]
+    assert coordinator.committed(6) == [RunIsDone()]
+
+
+def test_last_epoch_ends_though_commits_are_behind() -> None:
+    coordinator = running(lanes=1)
+    for _ in range(MOST_OPEN):
+        coordinator.end_now()
+    assert coordinator.end_now() == []
+    assert coordinator.ended(0) == [EndEpoch(5 + MOST_OPEN, last=True)]
+
+
 def test_open_reports_are_those_that_are_not_committed() -> None:
     coordinator = running()
     coordinator.end_now()
@@ -115,13 +140,25 @@ def test_open_reports_are_those_that_are_not_committed() -> None:
     [
         (lambda it: it.started(0), "started twice"),
         (lambda it: it.started(2), "no lane 2"),
+        (lambda it: it.ended(2), "no lane 2"),
+        (lambda it: (it.ended(0), it.ended(0)), "ended twice"),
         (lambda it: it.moved(0, 6), "has not ended"),
         (lambda it: it.reported(report(0, 5)), "not told to end"),
         (lambda it: (it.end_now(), it.reported(report(0, 5)), it.reported(report(0, 5))), "twice"),
         (lambda it: (it.end_now(), it.end_now(), it.reported(report(0, 6))), "before epoch 5"),
         (lambda it: it.committed(5), "not its turn"),
     ],
-    ids=["started twice", "no such lane", "ahead", "unasked", "twice", "out of order", "commit unasked"],
+    ids=[
+        "started twice",
+        "no such lane",
+        "no such lane ended",
+        "ended twice",
+        "ahead",
+        "unasked",
+        "twice",
+        "out of order",
+        "commit unasked",
+    ],
 )
 def test_lane_that_breaks_the_order_is_an_error(said, problem: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     with pytest.raises(EpochOrderError, match=problem):
@@ -131,12 +168,14 @@ def test_lane_that_breaks_the_order_is_an_error(said, problem: str) -> None:  # 
 class World:
     """Lanes that read numbers, a channel for each that keeps the order, a driver that may die between any two steps.
 
-    Each lane reads 0, 1, 2, …; an epoch's report says how far it came. What is committed is what recovery finds.
+    Each lane reads 0, 1, 2, …, to its end if there are ends; an epoch's report says how far it came. What is committed
+    is what recovery finds.
     """
 
-    def __init__(self, seed: int, lanes: int) -> None:
+    def __init__(self, seed: int, lanes: int, longest: int | None = None) -> None:
         self.random = random.Random(seed)
         self.lanes = lanes
+        self.ends = None if longest is None else [self.random.randrange(longest) for _ in range(lanes)]
         self.committed: list[tuple[int, list[int]]] = []
 
     def start(self) -> list[int]:
@@ -149,6 +188,7 @@ class World:
         to_driver: list[deque[tuple[str, int, int, int]]] = [deque() for _ in range(self.lanes)]
         to_lane: list[deque[EndEpoch]] = [deque() for _ in range(self.lanes)]
         position, at, moved = self.start()[:], [epoch] * self.lanes, [False] * self.lanes
+        said = [False] * self.lanes
         for lane in range(self.lanes):
             to_driver[lane].append(("started", lane, 0, 0))
         committing: list[CommitEpoch] = []
@@ -172,11 +212,17 @@ class World:
                 act(coordinator.stop())
             choice = self.random.randrange(5)
             lane = self.random.randrange(self.lanes)
-            if choice == 0 and not ended[lane]:
+            is_at_end = self.ends is not None and position[lane] == self.ends[lane]
+            if choice == 0 and is_at_end and not said[lane]:
+                said[lane] = True
+                to_driver[lane].append(("ended", lane, 0, 0))
+            elif choice == 0 and not ended[lane] and not is_at_end:
                 if not moved[lane]:
                     to_driver[lane].append(("moved", lane, at[lane], 0))
                 moved[lane] = True
                 position[lane] += self.random.randrange(1, 4)
+                if self.ends is not None:
+                    position[lane] = min(position[lane], self.ends[lane])
             elif choice == 1 and to_lane[lane]:
                 end = to_lane[lane].popleft()
                 assert end.epoch == at[lane]
@@ -188,6 +234,8 @@ class World:
                 kind, _, number, reached = to_driver[lane].popleft()
                 if kind == "started":
                     act(coordinator.started(lane))
+                elif kind == "ended":
+                    act(coordinator.ended(lane))
                 elif kind == "moved":
                     act(coordinator.moved(lane, number))
                 else:
@@ -218,3 +266,13 @@ def test_runs_that_end_anywhere_commit_every_epoch_once_and_never_go_back(lanes:
         assert epochs == list(range(len(epochs)))
         for (_, before), (_, after) in zip(world.committed, world.committed[1:], strict=False):
             assert all(first <= second for first, second in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+def test_runs_over_what_has_an_end_are_done_with_all_of_it_wherever_earlier_ones_died(lanes: int) -> None:
+    for seed in range(120):
+        world = World(seed, lanes, longest=60)
+        done = any(world.run(world.random.randrange(1, 300), stop=False) for _ in range(4))
+        assert done or world.run(20_000, stop=False), f"seed {seed}: every lane is at its end, and the run is not done"
+        assert world.start() == world.ends
+        assert [epoch for epoch, _ in world.committed] == list(range(len(world.committed)))

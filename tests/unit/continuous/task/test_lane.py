@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, PartitionOffset, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import Moved, Started
+from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError
 
@@ -29,7 +29,10 @@ class At(PartitionOffset):
 
 
 class Script:
-    """A driver and a reader in one: steps are numbers to read, "end" and "last" of epochs, "stop", None for no rows."""
+    """A driver and a reader in one: steps are numbers to read, "end" and "last" of epochs, "stop", None for no rows.
+
+    From "at end" on the reader has no more rows, and the steps after it are what the driver says meanwhile.
+    """
 
     def __init__(self, *steps: Any) -> None:
         self.steps = list(steps)
@@ -42,6 +45,16 @@ class Script:
 
     def send(self, message: Any) -> None:
         self.sent.append(message)
+
+    @property
+    def is_at_end(self) -> bool:
+        return bool(self.steps) and self.steps[0] == "at end"
+
+    def wait_for_end_of(self, epoch: int) -> None:
+        assert self.is_at_end
+        assert self.ended_epoch < epoch
+        self.last_epoch = self.ended_epoch + 1 if self.steps.pop(1) == "last" else None
+        self.ended_epoch += 1
 
     @property
     def reports(self) -> list[LaneReport]:
@@ -75,6 +88,9 @@ class Reader(ContinuousPartitionReader):
     def get(self) -> pa.RecordBatch:
         assert self.batch is not None
         return self.batch
+
+    def hasEnded(self) -> bool:
+        return self.script.is_at_end
 
     def getOffset(self) -> PartitionOffset:
         return At(self.script.position)
@@ -162,6 +178,20 @@ def test_rows_are_flushed_as_they_come() -> None:
     script = Script(1, None, "last")
     Lane(0, Reader(script), as_it_is, lambda epoch: Writer(epoch, calls), script).run(0)  # type: ignore[arg-type]
     assert calls[:2] == ["flush 0", "flush 0"]
+
+
+def test_lane_at_its_end_says_so_once_and_ends_epochs_until_the_last_one() -> None:
+    script = Script(1, 2, "at end", "end", "end", "last")
+    calls = run(script)
+    assert script.sent == [
+        Started(3),
+        Moved(3, 0),
+        LaneEnded(3),
+        LaneReport(3, 0, "2", '{"numbers":[1,2]}', 2, 2),
+        LaneReport(3, 1, "2", '{"numbers":[]}', 0, 0),
+        LaneReport(3, 2, "2", '{"numbers":[]}', 0, 0),
+    ]
+    assert calls == ["commit 0", "close 0", "commit 1", "close 1", "commit 2", "close 2"]
 
 
 def test_stop_within_an_epoch_aborts_it() -> None:

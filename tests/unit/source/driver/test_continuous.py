@@ -192,6 +192,58 @@ def test_recreated_topic_is_an_error_of_the_plan(offsets: ScriptedOffsets) -> No
         starts_of(stream, a0=5, a1=7)
 
 
+def ends_of(stream: KafkaContinuousStream, **start: int) -> dict[str, tuple[int, int]]:
+    """Plan from positions as `starts_of`; return where each partition starts and ends."""
+    position = KafkaSourceOffset({TopicPartition(name[0], int(name[1:])): offset for name, offset in start.items()})
+    found = {}
+    for task in stream.planInputPartitions(position):
+        assert isinstance(task, KafkaContinuousInputPartition)
+        ends = dict(task.ends)
+        found.update({f"{tp.topic}{tp.partition}": (offset, ends[tp]) for tp, offset in task.starts})
+    return found
+
+
+def test_plans_of_a_run_that_ends_have_the_ends_of_the_first_one(offsets: ScriptedOffsets) -> None:
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    assert ends_of(stream, a0=5, a1=7) == {"a0": (5, 10), "a1": (7, 20)}
+    offsets.logs |= {A: (0, 99), C: (0, 7)}
+    # Planned again after a failure; partitions that are new are left to the next query.
+    assert ends_of(stream, a0=8, a1=20) == {"a0": (8, 10), "a1": (20, 20)}
+    assert stream.knownPartitions == {A, B}
+    assert stream.planInputPartitions(KafkaSourceOffset({A: 10, B: 20})) == []
+
+
+def test_new_partition_of_a_run_that_ends_is_read_from_its_first_offset(offsets: ScriptedOffsets) -> None:
+    offsets.logs[C] = (90, 100)
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    assert ends_of(stream, a0=10, a1=20) == {"a0": (10, 10), "a1": (20, 20), "c0": (90, 100)}
+
+
+def test_run_that_ends_reports_a_log_that_is_shorter_than_what_was_read(caplog: pytest.LogCaptureFixture) -> None:
+    stream = stream_of()
+    stream.prepareForTriggerAvailableNow()
+    with pytest.raises(DataLossError, match="PARTITION_OFFSET_CHANGED"):
+        ends_of(stream, a0=12, a1=7)
+    tolerant = stream_of(fail_on_data_loss=False)
+    tolerant.prepareForTriggerAvailableNow()
+    assert ends_of(tolerant, a0=12, a1=7) == {"a0": (10, 10), "a1": (7, 20)}
+    (warning,) = warnings_of(caplog)
+    assert "the offset to continue from was 12, but the log now ends at 10" in warning
+
+
+def test_topic_that_is_recreated_within_a_run_that_ends_is_left_to_the_next_query(offsets: ScriptedOffsets) -> None:
+    offsets.logs[C] = (0, 50)
+    stream = stream_of(fail_on_data_loss=False)
+    stream.prepareForTriggerAvailableNow()
+    assert ends_of(stream, a0=5, a1=7, c0=3) == {"a0": (5, 10), "a1": (7, 20), "c0": (3, 50)}
+    offsets.topic_ids["c"], offsets.logs[C] = "other", (0, 2)
+    assert ends_of(stream, a0=5, a1=7, c0=3) == {"a0": (5, 10), "a1": (7, 20)}
+    following = stream_of(fail_on_data_loss=False)
+    assert starts_of(following, a0=10, a1=20) == [{"a0": 10}, {"a1": 20}, {"c0": 0}]
+
+
 def test_positions_of_readers_are_one_offset() -> None:
     class Other(PartitionOffset):
         def json(self) -> str:

@@ -42,6 +42,7 @@ class Script:
         confirmed: the positions that the reader has confirmed.
         resumed: where ranges were resumed.
         open: how many fetchers and clients are open.
+        ends: whether the ranges end with the last response.
     """
 
     def __init__(self) -> None:
@@ -51,6 +52,7 @@ class Script:
         self.confirmed: list[tuple[TopicPartition, int]] = []
         self.resumed: list[tuple[TopicPartition, int]] = []
         self.open = 0
+        self.ends = False
         self.ranges: list[OffsetRange] = []
 
     def poll(self, timeout_ms: float) -> Any:
@@ -82,6 +84,10 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         def poll(self, timeout_ms: float) -> Any:
             return found.poll(timeout_ms)
 
+        @property
+        def is_done(self) -> bool:
+            return found.ends and not found.responses
+
         def confirm(self, topic_partition: TopicPartition, position: int) -> None:
             found.confirmed.append((topic_partition, position))
 
@@ -102,14 +108,16 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     return found
 
 
-def reader_of(*, fail_on_data_loss: bool = False) -> KafkaContinuousPartitionReader:
+def reader_of(
+    *, fail_on_data_loss: bool = False, ends: tuple[tuple[TopicPartition, int], ...] = ()
+) -> KafkaContinuousPartitionReader:
     factory = KafkaContinuousPartitionReaderFactory(
         ConnectionOptions((("not-asked", 9092),)),
         FetchOptions(),
         pa.schema([SOURCE_SCHEMA.field("partition"), SOURCE_SCHEMA.field("offset")]),
         fail_on_data_loss,
     )
-    reader = factory.createReader(KafkaContinuousInputPartition(((T0, 0), (T1, 50)), topic_ids={"t": "id"}))
+    reader = factory.createReader(KafkaContinuousInputPartition(((T0, 0), (T1, 50)), ends, {"t": "id"}))
     assert isinstance(reader, KafkaContinuousPartitionReader)
     return reader
 
@@ -233,3 +241,45 @@ def test_loss_is_an_error_or_moves_the_position(
     # The others are read on.
     assert rows(reader) == [(1, 50)]
     assert reader.getOffset().partitions == {T0: position, T1: 51}
+
+
+def test_reader_with_ends_has_ended_once_everything_was_returned_and_does_not_wait_there(script: Script) -> None:
+    reader = reader_of(ends=((T0, 4), (T1, 51)))
+    assert not reader.hasEnded()
+    script.ends = True
+    script.responses += [records(T0, 0, plain_batch(0, 5)), records(T1, 50, control_batch(50, 7, 1))]
+    assert reader.next()
+    # A batch of the log that passes the end is cut.
+    assert rows(reader) == [(0, offset) for offset in range(4)]
+    assert not reader.hasEnded()
+    assert not reader.next()
+    assert reader.hasEnded()
+    assert script.ranges == [OffsetRange(T0, 0, 4), OffsetRange(T1, 50, 51)]
+    assert reader.getOffset().partitions == {T0: 4, T1: 51}
+    assert script.polls == [pytest.approx(100), pytest.approx(100)]
+
+
+def test_reader_that_has_nothing_to_read_connects_nowhere(script: Script) -> None:
+    reader = reader_of(ends=((T0, 0), (T1, 50)))
+    assert reader.hasEnded()
+    assert reader.getOffset().partitions == {T0: 0, T1: 50}
+    assert script.open == 0
+    reader.close()
+
+
+def test_reader_without_ends_never_ends(script: Script) -> None:
+    script.ends = True
+    reader = reader_of()
+    assert not reader.next()
+    assert not reader.hasEnded()
+
+
+@pytest.mark.parametrize("error", [TopicRecreatedError, TopicDeletedError])
+def test_topic_that_is_gone_ends_a_range_and_keeps_its_position(script: Script, error: Any) -> None:
+    gone = lost(error, 5)
+    gone.offset_range = OffsetRange(T0, 0, 9)
+    script.responses.append(gone)
+    reader = reader_of(ends=((T0, 9), (T1, 50)))
+    assert not reader.next()
+    assert script.resumed == [(T0, 9)]
+    assert reader.getOffset().partitions == {T0: 0, T1: 50}

@@ -1,0 +1,195 @@
+"""Continuous queries that read what is there and end: to which offset, how soon, and after what went wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaProducer
+
+from kit.continuous import FilesTable, StagedTable
+from kit.independent_client import Record, consume, consume_committed, produce
+from pyspark_kafka import continuous
+from pyspark_kafka.errors import CapabilityError, OptionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+
+def records(numbers: range) -> list[Record]:
+    return [Record(None, b"%d" % number) for number in numbers]
+
+
+def numbers_in(servers: str, topic: str, count: int) -> list[int]:
+    return sorted(int(record.value or b"") for record in consume(servers, topic, count))
+
+
+def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: Path, **options: str) -> Any:
+    return (
+        continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source).option("startingOffsets", "earliest").options(**options).load()
+        .select("value")
+        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .option("checkpointLocation", str(checkpoint)).option("tasks", "2").trigger(availableNow=True).start()
+    )  # fmt: skip
+
+
+def assert_ends(query: ContinuousQuery) -> None:
+    assert query.awaitTermination(120), query.status
+    assert not query.isActive
+    assert query.exception() is None
+    assert query.status["message"] == "Stopped"
+
+
+def test_query_reads_what_is_there_and_ends_while_a_producer_goes_on(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=3), make_topic()
+    produce(bootstrap_servers, source, records(range(100)))
+    made, goes_on = 100, threading.Event()
+
+    def go_on() -> None:
+        nonlocal made
+        while not goes_on.wait(0.01):
+            produce(bootstrap_servers, source, records(range(made, made + 10)))
+            made += 10
+
+    producer = threading.Thread(target=go_on)
+    producer.start()
+    try:
+        first = start(spark, bootstrap_servers, source, target, tmp_path)
+        assert_ends(first)
+        read = sum(first.lastProgress["sources"][0]["endOffset"][source].values())
+        assert 100 <= read < made
+    finally:
+        goes_on.set()
+        producer.join()
+    # The next one continues there, and has every record once.
+    assert_ends(start(spark, bootstrap_servers, source, target, tmp_path))
+    assert numbers_in(bootstrap_servers, target, made) == list(range(made))
+
+
+def test_query_with_nothing_to_read_ends_without_a_job(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic()
+    began = time.monotonic()
+    empty = start(spark, bootstrap_servers, source, target, tmp_path)
+    assert_ends(empty)
+    assert empty.lastProgress is None
+    produce(bootstrap_servers, source, records(range(5)))
+    assert_ends(start(spark, bootstrap_servers, source, target, tmp_path))
+    tracker = spark.sparkContext.statusTracker()
+    began, jobs = time.monotonic(), tracker.getJobIdsForGroup(None)
+    again = start(spark, bootstrap_servers, source, target, tmp_path)
+    assert_ends(again)
+    assert time.monotonic() - began < 10
+    assert tracker.getJobIdsForGroup(None) == jobs
+    assert again.lastProgress is None
+    assert numbers_in(bootstrap_servers, target, 5) == list(range(5))
+
+
+def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, records(range(3)))
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"{source}-tx")
+    try:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(source, b"9").get(timeout=30)
+        producer.abort_transaction()
+        query = start(spark, bootstrap_servers, source, target, tmp_path, **{"kafka.isolation.level": "read_committed"})
+        assert_ends(query)
+        # Three records, the aborted one, and the marker that says so.
+        assert query.lastProgress["sources"][0]["endOffset"] == {source: {"0": 5}}
+        producer.begin_transaction()
+        producer.send(source, b"3").get(timeout=30)
+        # The end is that of what can be read: an open transaction does not keep the query.
+        again = start(spark, bootstrap_servers, source, target, tmp_path, **{"kafka.isolation.level": "read_committed"})
+        assert_ends(again)
+        assert again.lastProgress is None
+        producer.abort_transaction()
+    finally:
+        producer.close()
+    assert numbers_in(bootstrap_servers, target, 3) == [0, 1, 2]
+
+
+_KILLED = """
+import os, signal, sys, time
+from pyspark.sql import SparkSession
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.query import builder
+
+servers, source, target, checkpoint = sys.argv[1:]
+builder._AVAILABLE_NOW_INTERVAL_MS = 100
+commit = EpochFiles.commit
+
+def commit_and_die(self, epoch):
+    commit(self, epoch)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+EpochFiles.commit = commit_and_die
+
+def slow(batches):
+    for batch in batches:
+        for at in range(batch.num_rows):
+            yield batch.slice(at, 1)
+            time.sleep(0.01)
+
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+(continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+ .option("subscribe", source).option("startingOffsets", "earliest").option("kafka.max.partition.fetch.bytes", "200")
+ .load().select("value").map_in_arrow(slow, "value binary")
+ .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+ .option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination())
+"""
+
+
+def test_query_that_is_killed_continues_at_its_last_epoch(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    for number in range(0, 200, 10):
+        # Record batches of 10: a reader of one at a time does not have all of them in its first epoch.
+        produce(bootstrap_servers, source, records(range(number, number + 10)))
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED)
+    checkpoint = tmp_path / "checkpoint"
+    killed = subprocess.run(
+        [sys.executable, str(program), bootstrap_servers, source, target, str(checkpoint)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    query = start(spark, bootstrap_servers, source, target, checkpoint)
+    assert_ends(query)
+    begun = query.recentProgress[0]["sources"][0]["startOffset"][source]["0"]
+    assert 0 < begun < 200
+    found = sorted({int(record.value or b"") for record in consume_committed(bootstrap_servers, target)})
+    assert found == list(range(200))
+
+
+def test_trigger_takes_one_of_both_and_a_source_that_can_end(spark: SparkSession, tmp_path: Path) -> None:
+    frame = continuous.read(spark).format(FilesTable()).option("path", str(tmp_path)).load()
+    writer = frame.write_stream.format(StagedTable()).option("path", str(tmp_path / "out"))
+    wrong: Any
+    for wrong in ({}, {"continuous": "1 second", "availableNow": True}, {"availableNow": False}):
+        with pytest.raises(OptionError, match=r"trigger\(\) takes continuous or availableNow=True"):
+            writer.trigger(**wrong)
+    with pytest.raises(CapabilityError, match=r"FilesStream cannot be read with trigger\(availableNow=True\)"):
+        writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
