@@ -110,7 +110,7 @@ bench-state:  ## Measure state by key, 1 M and 10 M keys, beside Spark's and oth
 	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/keyed_state.py $(ARGS)
 
-fuzz:  ## Fuzz every target for SECONDS each (8 targets, together 10 minutes)
+fuzz:  ## Fuzz every target for SECONDS each (9 targets, together 11 minutes)
 	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/run_fuzz.py --seconds $(SECONDS) $(ARGS)
 

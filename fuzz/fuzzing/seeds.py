@@ -17,8 +17,11 @@ import pyarrow as pa
 from kafka.protocol.consumer import FetchResponse
 
 from fuzzing.batch_target import HEAD_BYTES
+from fuzzing.channel_target import AGAIN, OTHER_SIDE, RAW, SIGNED
 from kit.record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
+from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+from pyspark_kafka.continuous.epochs.messages import Alive, End, Failed, Hello, Message, Moved, Started, Stop, encode
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
 _TEXT = b"".join(b"a line that repeats itself %d\n" % (index % 7) for index in range(60))
@@ -28,7 +31,7 @@ def seeds_of(target: str) -> list[bytes]:
     """Return the seeds of a target."""
     if target.startswith("codec_"):
         return [b"\xff\xff" + written for written in _compressed(target.removeprefix("codec_"))]
-    makers = {"frame": _frames, "fetch_response": _responses, "batch": _batches, "encode": _rows}
+    makers = {"frame": _frames, "fetch_response": _responses, "batch": _batches, "encode": _rows, "channel": _talks}
     return makers[target]()
 
 
@@ -36,6 +39,36 @@ def _frames() -> list[bytes]:
     tagged = struct.pack(">i", 7) + b"\x02\x00\x03abc\x05\x00body"
     sized = [flag + struct.pack(">i", len(tagged)) + tagged for flag in (b"\0", b"\1")]
     return [*sized, b"\0\x15\x03\x03\x00\x02", b"\0HTTP/1.1 400", b"\1" + struct.pack(">i", 4) + b"\0\0\0\0"]
+
+
+def _talks() -> list[bytes]:
+    messages: list[Message] = [
+        Hello(3),
+        Started(1),
+        Moved(1, 7),
+        LaneReport(1, 7, '{"t":{"0":5}}', "{}", 10, 9),
+        Failed(0, "ValueError: boom", "Traceback", '["t",0,5]'),
+        Alive(),
+        End(7, 1),
+        Stop(),
+    ]
+
+    def said(kind: int, payload: bytes) -> bytes:
+        return bytes([kind]) + struct.pack(">H", len(payload)) + payload
+
+    encoded = [encode(message) for message in messages]
+    one_each = [b"\xff" + said(SIGNED, payload) for payload in encoded]
+    whole = b"\x10" + b"".join(said(SIGNED, payload) for payload in encoded)
+    return [
+        *one_each,
+        whole,
+        whole + said(AGAIN, b""),
+        whole + said(OTHER_SIDE, encoded[-1]),
+        whole + said(RAW, b"GET / HTTP/1.1\r\n"),
+        b"\x01" + said(RAW, b"\x16\x03\x01\x02\x00\x01"),
+        b"\xff" + said(SIGNED, b"[" * 5000),
+        b"\xff" + said(SIGNED, b'{"is":"end","epoch":1e400,"last":0}'),
+    ]
 
 
 def _responses() -> list[bytes]:

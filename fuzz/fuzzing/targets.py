@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fuzzing import codec_targets
 from fuzzing.batch_target import batch
+from fuzzing.channel_target import channel
 from fuzzing.client_targets import fetch_response, frame
 from fuzzing.encode_target import encode
 from fuzzing.mutation import mutate_bytes
@@ -38,4 +39,5 @@ TARGETS = {
     "batch": Target(batch, mutate_records),
     **{name: Target(run) for name, run in codec_targets.TARGETS.items()},
     "encode": Target(encode),
+    "channel": Target(channel),
 }

@@ -192,7 +192,10 @@ def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: 
         between.setdefault(len(kills) * (3 * number + 3) // 10, []).append(cluster.delete_topic)
     programs = [number for number, kill in enumerate(kills) if kill.who == PROGRAM]
     own_spark = set(rng.sample(programs, min(given.own_spark, len(programs))))
+    end = time.monotonic() + given.minutes * 60
     for number, kill in enumerate(kills):
+        if time.monotonic() > end:
+            return
         for other in between.get(number, ()):
             other()
             print(f"{time.strftime('%H:%M:%S')} {other.__name__}", flush=True)
@@ -214,6 +217,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Kill a continuous query at every point of an epoch.")
     parser.add_argument("--guarantee", choices=GUARANTEES, default=GUARANTEES[0])
     parser.add_argument("--kills", type=int, default=200, help="of the query's processes")
+    parser.add_argument("--minutes", type=float, default=120, help="after which nothing more is killed")
     parser.add_argument("--executor-kills", type=int, default=6, help="of them, of executors")
     parser.add_argument("--broker-kills", type=int, default=5)
     parser.add_argument("--own-spark", type=int, default=5, help="programs that have a Spark of their own")
