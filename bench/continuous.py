@@ -1,90 +1,198 @@
-"""Measure how long a record takes from its creation to `get` of a continuous reader, without Spark or an engine.
+"""Measure continuous queries, Kafka to Kafka, beside Spark's JVM connector where its jars are.
 
-A steady load on one partition, and one reader in this process; beside it kafka-python's consumer in a process of its
-own, which shows what load, broker and machine take. Both read in turns. Records are made every 5 ms, those of a turn
-together. Prints the latencies, and the CPU time of the reader for each second, under load and without any.
-Run: python bench/continuous.py
+Latencies at several rates: a steady load of records that carry the time at which they were due, a query that passes key
+and value through, a reader of committed records. Sides: the continuous trigger and the real-time mode of Spark, this
+package at least once with epochs of one second and exactly once with epochs of 100 ms, and the same clients with
+nothing between them. Then throughput: whole topics copied, as they are and with a field of their JSON changed.
+All sides run in turns in one session, against one broker, on one machine.
+Run: python bench/continuous.py [--jvm-jars FOLDER] [--parts latency]
 """
 
 from __future__ import annotations
 
-import struct
+import json
+import os
+import platform
+import sys
+import tempfile
 import time
-from typing import Annotated
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from load import Generator, Reader
+from continuous_copies import BASELINE, GOALS, CopyBench
+from continuous_figures import (
+    COPY_HEADINGS,
+    LATENCY_HEADINGS,
+    copy_rows,
+    latency_of,
+    latency_rows,
+    markdown,
+    middle_of,
+    remarks_on,
+)
+from continuous_sides import Place, sides_of
+from load import ArrowReader, Generator
+from measure import cpu_seconds, cpu_seconds_below
 from rich.console import Console
 from rich.table import Table
+from session import start_spark
 
 from pyspark_kafka.client.cluster.pool import close_clients
-from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
-from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
-_CREATED = struct.Struct(">q")
-_SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from continuous_figures import Latency
+    from continuous_sides import Copying
+    from pyspark.sql import SparkSession
+
+_PARTITIONS = 2
+# Twice as many as there are tasks: real-time mode asks for all of them at the same time.
+_SLOTS = 4
+_START_S = 60.0
+_TAIL_S = 1.5
 
 
-def read_for(servers: str, topic: str, seconds: float) -> tuple[list[float], float]:
-    """Read a topic from its end on; return the sorted latencies in ms, and the CPU seconds that a second took."""
-    stream = KafkaContinuousStream.from_options(
-        {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "latest"}
-    )
-    (partition,) = stream.planInputPartitions(stream.initialOffset())
-    reader = stream.createContinuousReaderFactory().createReader(partition)
-    latencies: list[float] = []
-    began, cpu = time.monotonic(), time.process_time()
-    while time.monotonic() - began < seconds:
-        if reader.next():
-            values = reader.get().column("value")
-            now = time.monotonic_ns()
-            latencies += [(now - _CREATED.unpack_from(value.as_buffer())[0]) / 1e6 for value in values]
-    took = (time.process_time() - cpu) / seconds
-    reader.close()
-    stream.stop()
-    return sorted(latencies), took
+class LatencyBench:
+    """One broker, one Spark session, and a generator for each round."""
+
+    def __init__(
+        self, kafka: EmbeddedKafka, spark: SparkSession, directory: str, warm_up_s: float, seconds: float
+    ) -> None:
+        self._kafka, self._spark, self._directory = kafka, spark, directory
+        self._warm_up_s, self._seconds = warm_up_s, seconds
+        self._rounds = 0
+
+    def round(self, side: str, start: Callable[[Place], Copying], rate: int, console: Console) -> Latency:
+        """Start a side under load, let it warm up, measure it, stop it."""
+        self._rounds += 1
+        servers = self._kafka.bootstrap_servers
+        source, target = f"load-{self._rounds}", f"copy-{self._rounds}"
+        for topic in (source, target):
+            self._kafka.create_topic(topic, partitions=_PARTITIONS)
+        place = Place(self._spark, servers, source, target, f"{self._directory}/checkpoint-{self._rounds}")
+        with (
+            ArrowReader(servers, target) as reader,
+            Generator(servers, source, partitions=_PARTITIONS, records_per_s=rate) as generator,
+        ):
+            copying = start(place)
+            try:
+                if not reader.has_records(_START_S):
+                    raise RuntimeError(f"{side} copied nothing: {copying.failure()}")
+                time.sleep(self._warm_up_s)
+                since, cpu = time.monotonic_ns(), self._cpu(copying)
+                time.sleep(self._seconds)
+                until, cpu_after = time.monotonic_ns(), self._cpu(copying)
+                time.sleep(_TAIL_S)
+                if (failure := copying.failure()) is not None:
+                    raise RuntimeError(f"{side} ended: {failure}")
+                arrivals, lateness = reader.finish(), generator.finish()
+            finally:
+                copying.stop()
+        for topic in (source, target):
+            self._kafka.delete_topic(topic)
+        figure = latency_of(
+            side,
+            rate,
+            (until - since) / 1e9,
+            arrivals.latencies_ms(since, until),
+            lateness.sorted_ms(since, until),
+            (cpu_after[0] - cpu[0], cpu_after[1] - cpu[1]),
+        )
+        text = f"{rate:,} records/s, {side}: p50 {figure.p50_ms:.1f} ms, p99 {figure.p99_ms:.1f} ms"
+        console.print(f"{text}, sent up to {figure.late_p99_ms:.1f} ms late (p99)", highlight=False)
+        return figure
+
+    def _cpu(self, copying: Copying) -> tuple[float, float]:
+        alone, with_children = copying.pids()
+        engine = sum(map(cpu_seconds, alone)) + sum(map(cpu_seconds_below, with_children))
+        return engine, cpu_seconds(self._kafka.pid)
 
 
-def row_of(name: str, latencies: list[float], cpu: str) -> list[str]:
-    """Return a row of the table."""
-    shares = [latencies[min(len(latencies) - 1, int(len(latencies) * share))] for share in _SHARES.values()]
-    return [name, f"{len(latencies):,}", *(f"{share:.1f}" for share in shares), cpu]
+def _show(console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(title=title)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in ("", "side", "goal") else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def main(
-    records_per_s: Annotated[int, typer.Option(help="Records a second.")] = 1_000,
-    seconds: Annotated[float, typer.Option(help="How long each side reads in each round.")] = 10.0,
-    rounds: Annotated[int, typer.Option(help="How often each side reads; the first round is not counted.")] = 4,
+    rates: Annotated[str, typer.Option(help="Records a second, by commas.")] = "1000,10000,50000",
+    parts: Annotated[str, typer.Option(help="Which: latency, throughput.")] = "latency,throughput",
+    sides: Annotated[str, typer.Option(help="Only sides whose name has one of these words, by commas.")] = "",
+    rounds: Annotated[int, typer.Option(help="Counted rounds of each side at each rate.")] = 1,
+    warm_up: Annotated[float, typer.Option(help="Seconds of each round before it counts.")] = 4.0,
+    seconds: Annotated[float, typer.Option(help="Seconds of each round that count.")] = 6.0,
+    real_time: Annotated[str, typer.Option(help="Length of a batch in real-time mode; Spark's is 5 minutes.")] = (
+        "5 minutes"
+    ),
+    exactly_once: Annotated[bool, typer.Option(help="Whether exactly once takes part.")] = True,
+    records: Annotated[int, typer.Option(help="Records of the topics that are copied.")] = 4_000_000,
+    runs: Annotated[int, typer.Option(help="Counted copies of each side.")] = 3,
+    jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
-    """Run the rounds and print the latencies of all of them."""
-    table = Table(title=f"creation of a record to its arrival, ms, at {records_per_s:,} records/s on one partition")
-    for heading in ("reader", "records", *_SHARES, "CPU s per s"):
-        table.add_column(heading, justify="left" if heading == "reader" else "right")
-    ours: list[float] = []
-    theirs: list[float] = []
-    cpu = 0.0
-    with EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS) as kafka:
-        servers = kafka.bootstrap_servers
-        kafka.create_topic("load")
-        kafka.create_topic("idle")
-        with Generator(servers, "load", partitions=1, records_per_s=records_per_s):
-            for number in range(rounds):
-                found, took = read_for(servers, "load", seconds)
-                with Reader(servers, ["load"]) as reader:
-                    since = time.monotonic_ns()
-                    time.sleep(seconds)
-                    until = time.monotonic_ns()
-                    arrivals = reader.finish()["load"]
-                if number:
-                    ours += found
-                    theirs += arrivals.latencies_ms(since, until - 1_000_000_000)
-                    cpu += took / (rounds - 1)
-        _, idle = read_for(servers, "idle", seconds)
-        close_clients()
-    table.add_row(*row_of("continuous reader", sorted(ours), f"{cpu:.3f} (idle: {idle:.3f})"))
-    table.add_row(*row_of("kafka-python consumer", sorted(theirs), ""))
-    Console().print(table)
+    """Run the rounds and print the figures."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    jars = sorted(jvm_jars.glob("*.jar")) if jvm_jars else []
+    if jvm_jars and not jars:
+        raise typer.BadParameter(f"there are no jars in {jvm_jars}")
+    if not jars:
+        console.print("Spark's own engines are left out: --jvm-jars (JVM_JARS of make) names no folder with its jars.")
+    ensure_java_for_spark()
+    chosen = sides_of(with_jvm=bool(jars), real_time=real_time, with_exactly_once=exactly_once)
+    words = [word.strip() for word in sides.split(",") if word.strip()]
+    chosen = {name: start for name, start in chosen.items() if not words or any(word in name for word in words)}
+    latencies: list[Latency] = []
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
+        kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
+        spark = start_spark(directory, jars, slots=_SLOTS)
+        # Spark's continuous tasks report their end as an error.
+        spark.sparkContext.setLogLevel("FATAL")
+        stack.callback(spark.stop)
+        stack.callback(close_clients)
+        if "latency" in parts:
+            bench = LatencyBench(kafka, spark, directory, warm_up, seconds)
+            numbers = [int(rate) for rate in rates.split(",")]
+            # Compilers of JVMs work for as long as they are given; the first round of a side is not counted.
+            for side, start in chosen.items():
+                bench.round(side, start, max(numbers), console)
+            for rate in numbers:
+                found: dict[str, list[Latency]] = {side: [] for side in chosen}
+                for _ in range(rounds):
+                    for side, start in chosen.items():
+                        found[side].append(bench.round(side, start, rate, console))
+                latencies += [middle_of(each) for each in found.values()]
+            rows = latency_rows(latencies)
+            _show(console, "creation to arrival, Kafka to Kafka; CPU time for each record", LATENCY_HEADINGS, rows)
+            for remark in remarks_on(latencies):
+                console.print(remark, highlight=False)
+            console.print(markdown(LATENCY_HEADINGS, rows), highlight=False, soft_wrap=True)
+        copies = CopyBench(kafka, spark, directory, records, runs, with_jvm=bool(jars))
+        figures = copies.measure() if "throughput" in parts else []
+        if figures:
+            rows = copy_rows(figures, BASELINE, GOALS)
+            _show(console, f"{records:,} records copied, start of the query included", COPY_HEADINGS, rows)
+            console.print(markdown(COPY_HEADINGS, rows), highlight=False, soft_wrap=True)
+        result = {
+            "python": platform.python_version(),
+            "pyspark": spark.version,
+            "cores": os.cpu_count(),
+            "latency": [asdict(each) for each in latencies],
+            "throughput": [asdict(each) for each in figures],
+        }
+    output = output or Path(__file__).parent / "results" / "continuous.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"JSON: {output}", highlight=False)
 
 
 if __name__ == "__main__":

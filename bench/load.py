@@ -1,7 +1,8 @@
-"""A steady load on a topic, and a reader that notes when records arrive: each in a process of its own.
+"""A steady load on a topic, and readers that note when records arrive: each in a process of its own.
 
-Records carry the moment of their creation, in nanoseconds of the machine's monotonic clock, in the first 8 bytes of
-their value. The reader is kafka-python's consumer, so what is measured is not what measures.
+Records carry the moment at which they were due, in nanoseconds of the machine's monotonic clock, in the first 8 bytes
+of their value: a generator that is held up makes latencies longer, not records fewer. `Reader` is kafka-python's
+consumer, so what is measured is not what measures; `ArrowReader` takes 50,000 records/s with a tenth of its CPU time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from pyspark_kafka.client.cluster.pool import borrow_client
@@ -20,6 +22,7 @@ from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.records import RecordColumns, encode_rows
+from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 _CREATED = struct.Struct(">q")
 _VALUE_BYTES = 90
 # How often records are made; a record waits for nothing else before it is sent.
-_TICK_S = 0.005
+_TICK_NS = 5_000_000
+_MOST_LATE_TURNS = 2_000
 # A process that does not end in this time is killed.
 _END_S = 10.0
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -47,8 +51,24 @@ class Arrivals:
         return sorted((arrived - created) / 1e6 for created, arrived in pairs if since_ns <= created < until_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """The turns of a generator: when each was due, in ns of the monotonic clock, and how much later it was sent."""
+
+    due_ns: list[int] = field(default_factory=list)
+    late_ns: list[int] = field(default_factory=list)
+
+    def sorted_ms(self, since_ns: int, until_ns: int) -> list[float]:
+        """Return the sorted delays of the turns that were due in a window."""
+        pairs = zip(self.due_ns, self.late_ns, strict=True)
+        return sorted(late / 1e6 for due, late in pairs if since_ns <= due < until_ns)
+
+
 class Generator:
-    """Makes records at an even rate, to the partitions of a topic in turns, until it is closed."""
+    """Makes records at an even rate, to the partitions of a topic in turns, until it is closed.
+
+    Every 5 ms those that are due; all of a turn are due at the same moment.
+    """
 
     def __init__(self, bootstrap_servers: str, topic: str, *, partitions: int, records_per_s: int) -> None:
         self._process = _Process(_generate, bootstrap_servers, topic, partitions, records_per_s)
@@ -58,6 +78,11 @@ class Generator:
 
     def __exit__(self, *_: object) -> None:
         self._process.end()
+
+    def finish(self) -> Lateness:
+        """Stop; return how late each turn was handed to the broker's connection."""
+        found: Lateness = self._process.end()
+        return found
 
 
 class Reader:
@@ -78,6 +103,42 @@ class Reader:
         return found
 
 
+class ArrowReader:
+    """Reads a topic from its end on with this package's client, committed records only, until `finish`."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._process = _Process(_read_arrow, bootstrap_servers, topic)
+
+    def __enter__(self) -> ArrowReader:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.end()
+
+    def has_records(self, seconds: float) -> bool:
+        """Wait for the first record; return whether there is one."""
+        return self._process.wait(seconds)
+
+    def finish(self) -> ArrowArrivals:
+        """Stop reading; return what was read."""
+        found: ArrowArrivals = self._process.end()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowArrivals:
+    """Records as they were read; nanoseconds of the monotonic clock."""
+
+    created_ns: np.ndarray
+    arrived_ns: np.ndarray
+
+    def latencies_ms(self, since_ns: int, until_ns: int) -> list[float]:
+        """Return the sorted latencies of the records that were due in a window."""
+        chosen = (self.created_ns >= since_ns) & (self.created_ns < until_ns)
+        found: list[float] = np.sort((self.arrived_ns[chosen] - self.created_ns[chosen]) / 1e6).tolist()
+        return found
+
+
 class _Process:
     """A process that runs `work(pipe, ...)` until its pipe is written to or closed, and may send a value at its end."""
 
@@ -92,6 +153,13 @@ class _Process:
         except EOFError:
             self._process.join(_END_S)
             raise RuntimeError(f"{work.__name__} ended before it was ready; its error is above") from None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a message of the work; return whether there was one."""
+        try:
+            return self._pipe.poll(seconds) and bool(self._pipe.recv())
+        except EOFError:
+            return False
 
     def end(self) -> Any:
         if self._pipe.closed:
@@ -124,23 +192,77 @@ def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: 
     ):
         producer.partition_count(topic)
         pipe.send("ready")
-        made, began = 0, time.monotonic()
-        while not pipe.poll(max(0.0, began + made / records_per_s + _TICK_S - time.monotonic())):
-            due = int((time.monotonic() - began) * records_per_s)
-            if due - made > records_per_s:
-                raise RuntimeError(f"the load is behind by {due - made} records: this machine is too slow for it")
-            value = _CREATED.pack(time.monotonic_ns()) + filler
-            for partition in range(partitions):
-                # Record n goes to partition n modulo their number.
-                count = len(range(made + (partition - made) % partitions, due, partitions))
-                if count:
-                    rows = RecordColumns(None, pa.array([value] * count, pa.binary()))
-                    data, _ = encode_rows(rows, None, 0, count, max_batch_bytes=1 << 20)
-                    producer.send(TopicPartition(topic, partition), data, count)
-            made = max(made, due)
+        made, turns, began = 0, 0, time.monotonic_ns()
+        lateness = Lateness()
+        while not pipe.poll(max(0.0, (began + (turns + 1) * _TICK_NS - time.monotonic_ns()) / 1e9)):
+            due_turns = (time.monotonic_ns() - began) // _TICK_NS
+            if due_turns - turns > _MOST_LATE_TURNS:
+                raise RuntimeError(f"the load is behind by {due_turns - turns} turns: this machine is too slow for it")
+            rows: list[list[bytes]] = [[] for _ in range(partitions)]
+            first_turn = turns + 1
+            while turns < due_turns:
+                turns += 1
+                value = _CREATED.pack(began + turns * _TICK_NS) + filler
+                due = turns * _TICK_NS * records_per_s // 1_000_000_000
+                for partition in range(partitions):
+                    # Record n goes to partition n modulo their number.
+                    rows[partition] += [value] * len(range(made + (partition - made) % partitions, due, partitions))
+                made = due
+            for partition, values in enumerate(rows):
+                if values:
+                    columns = RecordColumns(None, pa.array(values, pa.binary()))
+                    data, _ = encode_rows(columns, None, 0, len(values), max_batch_bytes=16 << 20)
+                    producer.send(TopicPartition(topic, partition), data, len(values))
             producer.poll()
+            now = time.monotonic_ns()
+            for turn in range(first_turn, turns + 1):
+                lateness.due_ns.append(began + turn * _TICK_NS)
+                lateness.late_ns.append(now - began - turn * _TICK_NS)
         producer.flush()
-    pipe.send(None)
+    pipe.send(lateness)
+
+
+def _read_arrow(pipe: Connection, bootstrap_servers: str, topic: str) -> None:
+    stream = KafkaContinuousStream.from_options(
+        {
+            "kafka.bootstrap.servers": bootstrap_servers,
+            "subscribe": topic,
+            "startingOffsets": "latest",
+            "kafka.isolation.level": "read_committed",
+        }
+    )
+    stream.prepareForTasks(1)
+    (partition,) = stream.planInputPartitions(stream.initialOffset())
+    reader = stream.createContinuousReaderFactory().createReader(partition)
+    created: list[np.ndarray] = []
+    arrived: list[int] = []
+    try:
+        # Connects, so that what comes from now on is read.
+        reader.next()
+        pipe.send("ready")
+        while not pipe.poll():
+            if reader.next():
+                values = reader.get().column("value")
+                now = time.monotonic_ns()
+                if not created:
+                    pipe.send(True)
+                created.append(_times_in(values))
+                arrived.append(now)
+    finally:
+        reader.close()
+        stream.stop()
+    counts = [len(each) for each in created]
+    pipe.send(
+        ArrowArrivals(np.concatenate([np.empty(0, np.int64), *created]), np.repeat(np.array(arrived, np.int64), counts))
+    )
+
+
+def _times_in(values: pa.Array) -> np.ndarray:
+    """Return the first 8 bytes of each value, which all have the same size."""
+    _, offsets, data = values.buffers()
+    begin = int(np.frombuffer(offsets, np.int32)[values.offset])
+    rows = np.frombuffer(data, np.uint8, len(values) * _VALUE_BYTES, begin).reshape(-1, _VALUE_BYTES)
+    return rows[:, : _CREATED.size].copy().view(">i8").reshape(-1).astype(np.int64)
 
 
 def _read(pipe: Connection, bootstrap_servers: str, topics: list[str]) -> None:

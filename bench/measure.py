@@ -74,6 +74,29 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def cpu_seconds_below(pid: int) -> float:
+    """Return the CPU time that a process and all its descendants have used so far; NaN where /proc is not there.
+
+    That of descendants that have ended and were waited for is in it.
+    """
+    children: dict[int, list[int]] = {}
+    used: dict[int, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # ended meanwhile
+        process = int(stat.parent.name)
+        children.setdefault(int(fields[1]), []).append(process)
+        used[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    total, left = 0.0, [pid]
+    while left:
+        process = left.pop()
+        total += used.get(process, float("nan"))
+        left += children.get(process, [])
+    return total
+
+
 def python_worker_peaks_mib(jvm_pid: int) -> list[float]:
     """Return the peak resident memory of each Python worker below the JVM, in MiB; empty where /proc is not there."""
     peaks = []

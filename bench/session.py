@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 OURS, JVM = "pyspark_kafka", "kafka"
 
 
-def start_spark(directory: str, jars: Sequence[Path] = (), *, driver_memory: str = "3g") -> SparkSession:
-    """Start a local session with two cores, with the JVM connector's jars if there are any."""
+def start_spark(
+    directory: str, jars: Sequence[Path] = (), *, driver_memory: str = "3g", slots: int = 2
+) -> SparkSession:
+    """Start a local session, with the JVM connector's jars if there are any."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(f"local[{slots}]")
         .appName("pyspark-kafka bench")
         .config("spark.driver.memory", driver_memory)
         .config("spark.ui.enabled", "false")

@@ -1,0 +1,171 @@
+"""The sides of the comparison of continuous queries: each copies a topic to another until it is stopped."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from continuous_figures import AT_LEAST_ONCE, EXACTLY_ONCE, REAL_TIME
+from session import JVM, OURS, jvm_process
+
+from pyspark_kafka import continuous
+from pyspark_kafka.options import parse_write_options
+from pyspark_kafka.sink.columns import SinkColumns
+from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
+_CONTEXT = multiprocessing.get_context("spawn")
+_END_S = 20.0
+
+
+class Copying(Protocol):
+    """A copy that runs."""
+
+    def failure(self) -> object:
+        """Return why it ended; None if it runs."""
+
+    def pids(self) -> tuple[list[int], list[int]]:
+        """Return its processes: those that count alone, and those that count with all below them."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a copy reads and writes.
+
+    Attributes:
+        spark: the session.
+        servers: of the broker.
+        source, target: topics.
+        checkpoint: a folder of its own.
+    """
+
+    spark: SparkSession
+    servers: str
+    source: str
+    target: str
+    checkpoint: str
+
+    @property
+    def kafka(self) -> dict[str, str]:
+        """The option that all have."""
+        return {"kafka.bootstrap.servers": self.servers}
+
+
+class SparkCopy:
+    """A query of Spark's JVM connector, or one of ours: their handles have the same names."""
+
+    def __init__(self, place: Place, query: Any) -> None:
+        self._place, self._query = place, query
+
+    def failure(self) -> object:
+        """Return why it ended; None if it runs."""
+        return None if self._query.isActive else self._query.exception() or "it has ended"
+
+    def pids(self) -> tuple[list[int], list[int]]:
+        """Return this process, alone, and Spark's JVM with its Python workers."""
+        return [os.getpid()], [jvm_process(self._place.spark)]
+
+    def stop(self) -> None:
+        """End the query."""
+        self._query.stop()
+
+
+class ClientsCopy:
+    """Reader and writer of the connector in a loop, in a process of its own, without Spark and without epochs."""
+
+    def __init__(self, place: Place) -> None:
+        self._stop = _CONTEXT.Event()
+        self._process = _CONTEXT.Process(
+            target=_copy, args=(place.servers, place.source, place.target, self._stop), daemon=True
+        )
+        self._process.start()
+
+    def failure(self) -> object:
+        """Return why it ended; None if it runs."""
+        return None if self._process.is_alive() else f"its process ended with {self._process.exitcode}"
+
+    def pids(self) -> tuple[list[int], list[int]]:
+        """Return the process."""
+        pid = self._process.pid
+        return ([] if pid is None else [pid]), []
+
+    def stop(self) -> None:
+        """End the process."""
+        self._stop.set()
+        self._process.join(_END_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _copy(servers: str, source: str, target: str, stop: threading.Event) -> None:
+    kafka = {"kafka.bootstrap.servers": servers}
+    stream = KafkaContinuousStream.from_options(kafka | {"subscribe": source, "startingOffsets": "latest"})
+    stream.prepareForTasks(1)
+    (partition,) = stream.planInputPartitions(stream.initialOffset())
+    reader = stream.createContinuousReaderFactory().createReader(partition)
+    writer = KafkaDataWriter(
+        parse_write_options(kafka | {"topic": target}, streaming=True), SinkColumns(key=0, value=1)
+    )
+    while not stop.is_set():
+        if reader.next():
+            writer.write(reader.get().select(["key", "value"]))
+        writer.flushNow()
+    writer.commit()
+    writer.close()
+    reader.close()
+    stream.stop()
+
+
+def start_clients(place: Place) -> Copying:
+    """Start the clients without an engine."""
+    return ClientsCopy(place)
+
+
+def start_ours(place: Place, epoch: str, **options: str) -> Copying:
+    """Start a continuous query of this package."""
+    rows = continuous.read(place.spark).format(OURS).options(**place.kafka, subscribe=place.source)
+    writer = (
+        rows.option("startingOffsets", "latest")
+        .load()
+        .select("key", "value")
+        .write_stream.format(OURS)
+        .options(**place.kafka, topic=place.target, checkpointLocation=place.checkpoint, **options)
+        .trigger(continuous=epoch)
+    )
+    return SparkCopy(place, writer.start())
+
+
+def start_jvm(place: Place, trigger: dict[str, str]) -> Copying:
+    """Start a query of Spark's JVM connector."""
+    reader = place.spark.readStream.format(JVM).options(**place.kafka, subscribe=place.source)
+    rows = reader.option("startingOffsets", "latest").load().select("key", "value")
+    writer = rows.writeStream.format(JVM).options(**place.kafka, topic=place.target)
+    # Real-time mode knows no other one; without aggregation it says the same as append.
+    mode = "update" if "realTime" in trigger else "append"
+    writer = writer.option("checkpointLocation", place.checkpoint).outputMode(mode).trigger(**trigger)
+    return SparkCopy(place, writer.start())
+
+
+def sides_of(*, with_jvm: bool, real_time: str, with_exactly_once: bool) -> dict[str, Callable[[Place], Copying]]:
+    """Return the sides that take part, by name, in the order in which they run."""
+    sides: dict[str, Callable[[Place], Copying]] = {CLIENTS: start_clients}
+    if with_jvm:
+        sides[JVM_CONTINUOUS] = lambda place: start_jvm(place, {"continuous": "1 second"})
+        sides[REAL_TIME] = lambda place: start_jvm(place, {"realTime": real_time})
+    sides[AT_LEAST_ONCE] = lambda place: start_ours(place, "1 second")
+    if with_exactly_once:
+        sides[EXACTLY_ONCE] = lambda place: start_ours(place, "100 ms", deliveryGuarantee="exactly_once")
+    return sides
