@@ -33,6 +33,7 @@ _VALUE_BYTES = 90
 # How often records are made; a record waits for nothing else before it is sent.
 _TICK_NS = 5_000_000
 _MOST_LATE_TURNS = 2_000
+_BATCH_ROWS = 5_000
 # A process that does not end in this time is killed.
 _END_S = 10.0
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -209,10 +210,12 @@ def _generate(pipe: Connection, bootstrap_servers: str, topic: str, partitions: 
                     rows[partition] += [value] * len(range(made + (partition - made) % partitions, due, partitions))
                 made = due
             for partition, values in enumerate(rows):
-                if values:
-                    columns = RecordColumns(None, pa.array(values, pa.binary()))
-                    data, _ = encode_rows(columns, None, 0, len(values), max_batch_bytes=16 << 20)
-                    producer.send(TopicPartition(topic, partition), data, len(values))
+                # More than one batch only after a delay.
+                for first in range(0, len(values), _BATCH_ROWS):
+                    some = values[first : first + _BATCH_ROWS]
+                    columns = RecordColumns(None, pa.array(some, pa.binary()))
+                    data, _ = encode_rows(columns, None, 0, len(some), max_batch_bytes=1 << 20)
+                    producer.send(TopicPartition(topic, partition), data, len(some))
             producer.poll()
             now = time.monotonic_ns()
             for turn in range(first_turn, turns + 1):

@@ -331,7 +331,7 @@ class ContinuousWriter(GuessedNames):
         frame = self._frame
         builder = frame.table.newScanBuilder(frame.options)
         if isinstance(builder, SupportsPushDownRequiredColumns):
-            builder.pruneColumns(frame.table.schema(frame.options))
+            builder.pruneColumns(_read_schema(frame))
         scan = builder.build()
         stream = check_instance(scan.toContinuousStream(location), ContinuousStream, scan, "toContinuousStream")
         left_out = type(stream).prepareForTriggerAvailableNow is ContinuousStream.prepareForTriggerAvailableNow
@@ -370,6 +370,13 @@ class ContinuousWriter(GuessedNames):
                 hint="Leave it out for as many as there are slots.",
             )
         return int(text)
+
+
+def _read_schema(frame: ContinuousFrame) -> pa.Schema:
+    """Return the columns that the query reads: those of a `select` that comes first, or all."""
+    schema = frame.table.schema(frame.options)
+    first = frame.steps[0] if frame.steps else None
+    return _schema_of([schema.field(name) for name in first.columns]) if isinstance(first, Select) else schema
 
 
 def table_of(source: str | Table) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import traceback
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
     Raises:
         TransportError: the driver cannot be reached.
     """
+    # What PySpark has imported by now stays: a collection that walks over it stops a lane for 30 to 40 ms.
+    gc.collect()
+    gc.freeze()
     driver = DriverConnection(plan.address, plan.key, task)
     writers = plan.writers.of_query(plan.query_id)
 

@@ -55,7 +55,8 @@ class KafkaDataWriter(DataWriter):
         """Send the gathered rows; their acknowledgements are waited for at `commit`."""
         for encoded in self._encoder.finish():
             self._producer.send(encoded)
-        self._producer.poll()
+        # Also beside requests in flight: nobody knows when the next call comes that could send it.
+        self._producer.poll(everything=True)
 
     def commit(self) -> KafkaCommitMessage:
         """Send what is left and wait for every acknowledgement."""

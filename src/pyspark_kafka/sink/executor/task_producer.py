@@ -51,10 +51,10 @@ class TaskProducer:
         topic_partition, data, record_count = batch
         self._producer().send(topic_partition, data, record_count)
 
-    def poll(self) -> None:
-        """Take the responses that are there, and send what they have made room for."""
+    def poll(self, *, everything: bool = False) -> None:
+        """Take the responses that are there, and send what they have made room for; see `Producer.poll`."""
         if self._borrowed is not None:
-            self._borrowed.poll(everything=False)
+            self._borrowed.poll(everything=everything)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""

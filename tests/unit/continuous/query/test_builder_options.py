@@ -67,6 +67,16 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
     assert (query._runner.plan.tasks, query._runner.plan.host) == (3, "10.0.0.7")
 
 
+def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
+    frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    rows = frame.option("subscribe", "a").load().select("value", "key").map_batches(lambda batch: batch)
+    writer = rows.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    writer.option("topic", "b").option("tasks", 1).option("coordinatorHost", "127.0.0.1")
+    query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
+    assert query._runner.plan.stream.createContinuousReaderFactory().schema.names == ["value", "key"]
+
+
 def _runner_that_notes_its_plan(*given: Any) -> Any:
     return type("Noted", (), {"plan": given[1], "start": lambda _: None})()
 
