@@ -95,7 +95,7 @@ def middle_of(rounds: Sequence[Latency]) -> Latency:
     """Return the medians of rounds of one side at one rate; of the longest latency and of what is missing the most."""
 
     def median(name: str) -> float:
-        return statistics.median(getattr(each, name) for each in rounds)
+        return float(statistics.median(getattr(each, name) for each in rounds))
 
     return Latency(
         rounds[0].side,
@@ -132,7 +132,7 @@ LATENCY_HEADINGS = ("records/s", "", "p50 ms", "p99 ms", "max ms", "engine µs",
 
 def latency_rows(figures: Sequence[Latency]) -> list[tuple[str, ...]]:
     """Return the lines of the table of latencies, by rate."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for figure in sorted(figures, key=lambda each: each.rate):
         compared = [each for each in figures if each.rate == figure.rate and each.side == REAL_TIME]
         goal, met = goal_of(figure, compared[0] if compared else None)
@@ -194,7 +194,7 @@ COPY_HEADINGS = ("", "side", "records/s", "runs, s", "engine µs", "broker µs",
 
 def copy_rows(figures: Sequence[Copy], baseline: str, goals: Mapping[str, float]) -> list[tuple[str, ...]]:
     """Return the lines of the table of copies; ratios are those to the baseline of the same case."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for figure in figures:
         compared = [each for each in figures if each.case == figure.case and each.side == baseline]
         ratio, goal, met = "", "", None

@@ -265,7 +265,8 @@ def _times_in(values: pa.Array) -> np.ndarray:
     _, offsets, data = values.buffers()
     begin = int(np.frombuffer(offsets, np.int32)[values.offset])
     rows = np.frombuffer(data, np.uint8, len(values) * _VALUE_BYTES, begin).reshape(-1, _VALUE_BYTES)
-    return rows[:, : _CREATED.size].copy().view(">i8").reshape(-1).astype(np.int64)
+    times: np.ndarray = rows[:, : _CREATED.size].copy().view(">i8").reshape(-1).astype(np.int64)
+    return times
 
 
 def _read(pipe: Connection, bootstrap_servers: str, topics: list[str]) -> None:
