@@ -1,4 +1,4 @@
-"""Measure continuous queries, Kafka to Kafka, beside Spark's JVM connector where its jars are.
+"""Measure continuous queries, Kafka to Kafka, compared with Spark's JVM connector where its jars are.
 
 Latencies at several rates: a steady load of records that carry the time at which they were due, a query that passes key
 and value through, a reader of committed records. Sides: the continuous trigger and the real-time mode of Spark, this
