@@ -43,4 +43,5 @@
 | a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |
 | what becomes of the cases of such a file | `outcomes.py` |
 | a source and a sink for continuous queries | `continuous.py` |
+| a function that keeps state in them | `continuous_state.py` |
 """

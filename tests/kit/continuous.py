@@ -130,6 +130,10 @@ class FilesStream(ContinuousStream):
         self._known = self._names()
         return [FilePartition(str(self._directory / name), start.lines.get(name, 0)) for name in self._known]
 
+    def keyGroups(self, partition: InputPartition) -> Sequence[str]:
+        assert isinstance(partition, FilePartition)
+        return [Path(partition.path).name]
+
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
         return FileReaders()
 

@@ -54,10 +54,10 @@ class CommitsBeforeItPrepares(EpochFiles):
     def prepare(self, *arguments: Any) -> None:
         self.kept_back = arguments
 
-    def commit(self, epoch: int) -> None:
+    def commit(self, epoch: int, state: str = "") -> None:
         if hasattr(self, "kept_back"):
             super().prepare(*self.kept_back)
-        super().commit(epoch)
+        super().commit(epoch, state)
 
 
 class MissesALane(EpochCoordinator):
@@ -99,8 +99,8 @@ class AbortsWhatIsPrepared(EpochCommits):
 class MessagesAreLast(EpochFiles):
     """The offsets of an epoch are in the checkpoint before its messages."""
 
-    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int) -> None:
-        super().prepare(epoch, offset, messages, now_ms)
+    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int, state: str = "") -> None:
+        super().prepare(epoch, offset, messages, now_ms, state)
         name = f"continuous/messages/{epoch}"
         text = self._files.read(name)
         assert text is not None

@@ -88,6 +88,14 @@ class ContinuousPartitionReader(PartitionReader):
         """
         return False
 
+    def keyGroup(self) -> str | None:
+        """Return the key group of the rows that `get` returned last: one of `ContinuousStream.keyGroups`.
+
+        Executor; after `get`, only if functions keep state. Must not block. A reader of input partitions with one key
+        group each returns None.
+        """
+        return None
+
 
 class ContinuousPartitionReaderFactory(PartitionReaderFactory):
     """Makes continuous readers on executors.
@@ -173,6 +181,18 @@ class ContinuousStream(ConnectorContract):
         Must not block. None if the source does not know; then no sink can keep its positions.
         """
         return None
+
+    def keyGroups(self, partition: InputPartition) -> Sequence[str]:  # noqa: ARG002 - for those that can
+        """Return the names of the key groups of an input partition: its parts that have a state of their own.
+
+        All rows of a key are in one key group, such as a partition of the source. Its name stays, whatever the plan, so
+        that its state is found again. Called on the driver for each planned input partition, only if functions keep
+        state; must not block.
+
+        Raises:
+            CapabilityError: the source knows no such parts, so functions cannot keep state.
+        """
+        raise CapabilityError.missing_method(self, "keyGroups", "CONTINUOUS_READ")
 
     @abstractmethod
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:

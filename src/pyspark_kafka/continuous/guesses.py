@@ -50,6 +50,10 @@ FRAME_GUESSES = {
         _OWN_FUNCTION,
     ),
     **dict.fromkeys(
+        ("transformWithState", "applyInPandasWithState", "mapGroupsWithState", "flatMapGroupsWithState", "groupByKey"),
+        "Use map_with_state, with a function of Arrow batches and state.",
+    ),
+    **dict.fromkeys(
         ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "withWatermark", "orderBy", "limit"),
         _MICRO_BATCHES,
     ),

@@ -58,18 +58,28 @@ class KeyedState:
         directory: local and of this state alone; made if it is missing.
         cache_bytes: pages that SQLite keeps in memory.
         kept_snapshots: older ones are removed.
+        durable: whether a crash of the machine keeps what a finished merge wrote. False for a state that is built again
+            from elsewhere after a crash: merges do not wait for the disk.
 
     Raises:
         StateError: from every method: the file is damaged, cut short, or of something else.
     """
 
-    def __init__(self, directory: str | Path, *, cache_bytes: int = 64 * 1024 * 1024, kept_snapshots: int = 3) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        cache_bytes: int = 64 * 1024 * 1024,
+        kept_snapshots: int = 3,
+        durable: bool = True,
+    ) -> None:
         if kept_snapshots < 1:
             raise ValueError("kept_snapshots must be positive")
         self._directory = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._cache_kib = max(1, cache_bytes // 1024)
         self._kept = kept_snapshots
+        self._durable = durable
         self._database = self._open()
         # At most as many rows are in `changes` that could be moved.
         self._most_changes = int(self._run("SELECT count(*) FROM changes").fetchone()[0])
@@ -117,11 +127,16 @@ class KeyedState:
             found.update(self._all(f"SELECT key, value FROM state WHERE key IN ({marks})", sorted(left)))
         return found
 
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Return all keys with their values, in the order of the keys. The state must not change meanwhile."""
-        changes = self._rows(f"{_NEWEST} GROUP BY key ORDER BY key")
+    def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Return all keys with their values, in the order of the keys. The state must not change meanwhile.
+
+        Args:
+            prefix: only keys that begin with it; others are not read.
+        """
+        within, bounds = _range_of(prefix)
+        changes = self._rows(f"{_NEWEST} WHERE {within} GROUP BY key ORDER BY key", bounds)
         change = next(changes, None)
-        for key, value in self._rows("SELECT key, value FROM state ORDER BY key"):
+        for key, value in self._rows(f"SELECT key, value FROM state WHERE {within} ORDER BY key", bounds):
             while change is not None and change[0] < key:
                 if change[1] is not None:
                     yield change[0], change[1]
@@ -313,7 +328,7 @@ class KeyedState:
                 raise sqlite3.DatabaseError(f"its form is {form}, not {_FORM}")
             # A crash of the machine keeps what a finished merge wrote: the log is flushed at each commit.
             database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = FULL")
+            database.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
             database.execute(f"PRAGMA cache_size = -{self._cache_kib}")
             database.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             database.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
@@ -354,6 +369,17 @@ class KeyedState:
             hint="Check the disk; if the file is damaged, put a copy that copy_to() made in its place.",
             facts={"directory": str(self._directory)},
         )
+
+
+def _range_of(prefix: bytes) -> tuple[str, list[bytes]]:
+    """Return the condition that a key begins with a prefix, and its arguments."""
+    if not prefix:
+        return "TRUE", []
+    # The first key behind all of them: the last byte that can grow, grown by one.
+    shorter = prefix.rstrip(b"\xff")
+    if not shorter:
+        return "key >= ?", [prefix]
+    return "key >= ? AND key < ?", [prefix, shorter[:-1] + bytes([shorter[-1] + 1])]
 
 
 def _sync(path: Path) -> None:

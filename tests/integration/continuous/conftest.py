@@ -8,6 +8,7 @@ import pytest
 from pyspark import cloudpickle
 
 from kit import continuous as kit_continuous
+from kit import continuous_state
 from pyspark_kafka.continuous.query.runner import QueryRunner
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def stop_what_was_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def by_value(request: pytest.FixtureRequest) -> Iterator[None]:
     """Send classes and functions of the tests with the code: Spark's workers do not find their modules."""
-    modules = kit_continuous, request.module
+    modules = kit_continuous, continuous_state, request.module
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     yield

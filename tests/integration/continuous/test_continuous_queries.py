@@ -112,7 +112,7 @@ def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place
 
 
 def test_query_of_the_page_runs(spark: SparkSession, place: Place) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
+    program, _ = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
     place.add("a", 10)
     names = {"spark": spark, "source": FilesTable(), "sink": StagedTable(), "function": doubling()}
     names |= {"path": str(place.input), "target": str(place.output), "checkpoint": str(place.checkpoint)}

@@ -26,6 +26,7 @@ from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.messages import End, Moved, Started, decode, encode
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
+from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Simulation:
 
     def _live(self, runs: int) -> None:
         plan = QueryPlan(
-            SimulatedStream(), self.sink, None, tasks=1, interval_ms=10, host="", most_failures=3  # type: ignore[arg-type]
+            SimulatedStream(), self.sink, Stages(()), tasks=1, interval_ms=10, host="", most_failures=3  # type: ignore[arg-type]
         )  # fmt: skip
         files: Any = self.files
         nothing: Any = _NoProgress()

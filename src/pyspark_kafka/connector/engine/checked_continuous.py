@@ -58,6 +58,10 @@ class CheckedContinuousReader(CheckedReader, ContinuousPartitionReader):
             )
         return ended
 
+    def keyGroup(self) -> str | None:
+        """Return the key group of the last rows."""
+        return self._continuous.keyGroup()
+
 
 class CheckedContinuousReaderFactory(ContinuousPartitionReaderFactory):
     """Makes continuous readers whose answers are looked at; pickles with the factory that it stands for."""
@@ -110,6 +114,10 @@ class CheckedContinuousStream(ContinuousStream):
         """Return the offset at which the readers begin."""
         planned = self._stream.plannedOffset()
         return None if planned is None else check_offset(planned, self._stream, "plannedOffset")
+
+    def keyGroups(self, partition: InputPartition) -> Sequence[str]:
+        """Return the names of the key groups of an input partition."""
+        return self._stream.keyGroups(partition)
 
     def createContinuousReaderFactory(self) -> ContinuousPartitionReaderFactory:
         """Return the factory of readers that are looked at."""

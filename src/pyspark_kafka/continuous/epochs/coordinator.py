@@ -24,6 +24,7 @@ class LaneReport:
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
         figures: the text of its `LaneFigures`; empty for none.
+        state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
     """
 
     lane: int
@@ -33,6 +34,7 @@ class LaneReport:
     rows_read: int = 0
     rows_written: int = 0
     figures: str = field(default="", compare=False)
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)

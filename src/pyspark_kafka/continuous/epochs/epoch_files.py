@@ -5,6 +5,7 @@
 | `metadata` | once | the id of the query |
 | `continuous/messages/N` | when every lane has reported epoch N | where it ends, and the commit messages of its lanes |
 | `offsets/N` | then | where epoch N ends |
+| `continuous/versions/N` | when the sink has committed epoch N, if functions keep state | the versions of all states |
 | `commits/N` | when the sink has committed epoch N | nothing that a reader needs |
 
 A driver that dies after `offsets/N` leaves an epoch of which nobody knows whether the sink has it. The messages let the
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.checkpoint import CheckpointFiles
 
 _MESSAGES = "continuous/messages"
+_VERSIONS = "continuous/versions"
 _VERSION = 1
 
 
@@ -66,14 +68,24 @@ class EpochFiles:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._malformed("metadata", f"it has no id of a query ({error!r})") from error
 
-    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int) -> None:
+    def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int, state: str = "") -> None:
         """Write down what is about to be committed: durable when it returns.
+
+        Args:
+            epoch: its number.
+            offset: the JSON of where it ends.
+            messages: the JSON of the commit messages of its lanes.
+            now_ms: the time.
+            state: the versions of states after it, as text; empty if functions keep none.
 
         Raises:
             CheckpointError: the epoch is there already, so another query writes this checkpoint; or files cannot be
                 written.
         """
-        text = json.dumps({"v": _VERSION, "offset": offset, "messages": list(messages)}, separators=(",", ":"))
+        content = {"v": _VERSION, "offset": offset, "messages": list(messages)}
+        if state:
+            content["state"] = state
+        text = json.dumps(content, separators=(",", ":"))
         # Messages first: offsets without messages are those of a micro-batch.
         self._files.replace(f"{_MESSAGES}/{epoch}", text.encode())
         metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}, separators=(",", ":"))
@@ -101,13 +113,41 @@ class EpochFiles:
             raise self._malformed(name, f"it has no commit messages ({error})") from error
         return list(messages) if end == offset else None
 
-    def commit(self, epoch: int) -> None:
+    def prepared_state(self, epoch: int) -> str:
+        """Return the versions of states of an epoch that was prepared; empty if it has none.
+
+        Raises:
+            CheckpointError: the file cannot be read, or is malformed.
+        """
+        name = f"{_MESSAGES}/{epoch}"
+        try:
+            return str(json.loads(self._files.read(name) or b"{}").get("state", ""))
+        except (ValueError, AttributeError) as error:
+            raise self._malformed(name, f"it has no versions of states ({error})") from error
+
+    def state_after(self, epoch: int) -> str | None:
+        """Return the versions of states after a committed epoch, as text; None if it has none.
+
+        Raises:
+            CheckpointError: the file cannot be read.
+        """
+        data = self._files.read(f"{_VERSIONS}/{epoch}")
+        return None if data is None else data.decode(errors="replace")
+
+    def commit(self, epoch: int, state: str = "") -> None:
         """Write down that the sink has committed an epoch, and remove what is older than `kept` epochs.
+
+        Args:
+            epoch: its number.
+            state: as for `prepare`.
 
         Raises:
             CheckpointError: the epoch is committed already, so another query writes this checkpoint; or the file cannot
                 be written.
         """
+        if state:
+            # Here, and not when it is prepared: only the query that has written offsets/N comes here.
+            self._files.replace(f"{_VERSIONS}/{epoch}", state.encode())
         self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
         self._files.delete(f"{_MESSAGES}/{epoch}")
         if not self._swept:
@@ -132,7 +172,7 @@ class EpochFiles:
         # The first time, whatever an earlier run left; then one epoch at a time.
         if below <= 0:
             return
-        for directory in ("offsets", "commits"):
+        for directory in ("offsets", "commits", _VERSIONS):
             if self._purged_below:
                 numbers = list(range(self._purged_below, below))
             else:

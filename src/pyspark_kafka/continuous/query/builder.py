@@ -16,6 +16,7 @@ from pyspark_kafka.connector import (
     StreamingWrite,
     SupportsPushDownRequiredColumns,
     SupportsRead,
+    SupportsSourceOffsets,
     SupportsWrite,
     Table,
     TableCapability,
@@ -32,7 +33,17 @@ from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.continuous.reports.explain import explained
 from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.reports.streams import STREAMS
-from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stage, Stages, Where, check_expression
+from pyspark_kafka.continuous.state.row_codec import RowCodec
+from pyspark_kafka.continuous.task.stages import (
+    MapBatches,
+    MapInArrow,
+    MapWithState,
+    Select,
+    Stage,
+    Stages,
+    Where,
+    check_expression,
+)
 from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError, described
 from pyspark_kafka.spark.compat import arrow_schema
 from pyspark_kafka.spark.metrics.local_bus import session_key
@@ -45,6 +56,8 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from pyspark_kafka.continuous.state.by_key import StateByKey
 
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     Schema: TypeAlias = StructType | str | pa.Schema
@@ -172,6 +185,49 @@ class ContinuousFrame(GuessedNames):
         made = self.schema if schema is None else as_arrow_schema(schema)
         return self._with(MapBatches(func, made), made)
 
+    def map_with_state(
+        self,
+        func: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None],
+        schema: Schema,
+        state_schema: Schema,
+        *,
+        ttl: str | None = None,
+    ) -> ContinuousFrame:
+        """Apply a function to each Arrow batch and to values by key that it reads and changes.
+
+        The values belong to the topic-partition (the key group) of the rows. No row goes to another partition: all
+        rows of a key must be in one, as producers do by default. A restart continues with the values as they were
+        after the last committed epoch.
+
+        Runs on executors, once for each batch, in the order of the rows of each partition. `map_batches`, `where`,
+        `select` and other states may come before it; `map_in_arrow` only after it. Must pickle.
+
+        Args:
+            func: `(rows, state) -> rows`; None for no rows. `state.get(keys)` returns a batch of values, a row for each
+                key; `state.update(keys, column=array, …)` sets them; `state.remove(keys)` removes them.
+            schema: the columns of the batches that it returns.
+            state_schema: the columns of a value: booleans, integers, floats, dates, timestamps, strings, binaries.
+            ttl: how long a value stays after its last update, such as "1 hour", by the clocks of the executors; None
+                keeps it until it is removed.
+
+        Raises:
+            CapabilityError: the step comes after one of `map_in_arrow`, which may hold rows back.
+            SchemaError: a column of the state has a type that cannot be kept.
+            OptionError: `ttl` is no span of time.
+
+        Source: Spark `transformWithState`, `TTLConfig`.
+        """
+        if any(isinstance(step, MapInArrow) for step in self.steps):
+            raise CapabilityError(
+                "map_with_state() comes after map_in_arrow(), whose function may hold rows back: nobody knows to which "
+                "partition its batches belong.",
+                condition="STATE_AFTER_MAP_IN_ARROW",
+                hint="Call map_with_state() first, or use map_batches() before it.",
+            )
+        made, kept = as_arrow_schema(schema), as_arrow_schema(state_schema)
+        RowCodec(kept)
+        return self._with(MapWithState(func, made, kept, interval_ms(ttl) if ttl is not None else 0), made)
+
     def where(self, condition: pc.Expression) -> ContinuousFrame:
         """Keep the rows for which an Arrow expression is true, such as `pyarrow.compute.field("value").is_valid()`.
 
@@ -298,15 +354,19 @@ class ContinuousWriter(GuessedNames):
                 hint="Call .format(table)." if self._table is None else 'Set .option("checkpointLocation", …).',
             )
         check_session(frame.spark)
+        stages = Stages(frame.steps)
         files = CheckpointFiles(location)
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
         stream = self._stream(f"{files.location}/sources/0")
+        write = self._write(query_id, stream)
+        if stages.with_state:
+            self._check_state(stream, write)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
             stream=stream,
-            write=self._write(query_id, stream),
-            stages=Stages(frame.steps),
+            write=write,
+            stages=stages,
             tasks=self._tasks(),
             interval_ms=self._interval_ms,
             host=self._options.get("coordinatorhost") or address_of_driver(frame.spark),
@@ -339,6 +399,17 @@ class ContinuousWriter(GuessedNames):
             # Raises CapabilityError, before anything is read.
             stream.prepareForTriggerAvailableNow()
         return stream
+
+    def _check_state(self, stream: ContinuousStream, write: StreamingWrite) -> None:
+        if type(stream).keyGroups is ContinuousStream.keyGroups:
+            raise CapabilityError.missing_method(stream, "keyGroups", "CONTINUOUS_READ")
+        if isinstance(write, SupportsSourceOffsets):
+            raise CapabilityError(
+                "A query with map_with_state() cannot write in transactions with the positions of its source: its "
+                "state is in the checkpoint, and not part of the transaction. Nothing was read.",
+                condition="STATE_NOT_TRANSACTIONAL",
+                hint="Leave option deliveryGuarantee out: rows that are written twice have equal values then.",
+            )
 
     def _write(self, query_id: str, stream: ContinuousStream) -> StreamingWrite:
         table = self._table

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_offset
 from pyspark_kafka.continuous.epochs.recovery import recover
+from pyspark_kafka.continuous.query.states import QueryStates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ class EpochCommits:
     Attributes:
         start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `go_on`.
         count: how many epochs were committed since this object was made.
+        states: of the functions.
 
     Args:
         plan: what the query does.
@@ -47,6 +49,7 @@ class EpochCommits:
         self.count = 0
         self._plan, self._query_id = plan, query_id
         self._files, self._epochs, self._progress = files, epochs, progress
+        self.states = QueryStates(plan.stages.with_state, files, epochs)
         # The epoch that is in the checkpoint and perhaps in the sink: the next run commits it again, as it is.
         self._prepared: int | None = None
 
@@ -55,6 +58,7 @@ class EpochCommits:
 
         Raises:
             CheckpointError: the logs contradict one another, or cannot be read or written.
+            StateError: the checkpoint has no state for the functions.
         """
         write = self._plan.write
         if isinstance(write, SupportsSourceOffsets):
@@ -66,7 +70,8 @@ class EpochCommits:
             _LOG.info("Continuous query %s commits epoch %d again", self._query_id, unfinished.epoch)
             messages = [write.deserializeMessage(each) for each in unfinished.messages]
             write.commit(unfinished.epoch, messages)
-            self._epochs.commit(unfinished.epoch)
+            self._epochs.commit(unfinished.epoch, self._epochs.prepared_state(unfinished.epoch))
+        self.states.open(found.next_epoch)
         stream = self._plan.stream
         if found.start is not None:
             self.start = found.start
@@ -88,14 +93,16 @@ class EpochCommits:
         parts = [stream.deserializePartitionOffset(report.offset) for report in action.reports]
         end = check_offset(stream.mergeOffsets(parts), stream, "mergeOffsets")
         messages = [write.deserializeMessage(report.message) for report in action.reports]
+        state = self.states.after(action.reports)
         self._prepared = action.epoch
         self._epochs.prepare(
-            action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000)
+            action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000), state
         )
         steps.ended("walCommit")
         write.commit(action.epoch, messages)
         steps.ended("commitSink")
-        self._epochs.commit(action.epoch)
+        self._epochs.commit(action.epoch, state)
+        self.states.committed(state)
         stream.commit(end)
         steps.ended("commitOffsets")
         self.count += 1

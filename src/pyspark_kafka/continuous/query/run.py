@@ -225,6 +225,7 @@ class QueryRun:
             writers=write.createStreamingWriterFactory(PhysicalWriteInfo(len(partitions))),
             query_id=self._context.query_id,
             first_epoch=self._first_epoch,
+            state=self._context.commits.states.plan(stream, partitions),
         )
 
     def _drive(self, coordinator: EpochCoordinator, connections: TaskConnections, watch: SlotWatch) -> None:

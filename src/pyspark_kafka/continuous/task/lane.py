@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, WriterCommitMessage
     from pyspark_kafka.continuous.channel.task_side import DriverConnection
+    from pyspark_kafka.continuous.state.lane_state import LaneState
 
     Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -39,6 +40,7 @@ class Lane:
         stage: the functions of the query, as one.
         new_writer: makes the writer of an epoch.
         driver: the connection to the driver.
+        state: of the functions; None if they have none. The caller closes it.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Lane:
         stage: Stage,
         new_writer: Callable[[int], DataWriter],
         driver: DriverConnection,
+        state: LaneState | None = None,
     ) -> None:
         self._number = number
         self._reader = reader
@@ -55,6 +58,8 @@ class Lane:
         self._new_writer = new_writer
         self._driver = driver
         self._meter = LaneMeter(reader)
+        self._state = state
+        self._versions = ""
         self._rows_read = self._rows_written = 0
         # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
         self._input_ended = False
@@ -91,6 +96,9 @@ class Lane:
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
         self._input_ended = False
+        self._versions = ""
+        if self._state is not None:
+            self._state.begin_epoch(epoch)
         writer = self._lasting_writer or self._new_writer(epoch)
         if isinstance(writer, SourceOffsetsWriter):
             self._lasting_writer = writer
@@ -117,6 +125,7 @@ class Lane:
                 self._rows_read,
                 self._rows_written,
                 self._meter.end_epoch(),
+                self._versions,
             )
         )
 
@@ -134,6 +143,8 @@ class Lane:
             return None
         if not self._input_ended:
             raise _ended_early(epoch)
+        if self._state is not None:
+            self._versions = self._state.end_epoch()
         if isinstance(writer, SourceOffsetsWriter):
             return writer.commitEpoch(epoch, self._reader.getOffset())
         return writer.commit()
@@ -149,6 +160,8 @@ class Lane:
             if not has_ended and reader.next():
                 batch = reader.get()
                 self._rows_read += batch.num_rows
+                if self._state is not None:
+                    self._state.point_at(reader.keyGroup())
                 if not moved:
                     moved = True
                     driver.send(Moved(self._number, epoch))

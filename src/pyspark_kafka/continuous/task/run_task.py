@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.messages import MOST_TEXT, Failed
+from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
 from pyspark_kafka.continuous.task.lane import Lane
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class TaskPlan:
         writers: makes the writers.
         query_id: of the query.
         first_epoch: of this run.
+        state: what the states of the functions begin with; None if they have none.
     """
 
     address: tuple[str, int]
@@ -45,6 +48,7 @@ class TaskPlan:
     writers: StreamingDataWriterFactory
     query_id: str
     first_epoch: int
+    state: StatePlan | None = None
 
     def __repr__(self) -> str:
         # The key is not for logs.
@@ -73,15 +77,21 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
     def run_lane(number: int, partition: InputPartition) -> None:
         lane = None
         try:
-            reader = plan.readers.createReader(partition)
-            lane = Lane(
-                number,
-                reader,
-                plan.stages,
-                lambda epoch: writers.createWriter(number, attempt, epoch),
-                driver,
-            )
-            lane.run(plan.first_epoch)
+            with ExitStack() as resources:
+                stages, state = plan.stages, None
+                if plan.state is not None:
+                    state = resources.enter_context(closing(LaneState(plan.state, number, attempt)))
+                    stages = stages.holding(state)
+                reader = plan.readers.createReader(partition)
+                lane = Lane(
+                    number,
+                    reader,
+                    stages,
+                    lambda epoch: writers.createWriter(number, attempt, epoch),
+                    driver,
+                    state,
+                )
+                lane.run(plan.first_epoch)
         except BaseException as error:  # noqa: BLE001 - the driver gets it: of sys.exit() a thread would say nothing
             driver.send(_failure(number, lane, error))
             driver.stop()

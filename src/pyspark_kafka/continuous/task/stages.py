@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.errors import SchemaError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark_kafka.continuous.state.lane_state import LaneState
 
 
 class Stage(Protocol):
@@ -45,6 +48,35 @@ class MapBatches:
         """Return the function's batches, each looked at."""
         for batch in batches:
             made = self.function(batch)
+            if made is not None:
+                yield checked_batch(made, self.schema, self.function)
+
+
+@dataclass(frozen=True)
+class MapWithState:
+    """A function from batch and state to batch; None stands for no rows.
+
+    Attributes:
+        function: the function.
+        schema: the columns that it returns.
+        state_schema: the columns of a value.
+        ttl_ms: after how long without an update a value is gone, in milliseconds; 0 for never.
+        state: its state, in a task; None elsewhere.
+    """
+
+    function: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None]
+    schema: pa.Schema
+    state_schema: pa.Schema
+    ttl_ms: int
+    state: StateByKey | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return the function's batches, each looked at."""
+        state = self.state
+        if state is None:
+            raise RuntimeError("a step with a state was called without it")
+        for batch in batches:
+            made = self.function(batch, state)
             if made is not None:
                 yield checked_batch(made, self.schema, self.function)
 
@@ -88,6 +120,23 @@ class Stages:
             batches = step(batches)
         return batches
 
+    @property
+    def with_state(self) -> Sequence[MapWithState]:
+        """Return the steps that have a state, in their order."""
+        return [step for step in self.steps if isinstance(step, MapWithState)]
+
+    def holding(self, states: LaneState) -> Stages:
+        """Return the steps with the states of a lane."""
+        steps: list[Stage] = []
+        number = 0
+        for step in self.steps:
+            if isinstance(step, MapWithState):
+                steps.append(replace(step, state=StateByKey(states, number, step.state_schema)))
+                number += 1
+            else:
+                steps.append(step)
+        return Stages(steps)
+
 
 def check_expression(condition: object) -> None:
     """Check that a condition is an Arrow expression.
@@ -113,7 +162,8 @@ def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.Reco
             f"Function {name} returned {described(batch)}, and must return pyarrow.RecordBatch. Nothing of this epoch "
             "was committed.",
             condition="FUNCTION_RESULT_INVALID",
-            hint="Yield record batches from a function of map_in_arrow; return one, or None, from one of map_batches.",
+            hint="Yield record batches from a function of map_in_arrow; return one, or None, from one of map_batches "
+            "or map_with_state.",
         )
     if batch.schema.names != schema.names or batch.schema.types != schema.types:
         raise SchemaError(

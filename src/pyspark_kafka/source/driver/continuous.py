@@ -250,6 +250,12 @@ class KafkaContinuousStream(ContinuousStream):
         """Return where the tasks of the last plan begin; None before the first."""
         return self._plan_starts
 
+    def keyGroups(self, partition: InputPartition) -> Sequence[str]:
+        """Return the topic-partitions of a task: producers send all records of a key to one."""
+        if not isinstance(partition, KafkaContinuousInputPartition):
+            raise TypeError(f"expected a KafkaContinuousInputPartition, got {type(partition).__name__}")
+        return [str(topic_partition) for topic_partition, _ in partition.starts]
+
     def createContinuousReaderFactory(self) -> KafkaContinuousPartitionReaderFactory:
         """Return the factory that executors read with."""
         options = self._options

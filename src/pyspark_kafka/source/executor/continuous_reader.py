@@ -143,6 +143,12 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             return ()
         return sample_times(batch.column(self._timestamps))
 
+    def keyGroup(self) -> str:
+        """Return the topic-partition of the rows that `get` returned last."""
+        if self._current_at is None:
+            raise RuntimeError("keyGroup() before get()")
+        return str(self._current_at[0])
+
     def close(self) -> None:
         """Return the connections; requests in flight are given up. Safe to call again, and from another thread."""
         self._closing.set()

@@ -8,6 +8,7 @@ from pyspark_kafka.connector import StreamingWrite, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
+from pyspark_kafka.continuous.task.stages import Stages
 
 
 class NotingWrite(StreamingWrite):
@@ -38,7 +39,7 @@ def aborted_epochs(prepared: int | None) -> list[int]:
         coordinator.reported(LaneReport(0, epoch, "{}", "{}"))
     write: Any = NotingWrite()
     nothing: Any = None
-    plan = QueryPlan(nothing, write, nothing, tasks=1, interval_ms=100, host="", most_failures=3)
+    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
     commits = EpochCommits(plan, "id-of-the-query", nothing, nothing, nothing)
     commits._prepared = prepared
     commits.abort(coordinator.open_reports)

@@ -1,0 +1,134 @@
+"""The driver's side of states: which versions a run begins with, and which belong to an epoch."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.connector.engine.checks import check_instance
+from pyspark_kafka.continuous.state.lane_state import StatePlan
+from pyspark_kafka.continuous.state.version_files import VersionFiles
+from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, schema_text
+from pyspark_kafka.errors import CheckpointError, ContractError, StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
+    from pyspark_kafka.connector import ContinuousStream, InputPartition
+    from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+    from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+    from pyspark_kafka.continuous.task.stages import MapWithState
+
+
+class QueryStates:
+    """The versions of all states of a query as they are after the last committed epoch.
+
+    Runs on: driver, on the thread of the query; methods block on the checkpoint.
+
+    Args:
+        steps: the steps that have a state; without any, every method returns at once.
+        files: the checkpoint.
+        epochs: its files.
+    """
+
+    def __init__(self, steps: Sequence[MapWithState], files: CheckpointFiles, epochs: EpochFiles) -> None:
+        self._ttls_ms = tuple(step.ttl_ms for step in steps)
+        self._files, self._epochs = files, epochs
+        self._versions = StateVersions(tuple(schema_text(step.state_schema, step.ttl_ms) for step in steps), {})
+        self._seen_lanes: set[int] = set()
+
+    def open(self, next_epoch: int) -> None:
+        """Take the versions of the last committed epoch.
+
+        Raises:
+            CheckpointError: the file with the versions is malformed or cannot be read.
+            StateError: there is no state of that epoch, or it is of other steps.
+        """
+        schemas = self._versions.schemas
+        if not schemas:
+            return
+        self._seen_lanes.clear()
+        self._versions = StateVersions(schemas, {})
+        if next_epoch == 0:
+            return
+        text = self._epochs.state_after(next_epoch - 1)
+        if text is None:
+            raise StateError(
+                f"Checkpoint {self._files.shown} has no state of epoch {next_epoch - 1}. It was written by a query "
+                "without this state, or by micro-batches. Nothing was read.",
+                condition="STATE_EPOCH_MISSING",
+                hint="Start the query with a new checkpointLocation, or without .map_with_state.",
+                facts={"location": self._files.shown, "epoch": next_epoch - 1},
+            )
+        try:
+            self._versions = StateVersions.parse(text)
+        except ValueError as error:
+            raise CheckpointError(
+                f"The versions of states after epoch {next_epoch - 1} of checkpoint {self._files.shown} are malformed: "
+                f"{error}.",
+                condition="CHECKPOINT_LOG_INVALID",
+                hint="Restore the checkpoint from a copy, or start the query with a new checkpointLocation.",
+                facts={"location": self._files.shown, "epoch": next_epoch - 1},
+            ) from error
+        if self._versions.schemas != schemas:
+            found, self._versions = self._versions, StateVersions(schemas, {})
+            raise StateError(
+                f"The query keeps ({'), ('.join(schemas)}) by key, and its checkpoint {self._files.shown} has "
+                f"({'), ('.join(found.schemas)}). Nothing was read.",
+                condition="STATE_SCHEMA_CHANGED",
+                hint="Keep steps and columns of states as they are, or start with a new checkpointLocation.",
+                facts={"location": self._files.shown},
+            )
+
+    def plan(self, stream: ContinuousStream, partitions: Sequence[InputPartition]) -> StatePlan | None:
+        """Return what the states of a run begin with; None without states.
+
+        Raises:
+            ContractError: two input partitions have one key group.
+        """
+        if not self._versions.schemas:
+            return None
+        key_groups: dict[int, tuple[str, ...]] = {}
+        known: set[str] = set()
+        for lane, partition in enumerate(partitions):
+            groups = tuple(check_instance(each, str, stream, "keyGroups") for each in stream.keyGroups(partition))
+            if known.intersection(groups) or len(set(groups)) != len(groups) or not groups:
+                text = f"returns each key group once, and returned {groups!r} for input partition {lane}."
+                raise ContractError.violated(stream, "keyGroups", text)
+            known.update(groups)
+            key_groups[lane] = groups
+        return StatePlan(
+            self._files.location, uuid.uuid4().hex[:12] + "a", key_groups, self._versions.heads, self._ttls_ms
+        )
+
+    def after(self, reports: Sequence[LaneReport]) -> str:
+        """Return the versions after the next epoch, as text for the checkpoint; empty without states.
+
+        Raises:
+            StateError: a version was written where the driver does not find it.
+        """
+        if not self._versions.schemas:
+            return ""
+        for report in reports:
+            if report.state and report.lane not in self._seen_lanes:
+                self._check_is_there(json.loads(report.state))
+                self._seen_lanes.add(report.lane)
+        return self._versions.with_changes(report.state for report in reports).json()
+
+    def committed(self, text: str) -> None:
+        """Take note that an epoch is committed with these versions."""
+        if text:
+            self._versions = StateVersions.parse(text)
+
+    def _check_is_there(self, heads: dict[str, str]) -> None:
+        directory, text = next(iter(heads.items()))
+        if not VersionFiles(self._files).is_there(directory, StateVersion.parse(text)):
+            raise StateError(
+                f"A task has written state {text} to continuous/state/{directory} of checkpoint {self._files.shown}, "
+                "and the driver does not find it there. The epoch was not committed.",
+                condition="STATE_NOT_SHARED",
+                hint="Set checkpointLocation to a place that driver and all executors share.",
+                facts={"location": self._files.shown, "directory": directory},
+            )

@@ -1,0 +1,121 @@
+"""What a function of `map_with_state` holds: values by key, asked for and set for many keys at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyspark_kafka.continuous.state.row_codec import RowCodec
+from pyspark_kafka.errors import SchemaError, StateError, described
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.continuous.state.lane_state import LaneState
+
+
+class StateByKey:
+    """The state of one step: a row of the state's columns for each key that has one.
+
+    A function sees the keys of the topic-partition (of the key group) that its rows belong to, and no others. What it
+    sets is there for the next call, and is part of the epoch in which it was set.
+
+    Runs on: executor, within a call of the function; not to be kept after it, nor used by other threads.
+
+    Args:
+        states: of the lane.
+        step: the number of the step.
+        schema: the columns of a value.
+    """
+
+    def __init__(self, states: LaneState, step: int, schema: pa.Schema) -> None:
+        self._states, self._step, self._schema = states, step, schema
+        self._codec = RowCodec(schema)
+
+    def get(self, keys: pa.Array) -> pa.RecordBatch:
+        """Return the values of keys: one row for each, in their order; all columns are null for one without a value.
+
+        Args:
+            keys: binary or string; not null. A key may come several times.
+
+        Raises:
+            SchemaError: the keys have another type.
+            StateError: a key is null, or the local store has failed.
+        """
+        return self._codec.decode(self._states.get_all(self._step, _key_bytes(keys)))
+
+    def update(self, keys: pa.Array, /, **columns: Any) -> None:
+        """Set the values of keys. If a key comes several times, its last row counts.
+
+        Args:
+            keys: as for `get`.
+            columns: every column of the state by its name: an Arrow array, or what `pyarrow.array` takes.
+
+        Raises:
+            SchemaError: a column is missing, unknown, or cannot be cast to its type; or lengths differ.
+            StateError: a key is null, or too large with its value.
+        """
+        names = self._schema.names
+        if columns.keys() != set(names):
+            raise _wrong(f"it got the columns {', '.join(columns) or 'none'}, and the state has {', '.join(names)}")
+        wanted = _key_bytes(keys)
+        arrays = [_as_array(columns[field.name], field) for field in self._schema]
+        lengths = {len(wanted), *map(len, arrays)}
+        if len(lengths) != 1:
+            raise _wrong(f"keys and columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
+        self._states.put_all(self._step, wanted, self._codec.encode(arrays))
+
+    def remove(self, keys: pa.Array) -> None:
+        """Remove the values of keys. Keys without a value are no error.
+
+        Args:
+            keys: as for `get`.
+
+        Raises:
+            SchemaError: the keys have another type.
+            StateError: a key is null.
+        """
+        wanted = _key_bytes(keys)
+        self._states.put_all(self._step, wanted, [None] * len(wanted))
+
+
+def _key_bytes(keys: Any) -> Sequence[bytes]:
+    if not isinstance(keys, (pa.Array, pa.ChunkedArray)):
+        raise _wrong(f"its keys are {described(keys)}, and must be an Arrow array")
+    kind = keys.type
+    if not (
+        pa.types.is_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_large_string(kind)
+    ):
+        raise _wrong(f"its keys have type {kind}, and must be binary or string")
+    if keys.null_count:
+        raise StateError(
+            f"{keys.null_count} of {len(keys)} keys are null. Nothing of this epoch was committed.",
+            condition="STATE_KEY_NULL",
+            hint='Leave rows without a key out, by .where(pyarrow.compute.field("key").is_valid()) before '
+            ".map_with_state, or fill their keys.",
+        )
+    wanted: Sequence[bytes] = keys.cast(pa.binary()).to_pylist()
+    return wanted
+
+
+def _as_array(values: Any, field: pa.Field) -> pa.Array:
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if not isinstance(values, pa.Array):
+            return pa.array(values, field.type)
+        return values if values.type == field.type else values.cast(field.type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise _wrong(f"column {field.name!r} cannot be cast to {field.type}: {error}") from error
+
+
+def _wrong(reason: str) -> SchemaError:
+    return SchemaError(
+        f"A state was used in a wrong way: {reason}. Nothing of this epoch was committed.",
+        condition="STATE_USE_INVALID",
+        hint="Call state.get(keys), state.update(keys, column=array, …) or state.remove(keys) with Arrow arrays.",
+    )

@@ -1,0 +1,348 @@
+"""The states of one lane: values by key in a local store, and their versions in the checkpoint, epoch by epoch."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.continuous.state.local_directory import LocalDirectory
+from pyspark_kafka.continuous.state.version_files import VersionFiles
+from pyspark_kafka.continuous.state.versions import StateVersion, directory_of
+from pyspark_kafka.errors import StateError
+from pyspark_kafka.toolkit import KeyedState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+# Changes of an epoch that are in memory; more are written before the epoch ends.
+_MOST_CHANGED_BYTES = 8 * 1024 * 1024
+# Values that were read or changed, in two halves: the younger one becomes the older one when it is full.
+_HALF_CACHE_BYTES = 8 * 1024 * 1024
+_STORE_CACHE_BYTES = 16 * 1024 * 1024
+_PART_BYTES = 4 * 1024 * 1024
+_MOST_VALUE_BYTES = 16 * 1024 * 1024
+# What Python needs for an entry beside its bytes.
+_ENTRY_BYTES = 160
+# All of a state is written when its changes since the last time are this many files and half as large as it, or so
+# many that a start would take long.
+_FEWEST_DELTAS, _MOST_DELTAS = 32, 500
+# Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
+_EPOCHS_KEPT = 110
+_MOST_EXPIRED = 100_000
+_PREFIX = struct.Struct(">IB")
+
+
+@dataclass(frozen=True)
+class StatePlan:
+    """What the states of a run begin with; it travels with the code of the task.
+
+    Attributes:
+        location: of the checkpoint.
+        run: tells the files of this run from those of others.
+        key_groups: the key groups of each lane.
+        heads: the text of the version to open, by directory; a state that is not here is empty.
+        ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.
+    """
+
+    location: str
+    run: str
+    key_groups: Mapping[int, Sequence[str]]
+    heads: Mapping[str, str]
+    ttls_ms: Sequence[int]
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The state of one step and one key group.
+
+    Attributes:
+        directory: of its versions.
+        prefix: of its keys in the local store.
+        ttl_ms: of its step.
+        head: its newest version; None if it never had a value.
+        parts: how many files of the epoch that runs are written.
+        deltas: how many versions there are since the whole state was written.
+        delta_bytes: their size.
+        whole_bytes: the size of the whole state when it was written.
+        wholes: the epochs in which it was written, as far as they are needed.
+    """
+
+    directory: str
+    prefix: bytes
+    ttl_ms: int
+    head: StateVersion | None
+    parts: int = 0
+    deltas: int = 0
+    delta_bytes: int = 0
+    whole_bytes: int = 0
+    wholes: list[int] = field(default_factory=list)
+
+
+class LaneState:
+    """The states of all steps and key groups of one lane.
+
+    Values are read from the local store, through a cache; changes are in memory until the epoch ends, or until they
+    are too large. Memory: about 40 MiB at most, whatever the number of keys, plus the rows of one call.
+
+    Runs on: executor, on the thread of the lane; blocks on the local disk, and at the end of an epoch on the
+    checkpoint.
+
+    Args:
+        plan: of the run.
+        lane: the number of the lane.
+        attempt: of its task.
+        now_ms: the clock.
+
+    Raises:
+        StateError: a version cannot be opened, or the local store has failed.
+        CheckpointError: files cannot be read or written.
+    """
+
+    def __init__(
+        self, plan: StatePlan, lane: int, attempt: int, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    ) -> None:
+        self._writer = f"{plan.run}{attempt}"
+        self._now_ms = now_ms
+        self._files = VersionFiles(CheckpointFiles(plan.location))
+        self._slots: dict[tuple[int, str], _Slot] = {}
+        self._by_prefix: dict[bytes, _Slot] = {}
+        self._changes: dict[bytes, bytes | None] = {}
+        self._changed_bytes = 0
+        self._young: dict[bytes, bytes | None] = {}
+        self._old: dict[bytes, bytes | None] = {}
+        self._young_bytes = 0
+        self._merges = 0
+        self._epoch = -1
+        self._key_groups = tuple(plan.key_groups[lane])
+        self._key_group: str | None = None
+        self._directory = LocalDirectory()
+        try:
+            self._store = KeyedState(self._directory.path, cache_bytes=_STORE_CACHE_BYTES, durable=False)
+        except BaseException:
+            self._directory.remove()
+            raise
+        try:
+            for number, key_group in enumerate(self._key_groups):
+                for step, ttl_ms in enumerate(plan.ttls_ms):
+                    self._open(number, key_group, step, ttl_ms, plan.heads)
+        except BaseException:
+            self.close()
+            raise
+
+    def point_at(self, key_group: str | None) -> None:
+        """Say to which key group the next rows belong; None if the lane has only one.
+
+        Raises:
+            StateError: it is not one of this lane's.
+        """
+        if key_group is None and len(self._key_groups) == 1:
+            key_group = self._key_groups[0]
+        if key_group not in self._key_groups:
+            raise StateError(
+                f"The reader says that its rows belong to key group {key_group!r}; the plan has "
+                f"{', '.join(map(repr, self._key_groups))}. Nothing of this epoch was committed.",
+                condition="STATE_KEY_GROUP_UNKNOWN",
+                hint="Let keyGroup() of the reader return one of keyGroups() of the stream for its input partition.",
+                facts={"key_group": key_group},
+            )
+        self._key_group = key_group
+
+    def get_all(self, step: int, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each key; None for those that have none."""
+        slot = self._slot(step)
+        prefix, changes, young, old = slot.prefix, self._changes, self._young, self._old
+        found: list[bytes | None] = []
+        missing: dict[bytes, list[int]] = {}
+        for number, each in enumerate(keys):
+            key = prefix + each
+            if key in changes:
+                found.append(changes[key])
+            elif key in young:
+                found.append(young[key])
+            elif key in old:
+                value = old[key]
+                self._remember(key, value)
+                found.append(value)
+            else:
+                missing.setdefault(key, []).append(number)
+                found.append(None)
+        if missing:
+            stored = self._store.get_all(missing)
+            for key, numbers in missing.items():
+                value = stored.get(key)
+                self._remember(key, value)
+                for number in numbers:
+                    found[number] = value
+        return self._without_expired(found, slot.ttl_ms) if slot.ttl_ms else found
+
+    def put_all(self, step: int, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+        """Set the values of keys; None removes one. If a key comes twice, its last value counts.
+
+        Raises:
+            StateError: a key or a value is too large.
+        """
+        slot = self._slot(step)
+        stamp = self._now_ms().to_bytes(8, "big") if slot.ttl_ms else b""
+        for each, value in zip(keys, values, strict=True):
+            key = slot.prefix + each
+            size = len(key) + _ENTRY_BYTES + (len(value) if value is not None else 0)
+            if size > _MOST_VALUE_BYTES:
+                raise _too_large(size)
+            self._changes[key] = value if value is None else stamp + value
+            # A key that changes twice counts twice: then changes are written a little sooner.
+            self._changed_bytes += size
+        if self._changed_bytes > _MOST_CHANGED_BYTES:
+            self._changed_bytes = sum(
+                len(key) + len(value or b"") + _ENTRY_BYTES for key, value in self._changes.items()
+            )
+            if self._changed_bytes > _MOST_CHANGED_BYTES:
+                self._flush()
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Take note of the epoch to which changes belong."""
+        self._epoch = epoch
+
+    def end_epoch(self) -> str:
+        """Write what the epoch has changed, durably; return the new versions by directory as JSON, "" for none.
+
+        Raises:
+            CheckpointError: files cannot be written.
+        """
+        self._flush()
+        heads: dict[str, str] = {}
+        for slot in self._by_prefix.values():
+            if slot.parts:
+                slot.head = self._version(slot.parts)
+                slot.parts = 0
+                slot.deltas += 1
+                heads[slot.directory] = slot.head.text
+                if slot.deltas >= _MOST_DELTAS or (
+                    slot.deltas >= _FEWEST_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
+                ):
+                    self._write_whole(slot, slot.head)
+        return json.dumps(heads, separators=(",", ":")) if heads else ""
+
+    def close(self) -> None:
+        """Give up the local store. The versions stay."""
+        self._store.close()
+        self._directory.remove()
+
+    def _slot(self, step: int) -> _Slot:
+        if self._key_group is None:
+            raise RuntimeError("a state was used before the first row")
+        return self._slots[step, self._key_group]
+
+    def _version(self, parts: int) -> StateVersion:
+        return StateVersion(self._epoch, self._writer, parts)
+
+    def _open(self, number: int, key_group: str, step: int, ttl_ms: int, heads: Mapping[str, str]) -> None:
+        directory = directory_of(step, key_group)
+        text = heads.get(directory)
+        slot = _Slot(directory, _PREFIX.pack(number, step), ttl_ms, StateVersion.parse(text) if text else None)
+        self._slots[step, key_group] = self._by_prefix[slot.prefix] = slot
+        if slot.head is None:
+            return
+        chain = self._files.chain(directory, slot.head)
+        for is_whole, changes, size in self._files.read(directory, chain):
+            self._merge({slot.prefix + key: value for key, value in changes})
+            if is_whole:
+                slot.whole_bytes += size
+            else:
+                slot.delta_bytes += size
+        slot.deltas = len(chain.deltas)
+        if chain.whole is not None:
+            slot.wholes.append(chain.whole.epoch)
+
+    def _flush(self) -> None:
+        """Write the changes that are in memory to the checkpoint and to the local store."""
+        for prefix, group in groupby(sorted(self._changes.items(), key=_key), key=lambda item: item[0][: _PREFIX.size]):
+            slot = self._by_prefix[prefix]
+            stripped = ((key[_PREFIX.size :], value) for key, value in group)
+            for part in _parts(stripped):
+                slot.delta_bytes += self._files.write_delta(
+                    slot.directory, self._version(0).stem, slot.parts, part, slot.head
+                )
+                slot.parts += 1
+        self._merge(self._changes)
+        for key, value in self._changes.items():
+            self._remember(key, value)
+        self._changes = {}
+        self._changed_bytes = 0
+
+    def _merge(self, changes: Mapping[bytes, bytes | None]) -> None:
+        if changes:
+            updates = {key: value for key, value in changes.items() if value is not None}
+            self._store.merge(self._merges, updates, remove=changes.keys() - updates.keys())
+            self._merges += 1
+
+    def _write_whole(self, slot: _Slot, version: StateVersion) -> None:
+        """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large."""
+        expired: list[bytes] = []
+        oldest = self._now_ms() - slot.ttl_ms
+
+        def living() -> Iterator[tuple[bytes, bytes]]:
+            for key, value in self._store.items(slot.prefix):
+                if slot.ttl_ms and int.from_bytes(value[:8], "big") < oldest:
+                    # The others are gone for readers as well, and are removed the next time.
+                    if len(expired) < _MOST_EXPIRED:
+                        expired.append(key)
+                else:
+                    yield key[_PREFIX.size :], value
+
+        parts = size = 0
+        for part in _parts(living()):
+            size += self._files.write_whole_part(slot.directory, version, parts, part)
+            parts += 1
+        self._files.end_whole(slot.directory, version, parts)
+        self._merge(dict.fromkeys(expired))
+        slot.deltas = slot.delta_bytes = 0
+        slot.whole_bytes = size
+        slot.wholes.append(version.epoch)
+        # The newest one that an epoch that is kept can begin with, and those after it.
+        while len(slot.wholes) > 1 and slot.wholes[1] <= version.epoch - _EPOCHS_KEPT:
+            slot.wholes.pop(0)
+        if slot.wholes[0] <= version.epoch - _EPOCHS_KEPT:
+            self._files.remove_before(slot.directory, slot.wholes[0])
+
+    def _remember(self, key: bytes, value: bytes | None) -> None:
+        self._young[key] = value
+        self._young_bytes += len(key) + len(value or b"") + _ENTRY_BYTES
+        if self._young_bytes > _HALF_CACHE_BYTES:
+            self._old, self._young, self._young_bytes = self._young, {}, 0
+
+    def _without_expired(self, values: list[bytes | None], ttl_ms: int) -> list[bytes | None]:
+        oldest = self._now_ms() - ttl_ms
+        return [None if value is None or int.from_bytes(value[:8], "big") < oldest else value[8:] for value in values]
+
+
+def _key(item: tuple[bytes, bytes | None]) -> bytes:
+    return item[0]
+
+
+def _parts(changes: Iterable[tuple[bytes, bytes | None]]) -> Iterator[list[tuple[bytes, bytes | None]]]:
+    """Return changes in lists of about `_PART_BYTES`."""
+    part: list[tuple[bytes, bytes | None]] = []
+    size = 0
+    for key, value in changes:
+        part.append((key, value))
+        size += len(key) + len(value or b"")
+        if size >= _PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _too_large(size: int) -> StateError:
+    return StateError(
+        f"A key with its value has {size:,} bytes; at most {_MOST_VALUE_BYTES:,} can be kept. Nothing of this epoch "
+        "was committed.",
+        condition="STATE_VALUE_TOO_LARGE",
+        hint="Keep less for each key.",
+        facts={"size": size, "limit": _MOST_VALUE_BYTES},
+    )

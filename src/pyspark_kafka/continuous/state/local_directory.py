@@ -1,0 +1,50 @@
+"""A directory of this process for the local copy of a state; one that a killed process left is removed by the next."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_PREFIX = "pyspark-kafka-state-"
+_LOCK = "lock"
+
+
+class LocalDirectory:
+    """A new directory below that of Spark's executor, or below the system's for temporary files.
+
+    Runs on: executor. Whoever is alive holds a lock in its directory; those without one are removed here.
+
+    Attributes:
+        path: the directory.
+    """
+
+    def __init__(self) -> None:
+        # Spark removes these when the application ends.
+        places = [each for each in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if each]
+        parent = Path(places[0]) if places and os.access(places[0], os.W_OK) else Path(tempfile.gettempdir())
+        _remove_left(parent)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """Remove the directory with what is in it. Call once."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _remove_left(parent: Path) -> None:
+    for left in parent.glob(f"{_PREFIX}*"):
+        # Those of other users, and those that another process removes at this moment, are none of ours. One without
+        # a lock is being made.
+        with suppress(OSError):
+            lock = os.open(left / _LOCK, os.O_RDWR)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -1,0 +1,238 @@
+"""State by key in continuous queries: counts are exact after kills of workers and of the driver, and over new plans."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kit.continuous import FilesStream, FilesTable, StagedTable, committed_rows
+from kit.continuous_state import COUNTS, running_count
+from kit.pointers import REPO
+from kit.waiting import eventually
+from pyspark_kafka import continuous
+from pyspark_kafka.connector import ContinuousStream
+from pyspark_kafka.errors import CapabilityError, ConnectorError, OptionError, SchemaError, StateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+
+class Numbers:
+    """Files with numbers, and what their counts by key must be."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._lines: Counter[str] = Counter()
+        for each in ("in", "out"):
+            (place / each).mkdir(exist_ok=True)
+
+    def add(self, name: str, count: int) -> None:
+        begin = self._lines[name]
+        with (self.place / "in" / name).open("a") as file:
+            file.write("".join(f"{number}\n" for number in range(begin, begin + count)))
+        self._lines[name] += count
+
+    def expected(self) -> list[tuple[str, int, int]]:
+        return sorted((name, number, number // 5 + 1) for name, lines in self._lines.items() for number in range(lines))
+
+    def found(self) -> list[tuple[str, int, int]]:
+        return sorted((row["file"], row["n"], row["count"]) for row in committed_rows(self.place / "out"))
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Numbers:
+    return Numbers(tmp_path)
+
+
+def start(spark: SparkSession, numbers: Numbers, function: Any = running_count, **options: str) -> ContinuousQuery:
+    place = numbers.place
+    return (
+        continuous.read(spark).format(FilesTable()).option("path", str(place / "in")).load()
+        .where(pc.field("n") >= 0)
+        .map_with_state(function, COUNTS, "count bigint")
+        .write_stream.format(StagedTable()).option("path", str(place / "out")).options(**options)
+        .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="100 milliseconds").start()
+    )  # fmt: skip
+
+
+def test_counts_are_exact_over_kills_new_files_and_other_numbers_of_tasks(
+    spark: SparkSession, numbers: Numbers, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def noting(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:
+        (pids / str(os.getpid())).touch()
+        return running_count(rows, state)
+
+    for name in "abc":
+        numbers.add(name, 12)
+    query = start(spark, numbers, noting, tasks="2")
+    query.processAllAvailable()
+    for noted in list(pids.iterdir()):
+        noted.unlink()
+    numbers.add("a", 13)
+    eventually(lambda: any(pids.iterdir()), 60)
+    os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
+    numbers.add("b", 7)
+    query.processAllAvailable()
+    # A new file moves files between lanes and tasks.
+    numbers.add("aa", 11)
+    eventually(lambda: numbers.found() == numbers.expected(), 60)
+    query.stop()
+    assert query.exception() is None
+    for name in ("a", "aa", "c"):
+        numbers.add(name, 9)
+    again = start(spark, numbers, tasks="1")
+    again.processAllAvailable()
+    again.stop()
+    assert again.exception() is None
+    assert numbers.found() == numbers.expected()
+
+
+_KILLED = """
+import os, signal, sys
+from pyspark.sql import SparkSession
+from kit import continuous as kit
+from kit.continuous_state import COUNTS, running_count
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+
+place, point = sys.argv[1:]
+
+def die_at(kind, method, after):
+    inner = getattr(kind, method)
+    def call(self, *arguments):
+        if after:
+            inner(self, *arguments)
+        if arguments[0] >= 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return None if after else inner(self, *arguments)
+    setattr(kind, method, call)
+
+kind, method, moment = point.split()
+die_at({"sink": kit.StagedWrite, "files": EpochFiles}[kind], method, moment == "after")
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+query = (
+    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
+    .map_with_state(running_count, COUNTS, "count bigint")
+    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
+)
+while not os.path.exists(place + "/checkpoint/commits/0"):
+    query.awaitTermination(0.05)
+with open(place + "/in/a", "a") as file:
+    file.write("".join(f"{n}\\n" for n in range(12, 24)))
+query.awaitTermination()
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "files prepare before",
+        pytest.param("sink commit before", marks=pytest.mark.long),
+        "sink commit after",
+        pytest.param("files commit after", marks=pytest.mark.long),
+    ],
+)
+def test_counts_are_exact_after_a_driver_is_killed_within_a_commit(
+    spark: SparkSession, numbers: Numbers, tmp_path: Path, point: str
+) -> None:
+    numbers.add("a", 12)
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED)
+    killed = subprocess.run(
+        [sys.executable, str(program), str(tmp_path), point],
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    numbers._lines["a"] = 24
+    numbers.add("a", 3)
+    query = start(spark, numbers)
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert numbers.found() == numbers.expected()
+
+
+def test_checkpoint_without_this_state_is_refused(spark: SparkSession, numbers: Numbers) -> None:
+    numbers.add("a", 12)
+    query = start(spark, numbers)
+    query.processAllAvailable()
+    query.stop()
+    for columns, condition in (("count int", "STATE_SCHEMA_CHANGED"), ("count bigint", None)):
+        query = (
+            continuous.read(spark).format(FilesTable()).option("path", str(numbers.place / "in")).load()
+            .map_with_state(running_count, COUNTS, columns)
+            .write_stream.format(StagedTable()).option("path", str(numbers.place / "out"))
+            .option("checkpointLocation", str(numbers.place / "checkpoint")).start()
+        )  # fmt: skip
+        if condition is None:
+            query.processAllAvailable()
+            query.stop()
+            continue
+        with pytest.raises(StateError) as caught:
+            query.awaitTermination(60)
+        assert caught.value.condition == condition
+    newest = max((numbers.place / "checkpoint" / "continuous" / "versions").iterdir(), key=lambda path: int(path.name))
+    newest.unlink()
+    query = start(spark, numbers)
+    with pytest.raises(StateError) as caught:
+        query.awaitTermination(60)
+    assert caught.value.condition == "STATE_EPOCH_MISSING"
+    assert numbers.found() == numbers.expected()
+
+
+def test_error_of_the_function_reaches_the_handle(spark: SparkSession, numbers: Numbers) -> None:
+    def wrong(rows: pa.RecordBatch, state: Any) -> pa.RecordBatch:
+        state.update(rows.column("file"), total=rows.column("n"))
+        return rows
+
+    numbers.add("a", 1)
+    query = start(spark, numbers, wrong)
+    with pytest.raises(ConnectorError, match=r"STATE_USE_INVALID.*it got the columns total, and the state has count"):
+        query.awaitTermination(120)
+
+
+def test_start_refuses_what_cannot_keep_state(
+    spark: SparkSession, numbers: Numbers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = continuous.read(spark).format(FilesTable()).option("path", str(numbers.place / "in")).load()
+    with pytest.raises(CapabilityError) as caught:
+        frame.map_in_arrow(lambda batches: batches, "n bigint").map_with_state(running_count, COUNTS, "count bigint")
+    assert caught.value.condition == "STATE_AFTER_MAP_IN_ARROW"
+    with pytest.raises(SchemaError):
+        frame.map_with_state(running_count, COUNTS, "counts array<bigint>")
+    with pytest.raises(OptionError):
+        frame.map_with_state(running_count, COUNTS, "count bigint", ttl="soon")
+    kafka = {"kafka.bootstrap.servers": "nowhere.invalid:9092"}
+    with pytest.raises(CapabilityError) as caught:
+        (
+            continuous.read(spark).format("pyspark_kafka").options(subscribe="t", **kafka).load()
+            .map_with_state(running_count, "value binary", "count bigint")
+            .write_stream.format("pyspark_kafka").options(topic="u", deliveryGuarantee="exactly_once", **kafka)
+            .option("checkpointLocation", str(numbers.place / "checkpoint")).start()
+        )  # fmt: skip
+    assert caught.value.condition == "STATE_NOT_TRANSACTIONAL"
+    monkeypatch.setattr(FilesStream, "keyGroups", ContinuousStream.keyGroups)
+    with pytest.raises(CapabilityError) as caught:
+        start(spark, numbers)
+    assert caught.value.condition == "CAPABILITY_NOT_IMPLEMENTED"

@@ -1,0 +1,236 @@
+"""The states of a lane: what was committed is there again, what was not is gone, whatever was written and when."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.continuous.state import lane_state
+from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
+from pyspark_kafka.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@pytest.fixture(autouse=True)
+def local_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """No state leaves a local copy behind."""
+    place = tmp_path / "local"
+    place.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(place))
+    yield place
+    assert not list(place.iterdir())
+
+
+def opened(
+    place: Path, heads: Mapping[str, str], *groups: str, run: str = "a", ttl_ms: int = 0, now: Any = None
+) -> LaneState:
+    plan = StatePlan(str(place / "checkpoint"), run, {0: groups or ("t-0",)}, dict(heads), (ttl_ms,))
+    return LaneState(plan, 0, 7) if now is None else LaneState(plan, 0, 7, now)
+
+
+def put(state: LaneState, group: str, **values: str | None) -> None:
+    state.point_at(group)
+    state.put_all(
+        0,
+        [key.encode() for key in values],
+        [value.encode() if value is not None else None for value in values.values()],
+    )
+
+
+def get(state: LaneState, group: str, *keys: str) -> list[bytes | None]:
+    state.point_at(group)
+    return state.get_all(0, [key.encode() for key in keys])
+
+
+def end(state: LaneState) -> dict[str, str]:
+    return dict(json.loads(state.end_epoch() or "{}"))
+
+
+def test_committed_epoch_is_there_again_and_an_open_one_is_not(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1", b="1")
+        heads = end(state)
+        state.begin_epoch(1)
+        put(state, "t-0", a="2", b=None)
+        assert get(state, "t-0", "a", "b", "a") == [b"2", None, b"2"]
+        lost = end(state)
+    assert lost.keys() == heads.keys()
+    with closing(opened(tmp_path, heads, run="b")) as state:
+        assert get(state, "t-0", "a", "b", "c") == [b"1", b"1", None]
+        state.begin_epoch(1)
+        put(state, "t-0", b="5")
+        heads = end(state)
+    with closing(opened(tmp_path, heads, run="c")) as state:
+        assert get(state, "t-0", "a", "b") == [b"1", b"5"]
+
+
+def test_epoch_without_changes_writes_nothing(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        get(state, "t-0", "a")
+        assert state.end_epoch() == ""
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_task_that_should_be_gone_changes_nothing_of_its_successor(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {}, run="old")) as old, closing(opened(tmp_path, {}, run="new")) as new:
+        for state in (old, new):
+            state.begin_epoch(0)
+        put(new, "t-0", a="new")
+        heads = end(new)
+        put(old, "t-0", a="old", b="old")
+        end(old)
+    with closing(opened(tmp_path, heads, run="later")) as state:
+        assert get(state, "t-0", "a", "b") == [b"new", None]
+
+
+def test_key_groups_are_apart_and_move_between_lanes(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {}, "t-0", "t-1")) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="0")
+        put(state, "t-1", a="1")
+        heads = end(state)
+    assert len(heads) == 2
+    with closing(opened(tmp_path, heads, "t-2", "t-1", run="b")) as state:
+        assert get(state, "t-1", "a") == [b"1"]
+        assert get(state, "t-2", "a") == [None]
+        with pytest.raises(StateError) as caught:
+            state.point_at("t-0")
+        assert caught.value.condition == "STATE_KEY_GROUP_UNKNOWN"
+        with pytest.raises(StateError):
+            state.point_at(None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Small limits, so that all of a state is written, parts end and caches turn over within the test."""
+    r = random.Random(seed)
+    monkeypatch.setattr(lane_state, "_MOST_CHANGED_BYTES", r.choice([400, 4_000]))
+    monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
+    monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
+    monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 3)
+    monkeypatch.setattr(lane_state, "_EPOCHS_KEPT", 10)
+    groups = ["t-0", "t-1", "u-0"]
+    # By epoch: the versions, and what the states hold.
+    past: dict[int, tuple[dict[str, str], dict[str, dict[str, str]]]] = {-1: ({}, {group: {} for group in groups})}
+    epoch = 0
+    for run in range(12):
+        # Back to the last epoch, or to an earlier one that is kept.
+        epoch = r.choice([epoch, epoch, min(epoch, max(0, max(past) - r.randint(0, 8)))])
+        heads, known = past[epoch - 1]
+        heads, values = dict(heads), {group: dict(content) for group, content in known.items()}
+        with closing(opened(tmp_path, heads, *groups, run=f"r{run}")) as state:
+            for group in groups:
+                keys = [str(number) for number in range(40)]
+                expected = [values[group][key].encode() if key in values[group] else None for key in keys]
+                assert get(state, group, *keys) == expected
+            for _ in range(r.randint(0, 9)):
+                state.begin_epoch(epoch)
+                for _ in range(r.randint(0, 4)):
+                    group = r.choice(groups)
+                    changes: dict[str, str | None] = {
+                        str(r.randrange(40)): r.choice([None, str(r.random())]) for _ in range(r.randint(1, 8))
+                    }
+                    put(state, group, **changes)
+                    for key, value in changes.items():
+                        if value is None:
+                            values[group].pop(key, None)
+                        else:
+                            values[group][key] = value
+                    key = str(r.randrange(40))
+                    wanted = values[group].get(key)
+                    assert get(state, group, key) == [wanted.encode() if wanted is not None else None]
+                heads.update(end(state))
+                past[epoch] = dict(heads), {group: dict(content) for group, content in values.items()}
+                epoch += 1
+            if r.random() < 0.5:
+                # An epoch that is never committed.
+                state.begin_epoch(epoch)
+                put(state, "t-0", **{str(r.randrange(40)): "lost"})
+                if r.random() < 0.5:
+                    end(state)
+
+
+def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
+    heads: dict[str, str] = {}
+    with closing(opened(tmp_path, {})) as state:
+        for epoch in range(300):
+            state.begin_epoch(epoch)
+            put(state, "t-0", **{str(epoch % 20): str(epoch)})
+            heads = end(state)
+    names = list((tmp_path / "checkpoint" / "continuous" / "state" / "0" / "t-0").iterdir())
+    assert len(names) < 200
+    with closing(opened(tmp_path, heads, run="b")) as state:
+        assert get(state, "t-0", "19", "0") == [b"299", b"280"]
+
+
+def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 4)
+    now = [1_000_000]
+    with closing(opened(tmp_path, {}, ttl_ms=1_000, now=lambda: now[0])) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", old="secret", kept="1")
+        heads = end(state)
+        for epoch in range(1, 8):
+            now[0] += 300
+            state.begin_epoch(epoch)
+            put(state, "t-0", kept=str(epoch))
+            heads = end(state)
+            assert get(state, "t-0", "old", "kept") == [b"secret" if epoch <= 3 else None, str(epoch).encode()]
+    wholes = sorted((tmp_path / "checkpoint").rglob("*.all"))
+    assert wholes
+    assert b"secret" not in wholes[-1].read_bytes()
+    with closing(opened(tmp_path, heads, run="b", ttl_ms=1_000, now=lambda: now[0])) as state:
+        assert get(state, "t-0", "old", "kept") == [None, b"7"]
+
+
+def test_missing_or_damaged_files_are_errors(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1")
+        heads = end(state)
+    (path,) = (tmp_path / "checkpoint").rglob("*.delta")
+    whole = path.read_bytes()
+    for damaged in (whole[:-3], b"", whole[:20] + b"x" + whole[21:], whole + b"x"):
+        path.write_bytes(damaged)
+        with pytest.raises(StateError) as caught:
+            opened(tmp_path, heads, run="b")
+        assert caught.value.condition == "STATE_VERSION_DAMAGED"
+    path.unlink()
+    with pytest.raises(StateError) as caught:
+        opened(tmp_path, heads, run="b")
+    assert caught.value.condition == "STATE_VERSION_MISSING"
+    assert str(CheckpointFiles(str(tmp_path / "checkpoint")).location) in str(caught.value)
+
+
+def test_value_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_state, "_MOST_VALUE_BYTES", 1_000)
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        with pytest.raises(StateError) as caught:
+            put(state, "t-0", a="x" * 1_000)
+        assert caught.value.condition == "STATE_VALUE_TOO_LARGE"
+
+
+def test_local_copy_that_a_killed_process_left_is_removed(tmp_path: Path, local_directories: Path) -> None:
+    left = Path(tempfile.mkdtemp(prefix="pyspark-kafka-state-", dir=local_directories))
+    (left / "lock").touch()
+    (left / "state.sqlite").touch()
+    with closing(opened(tmp_path, {})) as first:
+        assert not left.exists()
+        with closing(opened(tmp_path, {})):
+            assert get(first, "t-0", "a") == [None]
