@@ -116,8 +116,8 @@ class ContinuousPartitionReaderFactory(PartitionReaderFactory):
 class ContinuousStream(ConnectorContract):
     """A stream that an engine reads without pause, in epochs that end while the readers continue.
 
-    Runs on: driver; one for each run of a query, used by one thread at a time; not pickled. Every method may block on
-    look-ups, with a deadline, unless it says otherwise.
+    Runs on: driver; one for each run of a query, used by one thread at a time, but for `needsReconfiguration`; not
+    pickled. Every method may block on look-ups, with a deadline, unless it says otherwise.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ContinuousStream` and `SparkDataStream`.
     """
@@ -244,8 +244,9 @@ class ContinuousStream(ConnectorContract):
     def needsReconfiguration(self) -> bool:
         """Return whether the input partitions have changed, so that the engine must plan again.
 
-        Called about once a second while the query runs; must not block. The engine ends the epoch, stops the readers
-        and calls `planInputPartitions` with the offset that they have reached.
+        Called about once a second while the query runs, on a thread of its own, never while the source is planned; the
+        other methods are called meanwhile. May block on a look-up for a few seconds. The engine ends the epoch, stops
+        the readers and calls `planInputPartitions` with the offset that they have reached.
         """
         return False
 

@@ -23,6 +23,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
+from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
 from pyspark_kafka.continuous.task.run_task import TaskPlan
 from pyspark_kafka.errors import CapabilityError, ConnectorError, ContinuousQueryError
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.02
-_RECONFIGURATION_SECONDS = 1.0
+# At the latest after this time the thread of a query looks at its clock.
+_LOOK_SECONDS = 1.0
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
 _SLOTS_LOOK_SECONDS = 0.2
@@ -132,10 +134,7 @@ class QueryRun:
             return
         if not partitions:
             self._control.message = "Waiting for partitions to read"
-            while (
-                not self._control.stop_asked.wait(_RECONFIGURATION_SECONDS)
-                and not self._plan.stream.needsReconfiguration()
-            ):
+            while not self._control.stop_asked.wait(_LOOK_SECONDS) and not self._plan.stream.needsReconfiguration():
                 pass
             return
         self._prepare_lanes(len(partitions))
@@ -162,10 +161,16 @@ class QueryRun:
             job = TasksJob(self._context.spark, plan, lambda error: self._events.put(job_ended(error)))
             self._control.message = "Starting tasks"
             job.start()
+            partition_watch = PartitionWatch(
+                stream.needsReconfiguration,
+                lambda: self._events.put(_PartitionsChanged()),
+                lambda error: self._events.put(_LookFailed(error)),
+            )
             try:
-                self._drive(coordinator, connections, watch)
+                self._drive(coordinator, connections, watch, partition_watch)
             finally:
                 self._control.is_reading = False
+                partition_watch.close()
                 connections.stop_tasks()
                 job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
         finally:
@@ -228,11 +233,17 @@ class QueryRun:
             state=self._context.commits.states.plan(stream, partitions),
         )
 
-    def _drive(self, coordinator: EpochCoordinator, connections: TaskConnections, watch: SlotWatch) -> None:
+    def _drive(
+        self,
+        coordinator: EpochCoordinator,
+        connections: TaskConnections,
+        watch: SlotWatch,
+        partition_watch: PartitionWatch,
+    ) -> None:
         """Take events until the run is done or has failed."""
         control = self._control
         now = time.monotonic()
-        next_look = now + _RECONFIGURATION_SECONDS
+        next_look = now + _LOOK_SECONDS
         self._slots_due = now + _SLOTS_SECONDS
         stop_since: float | None = None
         while not self._done and self.failure is None:
@@ -269,6 +280,8 @@ class QueryRun:
                 control.message = "Processing new data"
                 self._context.progress.begin(now)
                 self._epoch_since = now
+                if not self._plan.available_now:
+                    partition_watch.start()
             if control.is_reading and coordinator.is_idle:
                 self._context.progress.rest(now)
             if not coordinator.is_running and now > self._slots_due:
@@ -282,9 +295,7 @@ class QueryRun:
             if now >= watch.due_at and stop_since is None:
                 self._reconfigure = watch.look(now, is_running=coordinator.is_running) or self._reconfigure
             if now >= next_look:
-                next_look = now + _RECONFIGURATION_SECONDS
-                if control.is_reading and not self._reconfigure and not self._plan.available_now:
-                    self._reconfigure = self._plan.stream.needsReconfiguration()
+                next_look = now + _LOOK_SECONDS
 
     def _wait_seconds(self, coordinator: EpochCoordinator, due: float) -> float:
         """Return how long to wait for an event: until something is due by time. Nothing is for long; no spinning."""
@@ -310,6 +321,10 @@ class QueryRun:
             self.failure = lane_failed(event, coordinator.current_epoch)
         elif isinstance(event, ContinuousQueryError):
             self.failure = event
+        elif isinstance(event, _PartitionsChanged):
+            self._reconfigure = True
+        elif isinstance(event, _LookFailed):
+            raise event.error
         return []
 
     def _act(self, coordinator: EpochCoordinator, connections: TaskConnections, actions: Sequence[Action]) -> None:
@@ -348,3 +363,15 @@ class QueryRun:
             watch.tasks,
             watch.shortage(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionsChanged:
+    """The source has other input partitions than those that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookFailed:
+    """The source could not say whether its input partitions have changed."""
+
+    error: BaseException

@@ -1,0 +1,56 @@
+"""Whether the input partitions of a run have changed: asked on a thread of its own, as an answer may take a while."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EVERY_SECONDS = 1.0
+# A source answers within some seconds; one that does not must not keep the query from its end.
+_END_SECONDS = 10.0
+
+
+class PartitionWatch:
+    """Asks a source about once a second whether its input partitions have changed, until it says so.
+
+    The thread of the query ends and commits epochs meanwhile, however long an answer takes.
+
+    Runs on: driver; the callbacks run on the thread of the watch.
+
+    Args:
+        ask: the question, as `ContinuousStream.needsReconfiguration`.
+        on_change: called once, if the answer is yes.
+        on_failure: called once, with what the question raised.
+    """
+
+    def __init__(
+        self, ask: Callable[[], bool], on_change: Callable[[], None], on_failure: Callable[[BaseException], None]
+    ) -> None:
+        self._ask, self._on_change, self._on_failure = ask, on_change, on_failure
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="continuous-partitions", daemon=True)
+
+    def start(self) -> None:
+        """Begin to ask. May be called again; does nothing then."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Ask no more; return when no question is open, so that the source can be planned again."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._closed.wait(_EVERY_SECONDS):
+            try:
+                changed = self._ask()
+            except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
+                self._on_failure(error)
+                return
+            if changed:
+                self._on_change()
+                return

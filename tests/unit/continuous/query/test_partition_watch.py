@@ -1,0 +1,77 @@
+"""The question whether input partitions have changed: asked until it is so, beside the thread of the query."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.continuous.query import partition_watch
+from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_watch, "_EVERY_SECONDS", 0.001)
+
+
+def watch_of(ask: Callable[[], bool]) -> tuple[PartitionWatch, queue.Queue[Any]]:
+    said: queue.Queue[Any] = queue.Queue()
+    return PartitionWatch(ask, lambda: said.put("changed"), said.put), said
+
+
+def test_watch_asks_until_partitions_have_changed() -> None:
+    answers = [False, False, True]
+    watch, said = watch_of(lambda: answers.pop(0))
+    watch.start()
+    watch.start()
+    assert said.get(timeout=30) == "changed"
+    watch.close()
+    assert answers == []
+    assert said.empty()
+
+
+def test_watch_hands_on_what_the_question_raised() -> None:
+    error = OSError("no such broker")
+
+    def ask() -> bool:
+        raise error
+
+    watch, said = watch_of(ask)
+    watch.start()
+    assert said.get(timeout=30) is error
+    watch.close()
+
+
+def test_watch_does_not_hold_up_its_caller_and_ends_with_its_question() -> None:
+    asked, answered, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def ask() -> bool:
+        asked.set()
+        return not answered.wait(30)
+
+    watch, said = watch_of(ask)
+    watch.start()
+    assert asked.wait(30)
+
+    def close() -> None:
+        watch.close()
+        closed.set()
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    # The source must not be planned while a question is open.
+    assert not closed.wait(0.05)
+    answered.set()
+    closer.join(30)
+    assert closed.is_set()
+    assert said.empty()
+
+
+def test_watch_that_was_not_started_ends_at_once() -> None:
+    watch_of(lambda: True)[0].close()
