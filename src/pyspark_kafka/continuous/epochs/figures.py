@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram
+from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, finite
 
 
 @dataclass(slots=True)
@@ -49,8 +49,8 @@ class LaneFigures:
                 latest,
                 LatencyHistogram.from_list(sent),
                 LatencyHistogram.from_list(ages),
-                float(at_ms),
+                finite(at_ms),
                 bool(since_record),
             )
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
             raise ValueError(f"not the figures of a lane: {error}") from error

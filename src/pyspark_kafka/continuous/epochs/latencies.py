@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -100,7 +101,7 @@ class LatencyHistogram:
             raise ValueError("not the numbers of a histogram")
         if any(bucket >= _BUCKETS for bucket in buckets):
             raise ValueError(f"a histogram has {_BUCKETS} buckets")
-        made.greatest_ms = float(numbers[0])
+        made.greatest_ms = finite(numbers[0])
         for bucket, rows in zip(buckets, counts, strict=True):
             made._counts[int(bucket)] = made._counts.get(int(bucket), 0) + int(rows)
             made.rows += int(rows)
@@ -139,6 +140,17 @@ def _halved(pairs: Sequence[tuple[float, int]]) -> Iterable[tuple[float, int]]:
         yield (first * some + second * others) / (some + others), some + others
     if len(pairs) % 2:
         yield pairs[-1]
+
+
+def finite(number: float) -> float:
+    """Return a number of JSON as a float.
+
+    Raises:
+        ValueError: it is infinite, or none.
+    """
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no number of a histogram")
+    return float(number)
 
 
 def _is_whole(number: object) -> bool:

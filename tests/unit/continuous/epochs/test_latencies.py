@@ -1,0 +1,77 @@
+"""Histograms of latencies, at the edges of their buckets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, RecentTimes
+
+
+def test_summary_names_percentiles_and_the_greatest_as_measured() -> None:
+    histogram = LatencyHistogram()
+    histogram.add(3.0, rows=98)
+    histogram.add(40.0)
+    histogram.add(1234.56)
+    summary = histogram.summary()
+    assert summary == {"p50": pytest.approx(3, rel=0.05), "p99": pytest.approx(40, rel=0.05), "max": 1235}
+
+
+def test_histogram_without_rows_has_no_summary() -> None:
+    assert LatencyHistogram().summary() == {}
+    assert LatencyHistogram().percentile(50) == 0
+
+
+def test_latency_of_clocks_that_differ_counts_as_none() -> None:
+    histogram = LatencyHistogram()
+    histogram.add(-500.0)
+    assert histogram.summary() == {"p50": 0, "p99": 0, "max": 0}
+
+
+def test_figures_of_every_bucket_take_a_few_kilobytes() -> None:
+    figures = LaneFigures('{"t":{"0":1}}')
+    for number in range(2_000):
+        figures.sent.add(0.01 * 1.03**number, 1_000_000)
+        figures.ages.add(0.01 * 1.03**number, 1_000_000)
+    assert len(figures.to_text()) < 8_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "[1,[],[],0,1]",
+        "[null,[],[0.0],0,1]",
+        "[null,[0.0,1],[0.0],0,1]",
+        "[null,[0.0,268,1],[0.0],0,1]",
+        "[null,[0.0,-1,1],[0.0],0,1]",
+        "[null,[0.0,1,1.5],[0.0],0,1]",
+        "[null,[0.0,true,1],[0.0],0,1]",
+        '[null,["x"],[0.0],0,1]',
+        "[null,[NaN],[0.0],0,1]",
+        "[null,[0.0],[Infinity],0,1]",
+        "[null,[0.0],[0.0],NaN,1]",
+        "[" * 100_000,
+    ],
+)
+def test_text_that_is_no_figures_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not the figures of a lane"):
+        LaneFigures.from_text(text)
+
+
+def test_figures_are_plain_json() -> None:
+    figures = LaneFigures()
+    figures.sent.add(5.0, 2)
+    assert json.loads(figures.to_text()) == [None, [5.0, 42, 2], [0.0], 0.0, 1]
+
+
+def test_recent_times_that_are_many_become_fewer_with_the_same_mean() -> None:
+    times = RecentTimes(most=4)
+    for moment in (100.0, 0.0, 10.0, 110.0):
+        times.add(moment, 1)
+    assert sorted(times._pairs) == [(5.0, 2), (105.0, 2)]
+    assert times.until(105.0).greatest_ms == 100.0
