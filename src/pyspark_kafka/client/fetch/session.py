@@ -249,8 +249,9 @@ class FetchSession:
         return self._cursors[topic_partition].position
 
     def known_end(self, topic_partition: TopicPartition) -> int | None:
-        """Return where the visible log ended by the last response; None before the first."""
-        return self._cursors[topic_partition].known_end
+        """Return where the visible log ended by the last response; None before the first, and if it is not read."""
+        cursor = self._cursors.get(topic_partition)
+        return None if cursor is None else cursor.known_end
 
     @property
     def waits_for_records(self) -> bool:

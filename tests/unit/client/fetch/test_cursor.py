@@ -15,7 +15,7 @@ from pyspark_kafka.client.fetch.errors import LogTruncatedError, OffsetOutOfRang
 from pyspark_kafka.client.fetch.request_size import RecordSizes
 from pyspark_kafka.client.fetch.response import FetchPartitionResponse
 from pyspark_kafka.errors import CorruptRecordsError, TransportError
-from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
+from pyspark_kafka.model import NO_END, IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 
 if TYPE_CHECKING:
@@ -205,3 +205,30 @@ def test_cursor_resumes_in_the_recreated_topic() -> None:
     cursor.resume(12)
     assert cursor.topic.accepts(recreated)
     assert (cursor.position, cursor.state, cursor.error) == (12, CursorState.READY, None)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "ends", "expected"),
+    [
+        (IsolationLevel.READ_UNCOMMITTED, (0, 90, 70), 90),
+        (IsolationLevel.READ_COMMITTED, (0, 90, 70), 70),
+        # A broker that does not say.
+        (IsolationLevel.READ_COMMITTED, (0, 90, -1), 90),
+        (IsolationLevel.READ_UNCOMMITTED, (0, -1, -1), None),
+    ],
+)
+def test_cursor_knows_where_the_visible_log_ends(
+    isolation: IsolationLevel, ends: tuple[int, int, int], expected: int | None
+) -> None:
+    connection = ConnectionOptions((("simulated", 9092),))
+    fetch = FetchOptions(isolation_level=isolation)
+    cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, NO_END), fetch, connection, RecordSizes())
+    assert cursor.known_end is None
+    cursor.log = ends
+    assert cursor.known_end == expected
+
+
+def test_end_that_a_response_names_is_known_also_without_records() -> None:
+    cursor = send(cursor_of(7, NO_END))
+    cursor.take(response_of(high_watermark=12), 0.0, first=True)
+    assert cursor.known_end == 12

@@ -21,7 +21,7 @@ from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousS
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SCHEMA = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 
@@ -67,6 +67,12 @@ class AnsweringReader(ContinuousPartitionReader):
     def getOffset(self) -> PartitionOffset:
         return self.answers.get("position", Place(5))  # type: ignore[no-any-return]
 
+    def getLatestOffset(self) -> PartitionOffset | None:
+        return self.answers.get("heard")
+
+    def getRowTimes(self) -> Sequence[float]:
+        return self.answers.get("times", ())  # type: ignore[no-any-return]
+
     def close(self) -> None:
         """Do nothing."""
 
@@ -109,6 +115,12 @@ class Answering(ContinuousStream, ContinuousPartitionReaderFactory):
 
     def hasReached(self, position: Offset, target: Offset) -> bool:
         return self.answers.get("reached", position == target)  # type: ignore[no-any-return]
+
+    def mergeLatestOffsets(self, offsets: Sequence[PartitionOffset]) -> Offset:
+        return self.answers.get("merged_latest", Row(12))  # type: ignore[no-any-return]
+
+    def lagMetrics(self, position: Offset, latest: Offset) -> Mapping[str, str]:
+        return {"behind": f"{position.json()}-{latest.json()}"}
 
     def needsReconfiguration(self) -> bool:
         return self.answers.get("again", False)  # type: ignore[no-any-return]
@@ -199,3 +211,37 @@ def test_epoch_before_the_former_one_is_refused() -> None:
     source.answers["merged"] = Row(8)
     with pytest.raises(ContractError, match=r'returned \{"row": 8\} after \{"row": 9\}'):
         stream.mergeOffsets([Place(5)])
+
+
+def test_figures_of_progress_are_passed_on_and_looked_at() -> None:
+    stream = CheckedContinuousStream(Answering(heard=Place(12), times=(1.0, 2.0)), SCHEMA)
+    start = stream.deserializeOffset("4")
+    reader = stream.createContinuousReaderFactory().createReader(stream.planInputPartitions(start)[0])
+    assert reader.getLatestOffset() == Place(12)
+    assert reader.getRowTimes() == (1.0, 2.0)
+    # Ahead of what is read: the next epoch may end before it.
+    latest = stream.mergeLatestOffsets([Place(12)])
+    assert latest == Row(12)
+    assert stream.mergeOffsets([Place(9)]) == Row(9)
+    assert stream.lagMetrics(Row(9), latest) == {"behind": '{"row": 9}-{"row": 12}'}
+    unknown = CheckedContinuousStream(Answering(), SCHEMA)
+    reader = unknown.createContinuousReaderFactory().createReader(unknown.planInputPartitions(start)[0])
+    assert reader.getLatestOffset() is None
+    wrong = CheckedContinuousStream(Answering(heard=12, merged_latest=None), SCHEMA)
+    reader = wrong.createContinuousReaderFactory().createReader(wrong.planInputPartitions(start)[0])
+    with pytest.raises(ContractError, match="getLatestOffset"):
+        reader.getLatestOffset()
+    with pytest.raises(ContractError, match="mergeLatestOffsets"):
+        wrong.mergeLatestOffsets([])
+
+
+def test_readers_that_know_nothing_more_have_no_figures() -> None:
+    class Plain(Answering):
+        mergeLatestOffsets = ContinuousStream.mergeLatestOffsets
+        lagMetrics = ContinuousStream.lagMetrics
+
+    stream = Plain()
+    assert stream.mergeLatestOffsets([Place(1)]) == Row(9)
+    assert stream.lagMetrics(Row(1), Row(9)) == {}
+    assert ContinuousPartitionReader.getLatestOffset(AnsweringReader({})) is None
+    assert ContinuousPartitionReader.getRowTimes(AnsweringReader({})) == ()

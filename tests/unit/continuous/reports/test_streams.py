@@ -48,8 +48,8 @@ def test_queries_that_run_are_found_by_id() -> None:
     queries = [begun(streams), begun(streams)]
     first, second = queries
     assert streams.active == queries
-    assert streams.get(second.id) is second
-    assert streams.get(uuid.UUID(first.id)) is first  # type: ignore[arg-type]
+    assert streams.get(second.id) == second
+    assert streams.get(uuid.UUID(first.id)) == first  # type: ignore[arg-type]
     assert streams.get("other") is None
     streams.ended(first, None)
     assert streams.active == [second]

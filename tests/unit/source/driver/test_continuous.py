@@ -114,6 +114,26 @@ def test_position_has_reached_a_target_if_every_partition_has() -> None:
     assert not stream.hasReached(KafkaSourceOffset({B: 3}), target)
 
 
+def test_lag_has_the_figures_of_micro_batches_and_names_the_partitions_that_are_behind() -> None:
+    stream = stream_of()
+    position = KafkaSourceOffset({A: 5, B: 7})
+    assert stream.lagMetrics(position, KafkaSourceOffset({A: 9, B: 7})) == {
+        "minOffsetsBehindLatest": "0",
+        "maxOffsetsBehindLatest": "4",
+        "avgOffsetsBehindLatest": "2.0",
+        "offsetsBehindLatest": KafkaSourceOffset({A: 4}).json(),
+    }
+    assert stream.lagMetrics(position, position)["offsetsBehindLatest"] == "{}"
+
+
+def test_lag_names_the_ten_partitions_that_are_most_behind() -> None:
+    many = [TopicPartition("t", number) for number in range(100)]
+    latest = KafkaSourceOffset({each: each.partition for each in many})
+    metrics = stream_of().lagMetrics(KafkaSourceOffset(dict.fromkeys(many, 0)), latest)
+    assert metrics["offsetsBehindLatest"] == KafkaSourceOffset({each: each.partition for each in many[90:]}).json()
+    assert metrics["maxOffsetsBehindLatest"] == "99"
+
+
 def test_new_partition_starts_at_its_first_offset_whichever_that_is(
     offsets: ScriptedOffsets, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ from kit.record_batches import batch, plain_batch, record
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import decode
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, BatchAssembler, check_asked_columns
+from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, BatchAssembler, check_asked_columns, sample_times
 
 WITHOUT_HEADERS = "key, value, topic, partition, offset, timestamp, timestampType"
 FULL = [(field.name, field.type) for field in SOURCE_SCHEMA]
@@ -110,3 +110,12 @@ def test_batches_of_one_reader_grow_and_shrink() -> None:
     for rows in (3, 1, 10, 2):
         decoded = decode(plain_batch(0, rows), start_offset=0, columns=())
         assert assembler.assemble(decoded).column("partition").to_pylist() == [1] * rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "sampled"), [(1, [0]), (4, [0, 1, 2, 3]), (5, [0, 1, 2, 4]), (1_000, [0, 333, 666, 999])]
+)
+@pytest.mark.parametrize("skipped", [0, 3])
+def test_sampled_times_are_of_evenly_spaced_rows(rows: int, sampled: list[int], skipped: int) -> None:
+    column = pa.array([number * 1_500 for number in range(skipped + rows)], pa.timestamp("us", tz="UTC"))
+    assert sample_times(column.slice(skipped)) == tuple((skipped + row) * 1.5 for row in sampled)

@@ -54,6 +54,7 @@ class Script:
         self.open = 0
         self.ends = False
         self.ranges: list[OffsetRange] = []
+        self.heard: dict[TopicPartition, int] = {}
 
     def poll(self, timeout_ms: float) -> Any:
         self.polls.append(timeout_ms)
@@ -88,6 +89,9 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
         def is_done(self) -> bool:
             return found.ends and not found.responses
 
+        def known_end(self, topic_partition: TopicPartition) -> int | None:
+            return found.heard.get(topic_partition)
+
         def confirm(self, topic_partition: TopicPartition, position: int) -> None:
             found.confirmed.append((topic_partition, position))
 
@@ -109,12 +113,15 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 def reader_of(
-    *, fail_on_data_loss: bool = False, ends: tuple[tuple[TopicPartition, int], ...] = ()
+    *,
+    fail_on_data_loss: bool = False,
+    ends: tuple[tuple[TopicPartition, int], ...] = (),
+    columns: tuple[str, ...] = ("partition", "offset"),
 ) -> KafkaContinuousPartitionReader:
     factory = KafkaContinuousPartitionReaderFactory(
         ConnectionOptions((("not-asked", 9092),)),
         FetchOptions(),
-        pa.schema([SOURCE_SCHEMA.field("partition"), SOURCE_SCHEMA.field("offset")]),
+        pa.schema([SOURCE_SCHEMA.field(name) for name in columns]),
         fail_on_data_loss,
     )
     reader = factory.createReader(KafkaContinuousInputPartition(((T0, 0), (T1, 50)), ends, {"t": "id"}))
@@ -283,3 +290,37 @@ def test_topic_that_is_gone_ends_a_range_and_keeps_its_position(script: Script, 
     assert not reader.next()
     assert script.resumed == [(T0, 9)]
     assert reader.getOffset().partitions == {T0: 0, T1: 50}
+
+
+def test_reader_knows_the_ends_that_responses_have_named(script: Script) -> None:
+    reader = reader_of()
+    assert reader.getLatestOffset() is None
+    assert not reader.next()
+    assert reader.getLatestOffset() is None
+    script.heard = {T1: 90}
+    latest = reader.getLatestOffset()
+    assert latest is not None
+    # What was not heard of is left out; an end that is behind the position is old.
+    assert latest.partitions == {T1: 90}
+    script.heard = {T0: 7, T1: 40}
+    latest = reader.getLatestOffset()
+    assert latest is not None
+    assert latest.partitions == {T0: 7, T1: 50}
+
+
+def test_reader_names_the_times_of_a_few_records(script: Script) -> None:
+    script.responses.append(records(T0, 0, plain_batch(0, 3, base_time=1_700_000_000_000)))
+    reader = reader_of(columns=("offset", "timestamp"))
+    assert reader.getRowTimes() == ()
+    assert reader.next()
+    times = [value.timestamp() * 1000 for value in reader.get().column("timestamp").to_pylist()]
+    assert len(times) == 3
+    assert list(reader.getRowTimes()) == times
+
+
+def test_reader_of_other_columns_names_no_times(script: Script) -> None:
+    script.responses.append(records(T0, 0, plain_batch(0, 3)))
+    reader = reader_of()
+    assert reader.next()
+    reader.get()
+    assert reader.getRowTimes() == ()

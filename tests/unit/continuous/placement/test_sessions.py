@@ -1,0 +1,78 @@
+"""The address at which executors find the driver, by the kind of the session."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.continuous.placement import sessions
+from pyspark_kafka.continuous.placement.sessions import address_of_driver, own_address_towards
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def classic(**conf: str) -> Any:
+    return SimpleNamespace(conf={name.replace("_", "."): value for name, value in conf.items()})
+
+
+def test_tasks_of_the_drivers_own_jvm_use_the_loopback() -> None:
+    for master in ("local", "local[2]", "local[*]"):
+        assert address_of_driver(classic(spark_master=master, spark_driver_host="10.0.0.7")) == "127.0.0.1"
+
+
+def test_executors_use_the_address_of_the_driver() -> None:
+    for master in ("local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://host"):
+        assert address_of_driver(classic(spark_master=master, spark_driver_host="10.0.0.7")) == "10.0.0.7"
+    assert address_of_driver(classic(spark_master="yarn")) == "127.0.0.1"
+
+
+def test_executors_of_a_remote_server_use_the_address_towards_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "is_connect", lambda _: True)
+    asked: list[str] = []
+
+    def towards(host: str) -> str:
+        asked.append(host)
+        return "192.0.2.9"
+
+    monkeypatch.setattr(sessions, "own_address_towards", towards)
+    session: Any = SimpleNamespace(conf={"spark.master": "yarn"}, client=SimpleNamespace(host="[2001:db8::1]"))
+    assert address_of_driver(session) == "192.0.2.9"
+    assert asked == ["2001:db8::1"]
+
+
+class Probe:
+    """Stands for a datagram socket: notes where it connects to, and sends nothing."""
+
+    def __init__(self, noted: list[Any], *kind: Any) -> None:
+        noted.append(kind)
+        self._noted = noted
+
+    def __enter__(self) -> Probe:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._noted.append("closed")
+
+    def connect(self, address: tuple[str, int]) -> None:
+        self._noted.append(address)
+
+    def getsockname(self) -> tuple[str, int]:
+        return "192.0.2.9", 54321
+
+
+def test_routing_table_is_asked_for_the_way_and_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr(socket, "socket", lambda *kind: Probe(noted, *kind))
+    assert own_address_towards("198.51.100.1") == "192.0.2.9"
+    assert noted == [(socket.AF_INET, socket.SOCK_DGRAM), ("198.51.100.1", 9), "closed"]
+
+
+def test_address_towards_an_unknown_name_is_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Any:
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(Probe, "connect", refuse)
+    monkeypatch.setattr(socket, "socket", lambda *kind: Probe([], *kind))
+    assert own_address_towards("no-such-name.invalid") == "127.0.0.1"

@@ -1,0 +1,216 @@
+"""Every method of reader, frame and writer, without a session: what they keep, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import LongType, StructField, StructType
+
+from kit.continuous import SCHEMA, FilesTable, StagedTable
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.query import builder
+from pyspark_kafka.continuous.query.builder import ContinuousFrame, as_arrow_schema, interval_ms
+from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
+from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
+from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SESSION: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, session_id="session")
+
+NUMBERS = pa.schema([pa.field("n", pa.int64())])
+DOUBLES = pa.schema([pa.field("x", pa.float64())])
+
+
+def frame() -> ContinuousFrame:
+    return continuous.read(SESSION).format(FilesTable()).option("path", "/nowhere").load()
+
+
+def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def first(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.slice(0, 1)
+
+
+# Reader
+
+
+def test_reader_keeps_options_as_sparks_text() -> None:
+    loaded = continuous.read(SESSION).format(FilesTable()).option("path", "x").options(a=True, b=1.5, c=None).load()
+    assert {name.lower(): value for name, value in loaded.options.items()} == {
+        "path": "x", "a": "true", "b": "1.5", "c": "None",
+    }  # fmt: skip
+    assert loaded.schema == SCHEMA
+    assert loaded.spark is SESSION
+
+
+def test_last_value_of_an_option_counts_whatever_its_case() -> None:
+    loaded = continuous.read(SESSION).format(FilesTable()).option("Path", "x").option("PATH", "y").load()
+    assert loaded.options["path"] == "y"
+
+
+def test_frames_of_one_reader_do_not_share_options() -> None:
+    reader = continuous.read(SESSION).format(FilesTable()).option("path", "x")
+    loaded = reader.load()
+    reader.option("path", "y")
+    assert loaded.options["path"] == "x"
+
+
+# Frame
+
+
+def test_steps_follow_one_another_and_a_frame_never_changes() -> None:
+    begin = frame()
+    mapped = begin.map_in_arrow(same, SCHEMA)
+    whole = mapped.where(pc.field("n") > 1).map_batches(first).select("n")
+    assert [type(step) for step in whole.steps] == [MapInArrow, Where, MapBatches, Select]
+    assert whole.schema.names == ["n"]
+    assert begin.steps == ()
+    assert len(mapped.steps) == 1
+
+
+def test_schema_after_a_function_is_the_one_that_was_given() -> None:
+    assert frame().map_in_arrow(same, DOUBLES).schema == DOUBLES
+    assert frame().map_batches(first, DOUBLES).schema == DOUBLES
+    assert frame().map_batches(first).schema == SCHEMA
+    assert frame().select("n", "file").schema.names == ["n", "file"]
+
+
+@pytest.mark.parametrize("condition", ["n > 1", 1, None, SCHEMA])
+def test_condition_that_is_no_arrow_expression_is_refused(condition: Any) -> None:
+    with pytest.raises(TypeError, match=re.escape("where() takes an Arrow expression, such as pyarrow.compute.field")):
+        frame().where(condition)
+
+
+@pytest.mark.parametrize("columns", [(), ("value",), ("n", "value"), ("*",)])
+def test_columns_that_are_not_there_are_refused(columns: tuple[str, ...]) -> None:
+    with pytest.raises(SchemaError) as raised:
+        frame().select(*columns)
+    assert raised.value.condition == "COLUMN_NOT_FOUND"
+
+
+@pytest.mark.parametrize("schema", [StructType([StructField("n", LongType())]), NUMBERS])
+def test_schema_may_be_sparks_or_arrows(schema: Any) -> None:
+    # Text of DDL needs a session: integration tests have it.
+    assert as_arrow_schema(schema) == NUMBERS
+
+
+@pytest.mark.parametrize("schema", [None, 3, ["n"], LongType()])
+def test_other_schemas_are_refused(schema: Any) -> None:
+    with pytest.raises(TypeError, match="a schema is DDL text, a StructType or an Arrow schema"):
+        as_arrow_schema(schema)
+
+
+# Writer
+
+
+def test_every_word_of_a_writer_returns_it() -> None:
+    writer = frame().write_stream
+    assert writer.format(StagedTable()) is writer
+    assert writer.option("path", "x") is writer
+    assert writer.options(a=1) is writer
+    assert writer.queryName("orders") is writer
+    assert writer.outputMode("append") is writer
+    assert writer.outputMode("APPEND") is writer
+    assert writer.trigger(continuous="1 second") is writer
+
+
+@pytest.mark.parametrize("mode", ["update", "complete", "", None])
+def test_other_output_modes_are_refused(mode: Any) -> None:
+    with pytest.raises(OptionError, match=f"has no output mode {mode!r}: it appends"):
+        frame().write_stream.outputMode(mode)
+
+
+def test_start_needs_a_format_and_a_checkpoint() -> None:
+    with pytest.raises(OptionError, match="without format"):
+        frame().write_stream.option("checkpointLocation", "/nowhere").start()
+    with pytest.raises(OptionError, match="without checkpointLocation"):
+        frame().write_stream.format(StagedTable()).start()
+
+
+def test_table_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    writer = frame().write_stream.format(FilesTable()).option("checkpointLocation", str(tmp_path))
+    with pytest.raises(CapabilityError, match="'files' cannot be written"):
+        writer.start()
+
+
+class NotedRunner:
+    """Stands for the runner: notes the plan, and never begins."""
+
+    failure: BaseException | None = None
+    message = "Starting"
+
+    def __init__(self, *parts: Any) -> None:
+        self.plan, self.names, self.on_end = parts[1], parts[4], parts[-1]
+        self.is_started = False
+
+    def start(self) -> None:
+        self.is_started = True
+
+
+def test_started_query_has_what_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(builder, "QueryRunner", NotedRunner)
+    streams = ContinuousQueryManager()
+    monkeypatch.setattr(builder, "STREAMS", streams)
+    frames = frame().map_in_arrow(same, NUMBERS).where(pc.field("n") > 1)
+    query = (
+        frames.write_stream.format(StagedTable()).option("path", "x").option("secret", "hidden")
+        .option("checkpointLocation", str(tmp_path)).option("tasks", 3)
+        .queryName("orders").trigger(continuous="50 ms").start()
+    )  # fmt: skip
+    runner: Any = query._runner
+    assert runner.is_started
+    assert (runner.plan.tasks, runner.plan.interval_ms) == (3, 50)
+    assert query.name == "orders"
+    assert query.id == runner.names.id
+    assert streams.active == [query]
+    query.explain()
+    text = capsys.readouterr().out
+    assert text.splitlines() == [
+        "== Continuous Query ==",
+        "+- write staged: n int64",
+        "   +- Where(condition=<pyarrow.compute.Expression (n > 1)>)",
+        "      +- MapInArrow same: n int64",
+        "         +- read files: file string, n int64",
+        "at most 3 tasks, an epoch each 50 ms",
+    ]
+    runner.on_end(None)
+    assert streams.active == []
+
+
+# Intervals
+
+UNITS = {1: "ms millisecond milliseconds", 1_000: "s sec second seconds", 60_000: "m min minute minutes"}
+
+
+@given(
+    st.integers(1, 999_999_999),
+    st.sampled_from([(name, ms) for ms, names in UNITS.items() for name in names.split()]),
+    st.sampled_from(["{} {}", "{}{}", " {}  {} ", "interval {} {}"]),
+    st.booleans(),
+)
+def test_interval_of_every_unit_is_read(number: int, unit: tuple[str, int], form: str, upper: bool) -> None:
+    text = form.format(number, unit[0])
+    assert interval_ms(text.upper() if upper else text) == number * unit[1]
+
+
+@given(st.text(max_size=20))
+def test_other_text_is_no_interval(text: str) -> None:
+    try:
+        found = interval_ms(text)
+    except OptionError:
+        return
+    assert found >= 1

@@ -1,0 +1,72 @@
+"""The names of a continuous query beside PySpark's: each is there, or the error of its absence says what to use."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from kit.continuous import SCHEMA, FilesTable
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.query.builder import ContinuousFrame, ContinuousReader, ContinuousWriter
+from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+NO_SESSION: Any = None
+NOTHING: Any = None
+FRAME = ContinuousFrame(NO_SESSION, FilesTable(), {}, SCHEMA)
+MADE: dict[Any, Any] = {
+    ContinuousReader: continuous.read(NO_SESSION),
+    ContinuousFrame: FRAME,
+    ContinuousWriter: FRAME.write_stream,
+    ContinuousQuery: ContinuousQuery(NOTHING, NOTHING, NOTHING),
+}
+
+
+def names_of(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("ours", "sparks"),
+    [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter), (ContinuousQuery, StreamingQuery)],
+)
+def test_every_name_of_sparks_is_there_or_has_a_hint(ours: Any, sparks: type) -> None:
+    missing = names_of(sparks) - names_of(ours)
+    assert missing - set(ours._guesses) == set()
+
+
+def test_handle_has_every_name_of_sparks() -> None:
+    assert names_of(StreamingQuery) - names_of(ContinuousQuery) == set()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in MADE for name in kind._guesses])
+def test_guess_gets_an_error_with_a_hint(kind: Any, name: str) -> None:
+    assert name not in names_of(kind)
+    with pytest.raises(AttributeError) as raised:
+        getattr(MADE[kind], name)
+    hint = kind._guesses[name]
+    assert str(raised.value) == f"'{kind.__name__}' object has no attribute '{name}'. {hint}"
+    assert raised.value.name == name
+    assert hint[0].isupper()
+    assert hint.endswith(".")
+
+
+def test_hints_name_what_is_there() -> None:
+    assert ContinuousFrame._guesses["writeStream"] == "Use write_stream."
+    assert ContinuousFrame._guesses["mapInArrow"] == "Use map_in_arrow."
+    for kind, guesses in ((kind, kind._guesses) for kind in MADE):
+        for hint in guesses.values():
+            said = hint.removeprefix("Use ").removesuffix(".")
+            if said.replace("_", "").isidentifier():
+                assert said in dir(kind) or said in vars(MADE[kind]), hint
+
+
+def test_other_names_have_the_usual_error() -> None:
+    with pytest.raises(AttributeError, match=r"^'ContinuousFrame' object has no attribute 'nonsense'$"):
+        FRAME.nonsense  # type: ignore[attr-defined]  # noqa: B018 - the look-up is the test
+    assert not hasattr(FRAME, "nonsense")
+    # Copying and pickling look for names that are not there.
+    assert pickle.loads(pickle.dumps(FRAME)).schema == SCHEMA  # noqa: S301 - our own
