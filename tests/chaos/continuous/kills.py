@@ -6,7 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chaos.continuous.striking import DRIVER_POINTS, RECOVERY_POINTS, TASK_POINTS
+from chaos.continuous.striking import (
+    DRIVER_POINTS,
+    RECOVERY_POINTS,
+    TAKEOVER_POINTS,
+    TASK_POINTS,
+    TRANSACTION_POINTS,
+)
 from chaos.continuous.world import Killed
 
 if TYPE_CHECKING:
@@ -18,11 +24,14 @@ if TYPE_CHECKING:
 RANDOM_MOMENT = "at a random moment"
 EXECUTOR = "executor"
 WORKER, PROGRAM, WITH_SPARK = "task's Python worker", "driver program", "driver program and its Spark"
-POINTS = {**TASK_POINTS, **DRIVER_POINTS, **RECOVERY_POINTS}
+IN_TASKS = {**TASK_POINTS, **TRANSACTION_POINTS}
+POINTS = {**IN_TASKS, **DRIVER_POINTS, **RECOVERY_POINTS, **TAKEOVER_POINTS}
 # Nobody comes to these but after another kill.
 _LEADS_TO = {
     "task_started": "task_row",
     "before_tasks": "task_row",
+    "before_fence": "task_row",
+    "after_fence": "task_row",
     "before_recommit": "after_prepare",
     "before_recommit_log": "before_commit_log",
 }
@@ -46,14 +55,24 @@ class Kill:
         return 2 if self.point in _LEADS_TO else 1
 
 
-WORKER_KILLS = [*(Kill(WORKER, point) for point in TASK_POINTS), Kill(WORKER), Kill(WORKER)]
-PROGRAM_KILLS = [Kill(PROGRAM, point) for point in (*DRIVER_POINTS, *RECOVERY_POINTS)]
+AT_LEAST_ONCE = [
+    *(Kill(WORKER, point) for point in TASK_POINTS),
+    *(Kill(PROGRAM, point) for point in (*DRIVER_POINTS, *RECOVERY_POINTS)),
+    Kill(WORKER),
+    Kill(WORKER),
+]
+EXACTLY_ONCE = [
+    *AT_LEAST_ONCE,
+    *(Kill(WORKER, point) for point in TRANSACTION_POINTS),
+    *(Kill(PROGRAM, point) for point in TAKEOVER_POINTS),
+]
 
 
-def plan(kills: int, rng: random.Random, executors: int = 0) -> Iterator[Kill]:
+def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int = 0) -> Iterator[Kill]:
     """Return kills, each as often as the others, in random order, until that many have died.
 
     Args:
+        kinds: the kills.
         kills: how many.
         rng: what is random.
         executors: of them, how many of executors, evenly between the others.
@@ -61,7 +80,7 @@ def plan(kills: int, rng: random.Random, executors: int = 0) -> Iterator[Kill]:
     done = 0
     killed_executors = 0
     while True:
-        for kill in rng.sample(every := [*WORKER_KILLS, *PROGRAM_KILLS], len(every)):
+        for kill in rng.sample(kinds, len(kinds)):
             if done >= kills:
                 return
             if killed_executors < executors and done * (executors + 1) >= kills * (killed_executors + 1):
@@ -88,7 +107,7 @@ def do(world: KillWorld, kill: Kill) -> None:
             world.arm(point)
         for point in chain:
             moment = world.await_struck(point)
-            who = WORKER if point in TASK_POINTS else WITH_SPARK if world.has_own_spark else PROGRAM
+            who = WORKER if point in IN_TASKS else WITH_SPARK if world.has_own_spark else PROGRAM
             died.append((Killed(who, POINTS[point]), moment))
             if who != WORKER:
                 world.await_program_end()

@@ -44,8 +44,9 @@ def open_session(spec: dict[str, Any]) -> SparkSession:
 def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
     """Start the query."""
     frame = continuous.read(spark).format("pyspark_kafka").options(**spec["source"]).load()
+    copy = striking.StampedCopy(spec["place"], exactly_once="deliveryGuarantee" in spec["sink"])
     return (
-        frame.map_in_arrow(striking.StampedCopy(spec["place"]), striking.SCHEMA)
+        frame.map_in_arrow(copy, striking.SCHEMA)
         .write_stream.format("pyspark_kafka")
         .options(**spec["sink"])
         .option("checkpointLocation", spec["checkpoint"])

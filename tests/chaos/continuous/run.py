@@ -24,13 +24,14 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from archive_classes import start_drivers_quickly
-from chaos.continuous.kills import PROGRAM, do, plan, table
-from chaos.continuous.world import Killed, KillWorld
+from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, do, plan, table
+from chaos.continuous.world import STEP_S, Killed, KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
 from faults.cluster import prepare
 from kit.brokers.two_brokers import two_brokers
 from kit.marked_page import put_between
+from kit.waiting import eventually
 from pyspark_kafka.testing import ensure_java_for_spark
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ GUARANTEES = ("at_least_once", "exactly_once")
 RATE = 200.0
 _SOURCE, _TARGET, _PARTITIONS = "in-main", "out", 3
 _ONE_OF_EACH = ((1, 2), (2, 1))
+# The broker that is killed leads half of them, and keeps the positions of the query.
+_TOPICS: dict[str, tuple[tuple[int, int], ...]] = {
+    _SOURCE: (*_ONE_OF_EACH, (2, 1)),
+    _TARGET: _ONE_OF_EACH,
+    "__consumer_offsets": ((2, 1),),
+}
+_PREFERRED = 0
 _MASTER = "local-cluster[2,2,1024]"
 _HEADS = ("killed", "where", "times", "records flowed again after, median", "longest")
 
@@ -110,15 +118,27 @@ class Cluster:
         moment = time.time()
         self.kills.append(Killed("broker", "leader of half of the partitions", self._world.await_flow(moment)))
         self._brokers.mend()
+        eventually(self._is_in_step, STEP_S)
+        with self._admin() as admin:
+            for topic, replicas in _TOPICS.items():
+                admin.elect_leaders(_PREFERRED, {topic: [*range(len(replicas))]})
+
+    def _is_in_step(self) -> bool:
+        return all(len(found.in_sync_ids) == 2 for topic in _TOPICS for found in self._brokers.partitions(topic))
+
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        admin: Any = KafkaAdminClient(bootstrap_servers=self._brokers.first.bootstrap_servers)
+        try:
+            yield admin
+        finally:
+            admin.close()
 
     def add_partition(self) -> None:
         """Add a partition to the source."""
         self._partitions += 1
-        admin: Any = KafkaAdminClient(bootstrap_servers=self._brokers.first.bootstrap_servers)
-        try:
+        with self._admin() as admin:
             admin.create_partitions({_SOURCE: self._partitions})
-        finally:
-            admin.close()
         self._writer.write(_SOURCE, self._partitions, RATE)
 
     def add_topic(self) -> None:
@@ -146,8 +166,8 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
         two_brokers(place / "brokers") as brokers,
         connect_server(place / "spark", given.master) as server,
     ):
-        for topic, replicas in ((_SOURCE, [(1, 2), (2, 1), (2, 1)]), (_TARGET, _ONE_OF_EACH)):
-            brokers.create_topic(topic, replicas)
+        for topic, replicas in _TOPICS.items():
+            brokers.create_topic(topic, replicas, {"cleanup.policy": "compact"} if topic.startswith("__") else None)
         servers = brokers.bootstrap_servers
         with (
             SourceWriter(servers.split(","), Ledger()) as writer,
@@ -182,7 +202,8 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
 
 def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
     """Kill, and do the rest evenly between the kills."""
-    kills = list(plan(given.kills, rng, executors=given.executor_kills))
+    kinds = EXACTLY_ONCE if world.exactly_once else AT_LEAST_ONCE
+    kills = list(plan(kinds, given.kills, rng, executors=given.executor_kills))
     between: dict[int, list[Any]] = {}
     others = [cluster.kill_broker] * given.broker_kills + [cluster.add_partition] * 2
     for number, other in enumerate(rng.sample(others, len(others))):

@@ -37,6 +37,16 @@ DRIVER_POINTS = {
     "before_commit_log": "after the sink's commit",
     "after_commit_log": "after the commit log",
 }
+# With exactly once; the first three in a task, the others in the driver, each time before tasks start.
+TRANSACTION_POINTS = {
+    "before_positions": "writes acknowledged, positions not in the transaction",
+    "before_end_txn": "positions in the transaction, before EndTxn",
+    "after_end_txn": "after EndTxn",
+}
+TAKEOVER_POINTS = {
+    "before_fence": "before the transactions are taken over",
+    "after_fence": "after a transaction was taken over",
+}
 RECOVERY_POINTS = {
     "before_recommit": "in recovery, before the sink's commit",
     "before_recommit_log": "in recovery, after the sink's commit",
@@ -74,6 +84,7 @@ def _wrap(owner: Any, name: str, before: Callable[..., None] | None, after: Call
 
 def patch_driver(place: str) -> None:
     """Let the driver of a query, this process, come to its points."""
+    from pyspark_kafka.client.transactions.owner import TransactionalId  # noqa: PLC0415 - workers patch other methods
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles  # noqa: PLC0415 - workers have no use for it
     from pyspark_kafka.continuous.placement.job import TasksJob  # noqa: PLC0415 - likewise
 
@@ -96,6 +107,7 @@ def patch_driver(place: str) -> None:
     _wrap(EpochFiles, "_create", created)
     _wrap(EpochFiles, "prepared_messages", None, lambda *_: at(place, "before_recommit"))
     _wrap(EpochFiles, "commit", committing, lambda *_: at(place, "after_commit_log"))
+    _wrap(TransactionalId, "fence", lambda *_: at(place, "before_fence"), lambda *_: at(place, "after_fence"))
     # The checker reads them all.
     assert EpochFiles.__init__.__kwdefaults__ is not None
     EpochFiles.__init__.__kwdefaults__["kept"] = 1_000_000
@@ -108,15 +120,16 @@ class StampedCopy:
 
     Args:
         place: the folder of the points.
+        exactly_once: whether there are transactions.
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, place: str, *, exactly_once: bool) -> None:
+        self.place, self.exactly_once = place, exactly_once
         self.run: tuple[str, float] = ("", 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
         """Stamp the run."""
-        return {"place": self.place, "run": (uuid.uuid4().hex[:8], time.time())}
+        return {**self.__dict__, "run": (uuid.uuid4().hex[:8], time.time())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Patch the worker, and leave its process id."""
@@ -138,6 +151,16 @@ class StampedCopy:
                 at(place, "task_started")
 
         _wrap(DriverConnection, "send", reporting, sent)
+        if self.exactly_once:
+            from pyspark_kafka.client.transactions.owner import TransactionalId  # noqa: PLC0415 - likewise
+
+            _wrap(TransactionalId, "join_group", lambda *_: at(place, "before_positions"))
+            _wrap(
+                TransactionalId,
+                "end",
+                lambda *_: at(place, "before_end_txn"),
+                lambda *_: at(place, "after_end_txn"),
+            )
         Path(place, "workers", str(os.getpid())).touch()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
