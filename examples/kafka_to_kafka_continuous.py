@@ -57,22 +57,19 @@ def main() -> None:
     arguments = parser.parse_args()
     spark = SparkSession.builder.getOrCreate()
     query = start(spark, arguments.servers, arguments.source, arguments.target, arguments.checkpoint)
-    try:
-        if arguments.once:
-            query.processAllAvailable()
-        shown = -1
-        while not arguments.once and not query.awaitTermination(1):
-            progress = query.lastProgress
-            if progress is not None and progress["batchId"] != shown and progress["numInputRows"]:
-                shown = progress["batchId"]
-                print(
-                    f"epoch {shown}: {progress['numInputRows']} records, now at {progress['sources'][0]['endOffset']}"
-                )
-    except KeyboardInterrupt:
-        print("ending the epoch")
-    finally:
+    query.stopOnSignals()
+    if arguments.once:
+        query.processAllAvailable()
         query.stop()
-    print(f"{sum(each['numInputRows'] for each in query.recentProgress)} records copied")
+    shown = -1
+    while not query.awaitTermination(1):
+        progress = query.lastProgress
+        if progress is not None and progress["batchId"] != shown and progress["numInputRows"]:
+            shown = progress["batchId"]
+            offset = progress["sources"][0]["endOffset"]
+            print(f"epoch {shown}: {progress['numInputRows']} records, now at {offset}", flush=True)
+    recent = query.recentProgress
+    print(f"{sum(each['numInputRows'] for each in recent)} records copied in the last {len(recent)} epochs")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from kit.independent_client import Record, consume, produce
+from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
+from kit.waiting import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,16 +20,36 @@ if TYPE_CHECKING:
 _PROGRAM = REPO / "examples" / "kafka_to_kafka_continuous.py"
 
 
-def test_topic_is_copied(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
+_ENVIRONMENT = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def copied(servers: str, topic: str) -> list[str]:
+    return sorted((record.value or b"").decode() for record in consume_committed(servers, topic))
+
+
+def test_topic_is_copied_until_ctrl_c_and_on(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
     source, target = make_topic(partitions=2), make_topic()
+    program = [sys.executable, str(_PROGRAM), bootstrap_servers, source, target, str(tmp_path / "checkpoint")]
     produce(bootstrap_servers, source, [Record(b"k", f"item {n}".encode()) for n in range(9)])
+    everything = [f"ITEM {n}" for n in range(9)]
+    with (tmp_path / "errors").open("w") as errors:
+        running = subprocess.Popen(program, env=_ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors)
+    try:
+        eventually(lambda: copied(bootstrap_servers, target) == everything, 120)
+        # While the epoch that has them runs, or just after.
+        running.send_signal(signal.SIGINT)
+        said, _ = running.communicate(timeout=90)
+    finally:
+        running.kill()
+    found = (tmp_path / "errors").read_text()
+    assert running.returncode == 0, found[-4000:]
+    assert b"9 records copied" in said
+    # Spark did not cancel the tasks.
+    assert "starts again" not in found
+    produce(bootstrap_servers, source, [Record(b"k", b"item 9")])
     done = subprocess.run(
-        [sys.executable, str(_PROGRAM), bootstrap_servers, source, target, str(tmp_path / "checkpoint"), "--once"],
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True, text=True, timeout=150, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        [*program, "--once"], env=_ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert "9 records copied" in done.stdout
-    assert sorted((record.value or b"").decode() for record in consume(bootstrap_servers, target, 9)) == [
-        f"ITEM {n}" for n in range(9)
-    ]
+    assert "1 records copied" in done.stdout
+    assert copied(bootstrap_servers, target) == [*everything, "ITEM 9"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.continuous.guesses import QUERY_GUESSES, GuessedNames
@@ -77,6 +79,29 @@ class ContinuousQuery(GuessedNames):
         """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds."""
         self._runner.stop()
         self._runner.wait(None)
+
+    def stopOnSignals(self) -> None:
+        """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.
+
+        A second signal has the effect that signals had before the call. Without this method, Ctrl-C on classic Spark
+        cancels all jobs of the session, those of the query as well: the epoch that runs is then read again.
+
+        Runs on: the main thread, after the session was made; does not block.
+
+        Raises:
+            ValueError: another thread calls it.
+        """
+        former: dict[int, Any] = {}
+
+        def end(_number: int, _frame: Any) -> None:
+            for number, handler in former.items():
+                # None: set by a library in C, which cannot be called from here.
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            # On a thread: this one may hold a lock that `stop` takes.
+            threading.Thread(target=self._runner.stop, name="continuous-stop", daemon=True).start()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            former[number] = signal.signal(number, end)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:
         """Wait for the end of the query.
