@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,8 +13,10 @@ import pyarrow.compute as pc
 from kafka import KafkaAdminClient
 
 from kit.independent_client import Record, consume_committed, produce
+from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,15 +37,23 @@ def even(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def start(
-    spark: SparkSession, servers: str, source: str, target: str, checkpoint: Path, **options: str
+    spark: SparkSession,
+    servers: str,
+    source: str,
+    target: str,
+    checkpoint: Path,
+    *,
+    function: Any = even,
+    epochs: str = "100 milliseconds",
+    **options: str,
 ) -> ContinuousQuery:
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
-        .map_in_arrow(even, "value binary")
+        .map_in_arrow(function, "value binary")
         .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("deliveryGuarantee", "exactly_once").options(**options)
-        .option("checkpointLocation", str(checkpoint)).trigger(continuous="100 milliseconds").start()
+        .option("checkpointLocation", str(checkpoint)).trigger(continuous=epochs).start()
     )  # fmt: skip
 
 
@@ -83,3 +97,120 @@ def test_records_are_visible_once_and_the_group_shows_where_the_query_is(
     again.stop()
     assert visible(bootstrap_servers, target) == [*range(0, 50, 2), *range(60, 70, 2)]
     assert sum(positions(bootstrap_servers, group).values()) == 62
+
+
+def test_worker_that_is_killed_within_an_epoch_loses_and_doubles_nothing(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def noting(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.select(["value"])
+            # It comes for the next rows when these were sent.
+            (pids / str(os.getpid())).touch()
+
+    query = start(
+        spark, bootstrap_servers, source, target, tmp_path / "checkpoint", function=noting, epochs="2 seconds"
+    )
+    sent = 0
+    for _ in range(2):
+        produce(bootstrap_servers, source, numbers(*range(sent, sent + 20)))
+        sent += 20
+        query.processAllAvailable()
+        for name in list(pids.iterdir()):
+            name.unlink()
+        produce(bootstrap_servers, source, numbers(*range(sent, sent + 20)))
+        sent += 20
+        eventually(lambda: any(pids.iterdir()), 60)
+        os.kill(int(next(pids.iterdir()).name), signal.SIGKILL)
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert visible(bootstrap_servers, target) == list(range(sent))
+
+
+_KILLED = """
+import os, signal, sys
+from pyspark.sql import SparkSession
+from pyspark_kafka import continuous
+from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+
+servers, source, target, checkpoint = sys.argv[1:]
+prepare = EpochFiles.prepare
+
+def die(self, epoch, *rest):
+    # Every lane has committed its transaction; the checkpoint does not know it yet.
+    if epoch >= 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    prepare(self, epoch, *rest)
+
+EpochFiles.prepare = die
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+(
+    continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+    .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
+    .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+    .option("deliveryGuarantee", "exactly_once").option("checkpointLocation", checkpoint)
+    .trigger(continuous="100 milliseconds").start().awaitTermination()
+)
+"""
+
+
+def test_driver_that_is_killed_between_brokers_and_checkpoint_loses_and_doubles_nothing(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target, checkpoint = make_topic(partitions=2), make_topic(), tmp_path / "checkpoint"
+    program = tmp_path / "killed.py"
+    program.write_text(_KILLED)
+    produce(bootstrap_servers, source, numbers(*range(20)))
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(
+            [sys.executable, str(program), bootstrap_servers, source, target, str(checkpoint)],
+            env={**os.environ, "PYTHONPATH": str(REPO / "src"), "PYSPARK_PYTHON": sys.executable},
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        ) as killed,
+    ):
+        try:
+            eventually((checkpoint / "commits" / "0").exists, 120)
+            produce(bootstrap_servers, source, numbers(*range(20, 40)))
+            assert killed.wait(120) == -signal.SIGKILL, (tmp_path / "log").read_text()[-4000:]
+        finally:
+            killed.kill()
+    produce(bootstrap_servers, source, numbers(*range(40, 60)))
+    query = start(spark, bootstrap_servers, source, target, checkpoint, function=whole)
+    query.processAllAvailable()
+    query.stop()
+    assert visible(bootstrap_servers, target) == list(range(60))
+    assert sum(positions(bootstrap_servers, f"pyspark-kafka-{query.id}").values()) == 60
+
+
+def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.select(["value"])
+
+
+def test_second_driver_fences_the_first(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    source, target = make_topic(), make_topic()
+    produce(bootstrap_servers, source, numbers(*range(10)))
+    first = start(spark, bootstrap_servers, source, target, tmp_path, function=whole, tasks="1")
+    first.processAllAvailable()
+    second = start(spark, bootstrap_servers, source, target, tmp_path, function=whole, tasks="1")
+    eventually(lambda: second.status["message"] == "Processing new data", 90)
+    produce(bootstrap_servers, source, numbers(*range(10, 20)))
+    eventually(lambda: not first.isActive, 90)
+    error = first.exception()
+    assert isinstance(error, ConnectorError)
+    # The second: an epoch of which the first was about to note the commit was committed by its successor.
+    assert error.condition in ("SINK_TAKEN_OVER", "CHECKPOINT_CHANGED")
+    second.processAllAvailable()
+    assert second.isActive
+    second.stop()
+    assert visible(bootstrap_servers, target) == list(range(20))

@@ -142,6 +142,20 @@ def test_second_task_with_the_same_number_is_refused(driver: Driver) -> None:
     first.close()
 
 
+def test_task_that_is_started_again_is_sent_away_before_its_lanes_begin(driver: Driver) -> None:
+    first = driver.task(0)
+    assert first.wait_until_let_in()
+    beside = DriverConnection(driver.address, driver.key, 0)
+    assert not beside.wait_until_let_in()
+    # Its own end is seen by the driver before another one comes.
+    first.close()
+    assert driver.lost.get(timeout=_SECONDS)[0] == 0
+    after = DriverConnection(driver.address, driver.key, 0)
+    assert not after.wait_until_let_in()
+    for task in (beside, after):
+        task.close()
+
+
 def test_task_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
     monkeypatch.setattr(driver_side, "LOST_SECONDS", 0.5)

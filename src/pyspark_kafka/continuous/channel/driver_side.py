@@ -79,6 +79,7 @@ class TaskConnections:
         self._lock = threading.Lock()
         self._peers: set[_Peer] = set()
         self._tasks: dict[int, _Peer] = {}
+        self._greeted: set[int] = set()
         self._closed = self._stopping = False
         self._thread = threading.Thread(target=self._run, name="continuous-tasks", daemon=True)
         self._thread.start()
@@ -193,13 +194,15 @@ class TaskConnections:
     def _take(self, peer: _Peer, message: Message) -> None:
         if isinstance(message, Hello):
             with self._lock:
-                if peer.task is not None or message.task in self._tasks:
+                # Also if the first one is gone: Spark may have started a task again whose first attempt still works.
+                if peer.task is not None or message.task in self._greeted:
                     raise BadMessageError(f"a second greeting of task {message.task}")
                 peer.task = message.task
                 self._tasks[message.task] = peer
-                if self._stopping:
-                    # Spark has started it late: it would read until it is killed.
-                    self._send(peer, encode(Stop()))
+                self._greeted.add(message.task)
+                # It waits for a word before its lanes begin. One that Spark has started late would read until it is
+                # killed.
+                self._send(peer, encode(Stop() if self._stopping else Alive()))
         elif peer.task is None:
             raise BadMessageError("another message than a greeting first")
         if not isinstance(message, Alive):

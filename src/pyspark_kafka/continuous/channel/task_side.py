@@ -53,6 +53,7 @@ class DriverConnection:
         self._stopped = threading.Event()
         # Notified when an epoch is to end, and when lanes are to end.
         self._news = threading.Condition()
+        self._heard = threading.Event()
         self._lock = threading.Lock()
         try:
             self._socket, driver_nonce = _connected(address)
@@ -102,6 +103,15 @@ class DriverConnection:
         with self._news:
             self._news.wait_for(lambda: self.ended_epoch >= epoch or self.stopped)
 
+    def wait_until_let_in(self) -> bool:
+        """Wait for the first word of the driver; return whether lanes may begin.
+
+        Without it a task that Spark has started a second time, and that the driver sends away, would write beside the
+        first attempt.
+        """
+        self._heard.wait()
+        return not self.stopped
+
     def wait_until_stopped(self) -> None:
         """Wait until the driver says that it has what was sent, or is gone."""
         self._stopped.wait()
@@ -139,6 +149,7 @@ class DriverConnection:
         finally:
             selector.close()
             self.stop()
+            self._heard.set()
 
     def _take(self, message: Message) -> None:
         if isinstance(message, End):
@@ -150,6 +161,7 @@ class DriverConnection:
                 self._news.notify_all()
         elif isinstance(message, Stop):
             self.stop()
+        self._heard.set()
 
 
 def _connected(address: tuple[str, int]) -> tuple[socket.socket, bytes]:

@@ -2,7 +2,7 @@
 
 A task says `hello`, then of each of its lanes `started`, `moved`, `report`, `ended`, and at last `failed` or nothing.
 The driver says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
-while.
+while; it is also the driver's answer to `hello`, before which no lane begins.
 """
 
 from __future__ import annotations

@@ -101,6 +101,8 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
         threading.Thread(target=run_lane, args=item, name=f"lane-{item[0]}", daemon=True) for item in lanes.items()
     ]
     try:
+        if not driver.wait_until_let_in():
+            return
         for thread in threads:
             thread.start()
         for thread in threads:

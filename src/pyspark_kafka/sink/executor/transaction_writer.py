@@ -104,7 +104,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
         with self._asking():
-            self._producer.poll()
+            self._producer.poll(everything=False)
             self._send(self._encoder.add(batch))
 
     def flushNow(self) -> None:

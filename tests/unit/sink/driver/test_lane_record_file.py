@@ -1,0 +1,45 @@
+"""The record of transactions in a checkpoint: what is written is read, and what is damaged is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.sink.driver.lane_record_file import NAME, LaneRecordFile
+from pyspark_kafka.sink.source_positions import LaneRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = LaneRecordFile(CheckpointFiles(str(tmp_path)))
+    assert file.read() is None
+    partitions = {TopicPartition("ä", 10): "-", TopicPartition("ä", 2): "-", TopicPartition("b", 0): "id"}
+    written = LaneRecord("owner", "group", "prefix", 3, partitions)
+    file.write(LaneRecord("before", "group", "prefix"))
+    file.write(written)
+    assert file.read() == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"v":2,"owner":"o","group":"g","prefix":"p","lanes":1,"topics":{}}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":"many","topics":{}}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1,"topics":{"t":[0]}}',
+    ],
+)
+def test_damaged_record_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / NAME
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(CheckpointError, match=r"continuous/transactions of checkpoint .* is malformed"):
+        LaneRecordFile(CheckpointFiles(str(tmp_path))).read()

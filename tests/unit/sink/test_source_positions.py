@@ -1,0 +1,101 @@
+"""Where an exactly-once continuous query continues: checkpoint, group and record, in every way that they can differ."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pyspark_kafka.client.transactions.group_positions import GroupPosition
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote, check_owned, merge_positions
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+IDS = {"a": "id-a", "b": "id-b"}
+
+
+def at(offset: int, topic_id: str = "id-a", query_id: str = "q") -> GroupPosition:
+    return GroupPosition(offset, PositionNote(query_id, topic_id, "7").text())
+
+
+def record(*partitions: TopicPartition, **ids: str) -> LaneRecord:
+    return LaneRecord("owner", "group", "prefix", 1, {tp: {**IDS, **ids}[tp.topic] for tp in partitions})
+
+
+def test_the_later_position_counts_partition_by_partition() -> None:
+    merged = merge_positions({A0: 5, A1: 9}, {A0: at(8), A1: at(3)}, record(A0, A1), IDS)
+    assert merged == {A0: 8, A1: 9}
+
+
+def test_a_partition_that_only_the_group_knows_continues_there() -> None:
+    assert merge_positions({A0: 5}, {A0: at(5), A1: at(3)}, record(A0, A1), IDS) == {A0: 5, A1: 3}
+
+
+@pytest.mark.parametrize("known", [None, record(A1)], ids=["first run", "not read since"])
+def test_the_checkpoint_counts_for_what_was_not_read_in_this_mode(known: LaneRecord | None) -> None:
+    assert merge_positions({A0: 5}, {A0: at(8), A1: at(3)}, known, IDS)[A0] == 5
+
+
+def test_a_position_that_is_gone_is_an_error_and_names_the_way_out() -> None:
+    with pytest.raises(CheckpointError, match=r"no position any more for a-1.*delete the checkpoint's file") as raised:
+        merge_positions({A0: 5, A1: 5}, {A0: at(8)}, record(A0, A1), IDS)
+    assert raised.value.condition == "OFFSETS_GROUP_EXPIRED"
+
+
+def test_a_position_that_is_gone_is_an_error_though_the_checkpoint_never_had_it() -> None:
+    with pytest.raises(CheckpointError, match="no position any more for a-0"):
+        merge_positions({}, {}, record(A0), IDS)
+
+
+def test_deleted_and_recreated_topics_are_left_to_the_source() -> None:
+    # Brokers remove the positions of a deleted topic.
+    assert merge_positions({A0: 5, B0: 4}, {A0: at(8)}, record(A0, B0), {"a": "id-a"}) == {A0: 8, B0: 4}
+    assert merge_positions({A0: 5}, {A0: at(8)}, record(A0), {"a": "another"}) == {A0: 5}
+    assert merge_positions({A0: 5}, {}, record(A0), {"a": "another"}) == {A0: 5}
+
+
+def test_a_topic_that_a_lagging_broker_does_not_know_keeps_its_position() -> None:
+    assert merge_positions({A0: 5}, {A0: at(8)}, record(A0), {}) == {A0: 8}
+
+
+def test_ids_that_brokers_do_not_tell_are_those_of_any_topic() -> None:
+    assert merge_positions({A0: 5}, {A0: at(8, "-")}, record(A0, a="-"), {"a": "-"}) == {A0: 8}
+    # After an upgrade of the brokers.
+    assert merge_positions({A0: 5}, {A0: at(8, "-")}, record(A0, a="-"), IDS) == {A0: 8}
+
+
+@pytest.mark.parametrize("text", ["", "someone's", "v2 q id-a 7", "v1 q id-a", "v1 other id-a 7"])
+def test_positions_of_others_are_refused(text: str) -> None:
+    with pytest.raises(CheckpointError, match="'g' has positions that query q has not written: a-1"):
+        check_owned({A0: at(1), A1: GroupPosition(3, text)}, "q", "g")
+
+
+def test_own_positions_are_taken() -> None:
+    check_owned({A0: at(1), B0: at(3, "-")}, "q", "g")
+
+
+def test_no_row_is_lost_or_doubled_over_random_lives() -> None:
+    """Lanes commit, the checkpoint follows late or not at all, runs end anywhere: each start is where the group is."""
+    for seed in range(300):
+        dice = random.Random(seed)
+        checkpoint: dict[TopicPartition, int] = {}
+        group: dict[TopicPartition, GroupPosition] = {}
+        known: LaneRecord | None = None
+        truth: dict[TopicPartition, int] = {}
+        for _ in range(dice.randrange(1, 6)):
+            start = merge_positions(checkpoint, group, known, IDS)
+            assert {tp: start[tp] for tp in truth} == truth
+            planned = {tp: start.get(tp, 0) for tp in (A0, A1, B0) if tp in start or dice.random() < 0.6}
+            group.update({tp: at(offset, IDS[tp.topic]) for tp, offset in planned.items()})
+            if dice.random() < 0.1:
+                continue
+            known = record(*planned)
+            truth = dict(planned)
+            for _ in range(dice.randrange(5)):
+                for tp in planned:
+                    if dice.random() < 0.5:
+                        truth[tp] += dice.randrange(1, 9)
+                        group[tp] = at(truth[tp], IDS[tp.topic])
+                if dice.random() < 0.5:
+                    checkpoint = dict(truth)

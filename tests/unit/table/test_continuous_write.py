@@ -1,0 +1,61 @@
+"""The write of a continuous query to Kafka: which guarantee it has, and what is refused before anything is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kit.continuous import FilesStream
+from pyspark_kafka.connector import ContinuousStream, LogicalWriteInfo, SupportsSourceOffsets
+from pyspark_kafka.errors import CapabilityError, ConnectorError, OptionError
+from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
+from pyspark_kafka.table.write import KafkaWrite
+
+_SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9"}
+_SCHEMA = pa.schema([("value", pa.binary())])
+
+
+def kafka_stream() -> ContinuousStream:
+    return KafkaContinuousStream.from_options({**_SERVERS, "subscribe": "a"})
+
+
+def write(**options: str) -> KafkaWrite:
+    given = {**_SERVERS, "topic": "b", "checkpointLocation": "/tmp/nowhere", **options}  # noqa: S108 - not written
+    return KafkaWrite(LogicalWriteInfo(given, _SCHEMA, "query"))
+
+
+def test_write_is_at_least_once_by_default_and_takes_any_source() -> None:
+    for stream in (kafka_stream(), FilesStream(".")):
+        assert not isinstance(write().toContinuous(stream, 1_000), SupportsSourceOffsets)
+
+
+def test_write_that_is_exactly_once_keeps_the_positions_of_kafka() -> None:
+    made = write(deliveryGuarantee="exactly_once").toContinuous(kafka_stream(), 20_000)
+    assert isinstance(made, SupportsSourceOffsets)
+    assert made.idleEpochSeconds() is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "epoch_ms", "kind", "text"),
+    [
+        ({}, FilesStream("."), 100, CapabilityError, "only what it reads from Kafka"),
+        ({}, None, 20_001, OptionError, "An epoch of 20001 ms is too long for option 'kafka.transaction.timeout.ms'"),
+        ({"kafka.transaction.timeout.ms": "300"}, None, 101, OptionError, "300 ms: a transaction lasts for an epoch"),
+        ({"identityHeaders": "true"}, None, 100, OptionError, "'identityHeaders' does not go with exactly_once"),
+        ({"kafka.acks": "1"}, None, 100, OptionError, "kafka.acks"),
+    ],
+)
+def test_write_that_cannot_be_exactly_once_is_refused(
+    options: dict[str, str], source: Any, epoch_ms: int, kind: type[ConnectorError], text: str
+) -> None:
+    with pytest.raises(kind, match=text) as raised:
+        write(deliveryGuarantee="exactly_once", **options).toContinuous(source or kafka_stream(), epoch_ms)
+    assert raised.value.hint
+
+
+def test_group_has_no_effect_in_other_writes_and_a_note_says_so() -> None:
+    made = write(offsetsGroupId="mine")
+    made.toContinuous(kafka_stream(), 100)
+    assert any("offsetsGroupId" in note for note in made.notes())
