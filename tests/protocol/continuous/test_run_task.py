@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from pyspark_kafka.continuous.channel.frames import new_key
 from pyspark_kafka.continuous.epochs.messages import Failed, Stop
 from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
 from pyspark_kafka.continuous.task.stages import MapBatches, Stages
+from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,15 +96,9 @@ def fails(_: pa.RecordBatch) -> pa.RecordBatch:
     raise ValueError("boom")
 
 
-@pytest.mark.parametrize(
-    ("function", "readers", "summary"),
-    [(exits, Readers(), "SystemExit: enough"), (fails, LongPositions(), "ValueError: boom")],
-    ids=["sys.exit", "a position that fits in no message"],
-)
-def test_driver_hears_of_a_lane_that_ends(
-    function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers, summary: str
-) -> None:
-    said: queue.Queue[Any] = queue.Queue()
+def driver_and_plan(
+    said: queue.Queue[Any], function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers
+) -> tuple[TaskConnections, TaskPlan]:
     key = new_key()
     connections = TaskConnections(key, "127.0.0.1", lambda _, message: said.put(message), lambda *_: None)
     plan = TaskPlan(
@@ -115,6 +111,19 @@ def test_driver_hears_of_a_lane_that_ends(
         query_id="q",
         first_epoch=0,
     )
+    return connections, plan
+
+
+@pytest.mark.parametrize(
+    ("function", "readers", "summary"),
+    [(exits, Readers(), "SystemExit: enough"), (fails, LongPositions(), "ValueError: boom")],
+    ids=["sys.exit", "a position that fits in no message"],
+)
+def test_driver_hears_of_a_lane_that_ends(
+    function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers, summary: str
+) -> None:
+    said: queue.Queue[Any] = queue.Queue()
+    connections, plan = driver_and_plan(said, function, readers)
     task = threading.Thread(target=run_task, args=(plan, 0, 0), daemon=True)
     task.start()
     try:
@@ -126,3 +135,25 @@ def test_driver_hears_of_a_lane_that_ends(
         connections.close()
     task.join(_SECONDS)
     assert not task.is_alive()
+
+
+def test_lane_that_hangs_when_the_driver_is_gone_ends_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark_kafka.continuous.task.run_task._LANES_END_SECONDS", 0.2)
+    entered, release = threading.Event(), threading.Event()
+
+    def hangs(batch: pa.RecordBatch) -> pa.RecordBatch:
+        entered.set()
+        release.wait()
+        return batch
+
+    connections, plan = driver_and_plan(queue.Queue(), hangs, Readers())
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(run_task, plan, 0, 0)
+        try:
+            assert entered.wait(_SECONDS)
+            connections.close()
+            with pytest.raises(ContinuousQueryError, match="Lane 0 of a continuous query did not end within"):
+                task.result(_SECONDS)
+        finally:
+            connections.close()
+            release.set()

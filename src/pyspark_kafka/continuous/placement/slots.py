@@ -49,12 +49,15 @@ class TaskSlots:
         return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
     def count_free(self) -> int:
-        """Return how many no task runs in, as the status of stages says, which may lag by some 100 ms; 0 on Connect."""
+        """Return how many no task runs in; 0 on Connect, where nobody tells."""
         if not self._is_classic:
             return 0
-        status = self._spark.sparkContext.statusTracker()
-        stages = [status.getStageInfo(stage) for stage in status.getActiveStageIds()]
-        return self.count() - sum(stage.numActiveTasks for stage in stages if stage is not None)
+        # The status of stages, which is public, lags by up to ten seconds.
+        running = self._jvm_context().taskScheduler().runningTasksByExecutors().values().iterator()
+        busy = 0
+        while running.hasNext():
+            busy += running.next()
+        return self.count() - busy
 
     def _jvm_context(self) -> Any:
         context = self._spark.sparkContext._jsc  # noqa: SLF001 - PySpark does not hand it out
@@ -159,5 +162,5 @@ class SlotWatch:
         return were_free and self._were_free
 
     def shortage(self) -> str:
-        """Return how many slots are free, as a clause for a message; empty if that is not known."""
-        return f", and {max(0, self._slots.count_free())} slots are free" if self._slots.are_exact else ""
+        """Return how many slots are free, for a message; empty if that is not known."""
+        return f" (free slots: {max(0, self._slots.count_free())})" if self._slots.are_exact else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import traceback
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.messages import MOST_TEXT, Failed
 from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
 from pyspark_kafka.continuous.task.lane import Lane
+from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # A longer position is left out of a failure: the error itself must fit in a message.
 _MOST_OFFSET = 1_000_000
+# What a lane may take to see that its run is over; a slow function has until then.
+_LANES_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
 
     Raises:
         TransportError: the driver cannot be reached.
+        ContinuousQueryError: the run has ended, and a lane has not. Spark ends the Python worker with the task, so that
+            the slot is free.
     """
     # What PySpark has imported by now stays: a collection that walks over it stops a lane for 30 to 40 ms.
     gc.collect()
@@ -105,12 +111,26 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
             return
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        # A connection that ends is a task that is lost, as long as the last epoch is not committed.
+        # The driver says so when it has what lanes sent last. A connection that ends is a task that is lost, as long as
+        # the last epoch is not committed.
         driver.wait_until_stopped()
+        until = time.monotonic() + _LANES_END_SECONDS
+        for number, thread in zip(lanes, threads, strict=True):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                raise _stuck(number)
     finally:
         driver.close()
+
+
+def _stuck(number: int) -> ContinuousQueryError:
+    return ContinuousQueryError(
+        f"Lane {number} of a continuous query did not end within {_LANES_END_SECONDS:.0f} s after its run. Its Python "
+        "worker is ended; what was not committed will be read again.",
+        condition="CONTINUOUS_LANE_STUCK",
+        hint="Look for a function that waits without a deadline.",
+        facts={"lane": number},
+    )
 
 
 def _failure(number: int, lane: Lane | None, error: BaseException) -> Failed:
