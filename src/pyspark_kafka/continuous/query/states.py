@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.engine.checks import check_instance
-from pyspark_kafka.continuous.state.lane_state import StatePlan
+from pyspark_kafka.continuous.state.plan import StatePlan
 from pyspark_kafka.continuous.state.version_files import VersionFiles
 from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, schema_text
 from pyspark_kafka.errors import CheckpointError, ContractError, StateError

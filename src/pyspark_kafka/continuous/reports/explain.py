@@ -33,7 +33,9 @@ def _step(step: Stage) -> str:
         return repr(step)
     name = getattr(function, "__qualname__", None) or type(function).__name__
     schema: pa.Schema | None = getattr(step, "schema", None)
-    return f"{type(step).__name__} {name}" + ("" if schema is None else f": {_columns(schema)}")
+    kept: pa.Schema | None = getattr(step, "state_schema", None)
+    state = "" if kept is None else f"; state: {_columns(kept)}"
+    return f"{type(step).__name__} {name}" + ("" if schema is None else f": {_columns(schema)}{state}")
 
 
 def _rhythm(plan: QueryPlan) -> str:

@@ -19,6 +19,8 @@ from pyspark_kafka.toolkit import KeyedState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pyspark_kafka.continuous.state.plan import StatePlan
+
 # Changes of an epoch that are in memory; more are written before the epoch ends.
 _MOST_CHANGED_BYTES = 8 * 1024 * 1024
 # Values that were read or changed, in two halves: the younger one becomes the older one when it is full.
@@ -35,25 +37,6 @@ _FEWEST_DELTAS, _MOST_DELTAS = 32, 500
 _EPOCHS_KEPT = 110
 _MOST_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
-
-
-@dataclass(frozen=True)
-class StatePlan:
-    """What the states of a run begin with; it travels with the code of the task.
-
-    Attributes:
-        location: of the checkpoint.
-        run: tells the files of this run from those of others.
-        key_groups: the key groups of each lane.
-        heads: the text of the version to open, by directory; a state that is not here is empty.
-        ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.
-    """
-
-    location: str
-    run: str
-    key_groups: Mapping[int, Sequence[str]]
-    heads: Mapping[str, str]
-    ttls_ms: Sequence[int]
 
 
 @dataclass(slots=True)

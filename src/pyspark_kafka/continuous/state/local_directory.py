@@ -28,8 +28,11 @@ class LocalDirectory:
         parent = Path(places[0]) if places and os.access(places[0], os.W_OK) else Path(tempfile.gettempdir())
         _remove_left(parent)
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        # Locked before it has its name: another process must not find it without an owner.
+        made = self.path / f"{_LOCK}.new"
+        self._lock = os.open(made, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        made.rename(self.path / _LOCK)
 
     def remove(self) -> None:
         """Remove the directory with what is in it. Call once."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.messages import MOST_TEXT, Failed
-from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka.connector import ContinuousPartitionReaderFactory, InputPartition, StreamingDataWriterFactory
+    from pyspark_kafka.continuous.state.plan import StatePlan
     from pyspark_kafka.continuous.task.stages import Stages
 
 # A longer position is left out of a failure: the error itself must fit in a message.
@@ -86,6 +86,9 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
             with ExitStack() as resources:
                 stages, state = plan.stages, None
                 if plan.state is not None:
+                    # Other queries need no store.
+                    from pyspark_kafka.continuous.state.lane_state import LaneState  # noqa: PLC0415 - see above
+
                     state = resources.enter_context(closing(LaneState(plan.state, number, attempt)))
                     stages = stages.holding(state)
                 reader = plan.readers.createReader(partition)

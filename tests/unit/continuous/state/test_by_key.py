@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
-from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
+from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.plan import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
 
 if TYPE_CHECKING:

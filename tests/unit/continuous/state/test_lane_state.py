@@ -13,7 +13,8 @@ import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state import lane_state
-from pyspark_kafka.continuous.state.lane_state import LaneState, StatePlan
+from pyspark_kafka.continuous.state.lane_state import LaneState
+from pyspark_kafka.continuous.state.plan import StatePlan
 from pyspark_kafka.errors import StateError
 
 if TYPE_CHECKING:
