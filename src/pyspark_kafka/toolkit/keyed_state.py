@@ -51,7 +51,7 @@ class KeyedState:
     each merge; a restore takes as long as the changes since. Snapshots are part of the file: `copy_to` is for what must
     outlive its disk.
 
-    Runs on: one process; methods block on a local disk. Not thread-safe, and does not pickle. Memory is bounded by
+    Runs on: one process; methods block on a local disk. One thread at a time, and does not pickle. Memory is bounded by
     `cache_bytes` and by the updates of one merge, whatever the number of keys.
 
     Args:
@@ -322,7 +322,8 @@ class KeyedState:
 
     def _open(self) -> sqlite3.Connection:
         try:
-            database = sqlite3.connect(self._directory / _FILE, isolation_level=None)
+            # One thread at a time, whichever.
+            database = sqlite3.connect(self._directory / _FILE, isolation_level=None, check_same_thread=False)
             form = database.execute("PRAGMA user_version").fetchone()[0]
             if form not in (0, _FORM):
                 raise sqlite3.DatabaseError(f"its form is {form}, not {_FORM}")

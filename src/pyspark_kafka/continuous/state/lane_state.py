@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
-from pyspark_kafka.continuous.state.version_files import VersionFiles
+from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
 from pyspark_kafka.continuous.state.versions import StateVersion, directory_of
 from pyspark_kafka.errors import StateError
 from pyspark_kafka.toolkit import KeyedState
@@ -70,10 +70,10 @@ class LaneState:
     """The states of all steps and key groups of one lane.
 
     Values are read from the local store, through a cache; changes are in memory until the epoch ends, or until they
-    are too large. Memory: about 40 MiB at most, whatever the number of keys, plus the rows of one call.
+    are too large. Memory: about 50 MiB at most, whatever the number of keys, plus the rows of one call.
 
-    Runs on: executor, on the thread of the lane; blocks on the local disk, and at the end of an epoch on the
-    checkpoint.
+    Runs on: executor, on the thread of the lane; blocks on the local disk, and on the checkpoint when all of a state is
+    written or an epoch changes much.
 
     Args:
         plan: of the run.
@@ -184,19 +184,19 @@ class LaneState:
                 len(key) + len(value or b"") + _ENTRY_BYTES for key, value in self._changes.items()
             )
             if self._changed_bytes > _MOST_CHANGED_BYTES:
-                self._flush()
+                PendingVersions("", self._files, self._flush()).write()
 
     def begin_epoch(self, epoch: int) -> None:
         """Take note of the epoch to which changes belong."""
         self._epoch = epoch
 
-    def end_epoch(self) -> str:
-        """Write what the epoch has changed, durably; return the new versions by directory as JSON, "" for none.
+    def end_epoch(self) -> PendingVersions:
+        """Return the versions that the epoch has made. They are complete when their `write` was called.
 
         Raises:
             CheckpointError: files cannot be written.
         """
-        self._flush()
+        deltas = self._flush()
         heads: dict[str, str] = {}
         for slot in self._by_prefix.values():
             if slot.parts:
@@ -208,7 +208,8 @@ class LaneState:
                     slot.deltas >= _FEWEST_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
                 ):
                     self._write_whole(slot, slot.head)
-        return json.dumps(heads, separators=(",", ":")) if heads else ""
+        text = json.dumps(heads, separators=(",", ":")) if heads else ""
+        return PendingVersions(text, self._files, deltas)
 
     def close(self) -> None:
         """Give up the local store. The versions stay."""
@@ -241,21 +242,24 @@ class LaneState:
         if chain.whole is not None:
             slot.wholes.append(chain.whole.epoch)
 
-    def _flush(self) -> None:
-        """Write the changes that are in memory to the checkpoint and to the local store."""
+    def _flush(self) -> list[tuple[str, str, int, bytes]]:
+        """Move the changes that are in memory to the local store, and return the files for the checkpoint."""
+        deltas = []
+        stem = self._version(0).stem
         for prefix, group in groupby(sorted(self._changes.items(), key=_key), key=lambda item: item[0][: _PREFIX.size]):
             slot = self._by_prefix[prefix]
             stripped = ((key[_PREFIX.size :], value) for key, value in group)
             for part in _parts(stripped):
-                slot.delta_bytes += self._files.write_delta(
-                    slot.directory, self._version(0).stem, slot.parts, part, slot.head
-                )
+                data = delta_bytes(part, slot.head)
+                deltas.append((slot.directory, stem, slot.parts, data))
+                slot.delta_bytes += len(data)
                 slot.parts += 1
         self._merge(self._changes)
         for key, value in self._changes.items():
             self._remember(key, value)
         self._changes = {}
         self._changed_bytes = 0
+        return deltas
 
     def _merge(self, changes: Mapping[bytes, bytes | None]) -> None:
         if changes:

@@ -52,10 +52,34 @@ class VersionChain:
     deltas: tuple[StateVersion, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PendingVersions:
+    """The versions that an epoch has made, and those of their files that are not written yet.
+
+    Attributes:
+        text: the versions by directory as JSON, for the report; empty if there are none.
+        files: where they are written.
+        deltas: directory, stem, part and content.
+    """
+
+    text: str
+    files: VersionFiles
+    deltas: Sequence[tuple[str, str, int, bytes]]
+
+    def write(self) -> None:
+        """Write the files, durably. From any thread, once.
+
+        Raises:
+            CheckpointError: a file cannot be written.
+        """
+        for directory, stem, part, data in self.deltas:
+            self.files.write_delta(directory, stem, part, data)
+
+
 class VersionFiles:
     """Writes and reads the versions of states.
 
-    Runs on: executor; every method blocks on the file system. A file is written once, and never changed.
+    Runs on: executor, any thread; every method blocks on the file system. A file is written once, and never changed.
 
     Args:
         files: the checkpoint; every executor and the driver must reach it under this name.
@@ -67,12 +91,9 @@ class VersionFiles:
     def __init__(self, files: CheckpointFiles) -> None:
         self._files = files
 
-    def write_delta(self, directory: str, stem: str, part: int, changes: Changes, previous: StateVersion | None) -> int:
-        """Write a part of the changes of an epoch, durably, and return its size in bytes."""
-        note = previous.text if previous is not None else ""
-        data = _encoded(changes, {"previous": note})
+    def write_delta(self, directory: str, stem: str, part: int, data: bytes) -> None:
+        """Write a part of the changes of an epoch, as `delta_bytes` returns them, durably."""
         self._files.replace(_name(directory, f"{stem}.{part}.delta"), data)
-        return len(data)
 
     def write_whole_part(self, directory: str, version: StateVersion, part: int, changes: Changes) -> int:
         """Write a part of the whole state, durably, and return its size in bytes."""
@@ -175,6 +196,11 @@ class VersionFiles:
             hint="Restore the file from a copy, or start the query with a new checkpointLocation.",
             facts={"location": self._files.shown, "name": name, "reason": reason},
         )
+
+
+def delta_bytes(changes: Changes, previous: StateVersion | None) -> bytes:
+    """Return a part of the changes of an epoch as the content of a file; they follow a version."""
+    return _encoded(changes, {"previous": "" if previous is None else previous.text})
 
 
 def _name(directory: str, name: str) -> str:

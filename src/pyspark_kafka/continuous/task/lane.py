@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, WriterCommitMessage
     from pyspark_kafka.continuous.channel.task_side import DriverConnection
     from pyspark_kafka.continuous.state.lane_state import LaneState
+    from pyspark_kafka.continuous.state.version_files import PendingVersions
+    from pyspark_kafka.continuous.task.late_reports import LateReports
 
     Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -59,7 +61,13 @@ class Lane:
         self._driver = driver
         self._meter = LaneMeter(reader)
         self._state = state
-        self._versions = ""
+        self._late: LateReports | None = None
+        self._versions: PendingVersions | None = None
+        if state is not None:
+            # Other queries need no thread for it.
+            from pyspark_kafka.continuous.task.late_reports import LateReports  # noqa: PLC0415 - see above
+
+            self._late = LateReports(driver)
         self._rows_read = self._rows_written = 0
         # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
         self._input_ended = False
@@ -82,9 +90,14 @@ class Lane:
             while not self._driver.stopped and self._driver.last_epoch != epoch - 1:
                 self._run_epoch(epoch)
                 epoch += 1
+            if self._late is not None:
+                self._late.wait()
         except BaseException:
             _logged(self._reader.close)
             raise
+        finally:
+            if self._late is not None:
+                self._late.close()
         self._reader.close()
         if self._lasting_writer is not None:
             self._lasting_writer.close()
@@ -96,7 +109,6 @@ class Lane:
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
         self._input_ended = False
-        self._versions = ""
         if self._state is not None:
             self._state.begin_epoch(epoch)
         writer = self._lasting_writer or self._new_writer(epoch)
@@ -116,18 +128,19 @@ class Lane:
         if writer is not self._lasting_writer:
             writer.close()
         offset = self._reader.getOffset().json()
-        self._driver.send(
-            LaneReport(
-                self._number,
-                epoch,
-                offset,
-                message.json(),
-                self._rows_read,
-                self._rows_written,
-                self._meter.end_epoch(),
-                self._versions,
-            )
+        report = LaneReport(
+            self._number,
+            epoch,
+            offset,
+            message.json(),
+            self._rows_read,
+            self._rows_written,
+            self._meter.end_epoch(),
         )
+        if self._late is None or self._versions is None:
+            self._driver.send(report)
+        else:
+            self._late.send(report, self._versions)
 
     def _write_epoch(self, epoch: int, writer: DataWriter) -> WriterCommitMessage | None:
         """Write the rows of an epoch, and return the writer's message; None if the run ends before the epoch does."""

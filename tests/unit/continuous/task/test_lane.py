@@ -56,6 +56,9 @@ class Script:
         self.last_epoch = self.ended_epoch + 1 if self.steps.pop(1) == "last" else None
         self.ended_epoch += 1
 
+    def stop(self) -> None:
+        self.stopped = True
+
     @property
     def reports(self) -> list[LaneReport]:
         return [each for each in self.sent if isinstance(each, LaneReport)]
@@ -130,9 +133,9 @@ def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def run(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is) -> list[str]:
+def run(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is, state: Any = None) -> list[str]:
     calls: list[str] = []
-    lane: Any = Lane(3, Reader(script), stage, lambda epoch: Writer(epoch, calls), script)  # type: ignore[arg-type]
+    lane: Any = Lane(3, Reader(script), stage, lambda epoch: Writer(epoch, calls), script, state)  # type: ignore[arg-type]
     try:
         lane.run(0)
     finally:
@@ -306,3 +309,60 @@ def test_error_of_an_abort_does_not_hide_the_one_before_it(caplog: pytest.LogCap
         lane.run(0)
     for text in ("nothing to remove", "not open", "closed already"):
         assert text in caplog.text
+
+
+class KeptState:
+    """A state whose files are written when `may_write` is set, or fail."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.may_write = threading.Event()
+        self.groups: list[str | None] = []
+        self.epochs: list[int] = []
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.epochs.append(epoch)
+
+    def point_at(self, key_group: str | None) -> None:
+        self.groups.append(key_group)
+
+    def end_epoch(self) -> KeptState.Pending:
+        return KeptState.Pending(self, f"version {self.epochs[-1]}")
+
+    @dataclass
+    class Pending:
+        state: KeptState
+        text: str
+
+        def write(self) -> None:
+            assert self.state.may_write.wait(30)
+            if self.state.error is not None:
+                raise self.state.error
+
+
+def test_lane_reads_on_while_the_state_of_an_epoch_is_written() -> None:
+    script, state = Script(1, "end", 2, None, 3, "last"), KeptState()
+
+    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.column(0).to_pylist() == [3]:
+                assert not script.reports
+                state.may_write.set()
+            yield batch
+
+    run(script, look, state)
+    assert [(each.epoch, each.offset, each.state) for each in script.reports] == [
+        (0, "1", "version 0"),
+        (1, "3", "version 1"),
+    ]
+    assert state.epochs == [0, 1]
+    assert state.groups == [None] * 3
+
+
+def test_state_that_cannot_be_written_ends_the_lane_with_its_error() -> None:
+    script, state = Script(1, "end", *[None] * 100_000), KeptState(OSError("the disk is full"))
+    state.may_write.set()
+    with pytest.raises(OSError, match="the disk is full"):
+        run(script, state=state)
+    assert script.stopped
+    assert not script.reports
