@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -70,7 +71,7 @@ def test_query_reads_what_is_there_and_ends_while_a_producer_goes_on(
     try:
         first = start(spark, bootstrap_servers, source, target, tmp_path)
         assert_ends(first)
-        read = sum(first.lastProgress["sources"][0]["endOffset"][source].values())
+        read = sum(json.loads(first.lastProgress.sources[0].endOffset)[source].values())
         assert 100 <= read < made
     finally:
         goes_on.set()
@@ -114,7 +115,7 @@ def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
         query = start(spark, bootstrap_servers, source, target, tmp_path, **{"kafka.isolation.level": "read_committed"})
         assert_ends(query)
         # Three records, the aborted one, and the marker that says so.
-        assert query.lastProgress["sources"][0]["endOffset"] == {source: {"0": 5}}
+        assert json.loads(query.lastProgress.sources[0].endOffset) == {source: {"0": 5}}
         producer.begin_transaction()
         producer.send(source, b"3").get(timeout=30)
         # The end is that of what can be read: an open transaction does not keep the query.
