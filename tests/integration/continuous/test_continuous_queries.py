@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -228,19 +230,107 @@ def test_error_of_a_function_reaches_the_handle_with_its_place(spark: SparkSessi
         query.processAllAvailable()
 
 
-def test_second_query_on_a_checkpoint_ends_with_an_error(spark: SparkSession, place: Place) -> None:
+def test_second_query_on_a_checkpoint_takes_it_over(spark: SparkSession, place: Place) -> None:
     place.add("a", 3)
     first = start(spark, place, tasks="1")
     first.processAllAvailable()
     second = start(spark, place, tasks="1")
+    # It is told without a new row.
+    eventually(lambda: not first.isActive, 60)
+    assert isinstance(first.exception(), CheckpointError)
+    assert f"was taken over by another start of the query, whose runId is {second.runId}" in str(first.exception())
     place.add("a", 3)
-    eventually(lambda: not (first.isActive and second.isActive), 60)
-    ended = second if first.isActive else first
-    assert isinstance(ended.exception(), CheckpointError)
-    assert "written by another query" in str(ended.exception())
-    for each in (first, second):
-        each.stop()
+    second.processAllAvailable()
+    second.stop()
+    assert second.exception() is None
     assert place.found() == place.expected()
+
+
+def test_second_stop_does_not_wait_for_the_epoch(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    waits = tmp_path / "waits"
+
+    def waiting(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            waits.touch()
+            time.sleep(600)
+            yield batch
+
+    place.add("a", 3)
+    query = start(spark, place, waiting)
+    eventually(waits.exists, 60)
+    stopper = threading.Thread(target=query.stop)
+    stopper.start()
+    eventually(lambda: query._runner.is_stopping, 60)
+    began = time.monotonic()
+    query.stop()
+    # Alone the first call gives up after 30 s.
+    assert time.monotonic() - began < 20
+    stopper.join(60)
+    assert not query.isActive
+    assert query.exception() is None
+    assert "the last epoch was not committed: " in query.status["message"]
+    assert place.found() == []
+    again = start(spark, place)
+    again.processAllAvailable()
+    again.stop()
+    assert place.found() == place.expected()
+
+
+_INTERRUPTED = """
+import os, sys, time
+from pyspark.sql import SparkSession
+from kit import continuous as kit
+from pyspark_kafka import continuous
+
+place = sys.argv[1]
+
+def waiting(batches):
+    for batch in batches:
+        open(place + "/waits", "w").close()
+        time.sleep(600)
+        yield batch
+
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
+query = (
+    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
+    .map_in_arrow(waiting, kit.SCHEMA)
+    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
+)
+try:
+    query.awaitTermination()
+except KeyboardInterrupt:
+    open(place + "/stops", "w").close()
+    query.stop()
+"""
+
+
+@pytest.mark.long
+def test_second_signal_does_not_wait_for_the_epoch(place: Place, tmp_path: Path) -> None:
+    place.add("a", 3)
+    program = tmp_path / "interrupted.py"
+    program.write_text(_INTERRUPTED)
+    running = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        eventually((tmp_path / "waits").exists, 120)
+        running.send_signal(signal.SIGINT)
+        eventually((tmp_path / "stops").exists, 60)
+        with pytest.raises(subprocess.TimeoutExpired):
+            # The first signal waits for the epoch.
+            running.wait(3)
+        began = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=60)[1]
+        assert time.monotonic() - began < 20
+        assert "KeyboardInterrupt" in said
+    finally:
+        running.kill()
+        running.wait()
 
 
 class MicroBatchesOnly(StagedTable):

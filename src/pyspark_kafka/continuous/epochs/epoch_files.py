@@ -3,6 +3,7 @@
 | File | Written | Content |
 | --- | --- | --- |
 | `metadata` | once | the id of the query |
+| `continuous/owner` | at each start of the query | the id of that start: one before it that still runs ends |
 | `continuous/messages/N` | when every lane has reported epoch N | where it ends, and the commit messages of its lanes |
 | `offsets/N` | then | where epoch N ends |
 | `continuous/versions/N` | when the sink has committed epoch N, if functions keep state | the versions of all states |
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.checkpoint import CheckpointFiles
 
 _MESSAGES = "continuous/messages"
+_OWNER = "continuous/owner"
 _VERSIONS = "continuous/versions"
 _VERSION = 1
 
@@ -49,6 +51,8 @@ class EpochFiles:
         self._files = files
         self._kept = kept
         self._purged_below = 0
+        # The id of this start; None if it has not taken the checkpoint over.
+        self._owner: str | None = None
         self._swept = False
 
     def query_id(self) -> str:
@@ -68,6 +72,43 @@ class EpochFiles:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._malformed("metadata", f"it has no id of a query ({error!r})") from error
 
+    def take_over(self, run_id: str) -> None:
+        """Make a start of the query the owner of the checkpoint: the one before, if it still runs, ends.
+
+        Args:
+            run_id: of this start alone.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+        self._files.replace(_OWNER, json.dumps({"v": _VERSION, "runId": run_id}, separators=(",", ":")).encode())
+        self._owner = run_id
+
+    def check_owner(self) -> None:
+        """Raise if another start of the query has taken the checkpoint over.
+
+        Raises:
+            CheckpointError: one has, or the file cannot be read.
+        """
+        if self._owner is None:
+            return
+        owner = self._owner_now()
+        if owner is not None and owner != self._owner:
+            raise CheckpointError(
+                f"Checkpoint {self._files.shown} was taken over by another start of the query, whose runId is {owner}, "
+                "while this one ran. This one ends; what it has not committed is read by the other one.",
+                condition="CHECKPOINT_CHANGED",
+                hint="Make sure that only one query uses this checkpoint.",
+                facts={"location": self._files.shown, "owner": owner},
+            )
+
+    def _owner_now(self) -> str | None:
+        try:
+            return str(json.loads(self._files.read(_OWNER) or b"")["runId"])
+        except (ValueError, KeyError, TypeError):
+            # Of a copy that is not complete: nobody else says that it owns the checkpoint.
+            return None
+
     def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int, state: str = "") -> None:
         """Write down what is about to be committed: durable when it returns.
 
@@ -79,9 +120,13 @@ class EpochFiles:
             state: the versions of states after it, as text; empty if functions keep none.
 
         Raises:
-            CheckpointError: the epoch is there already, so another query writes this checkpoint; or files cannot be
-                written.
+            CheckpointError: the epoch is there already, so another query writes this checkpoint, or has taken it over;
+                or files cannot be written.
         """
+        self.check_owner()
+        if self._files.read(f"offsets/{epoch}") is not None:
+            # Before its messages are written over: its driver may need them to commit it again.
+            raise self._changed(f"offsets/{epoch}")
         content = {"v": _VERSION, "offset": offset, "messages": list(messages)}
         if state:
             content["state"] = state
@@ -160,13 +205,20 @@ class EpochFiles:
 
     def _create(self, name: str, text: str) -> None:
         if not self._files.create(name, text.encode()):
-            raise CheckpointError(
-                f"{name} of checkpoint {self._files.shown} was written by another query while this one ran. This one "
-                "ends; its last epoch may be in the sink, and will be read again from here.",
-                condition="CHECKPOINT_CHANGED",
-                hint="Make sure that only one query uses this checkpoint, and start the query again.",
-                facts={"location": self._files.shown, "name": name},
-            )
+            raise self._changed(name)
+
+    def _changed(self, name: str) -> CheckpointError:
+        # The owner goes on with what the one before it has written at last.
+        is_owner = self._owner is not None and self._owner_now() == self._owner
+        outcome = "It goes on from there" if is_owner else "This one ends"
+        return CheckpointError(
+            f"{name} of checkpoint {self._files.shown} was written by another query while this one ran. {outcome}; "
+            "its last epoch may be in the sink, and will be read again from here.",
+            condition="CHECKPOINT_CHANGED",
+            retriable=is_owner,
+            hint="Make sure that only one query uses this checkpoint, and start the query again.",
+            facts={"location": self._files.shown, "name": name},
+        )
 
     def _purge(self, below: int) -> None:
         # The first time, whatever an earlier run left; then one epoch at a time.

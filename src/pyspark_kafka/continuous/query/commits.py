@@ -10,6 +10,7 @@ from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_offset
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.query.states import QueryStates
+from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +54,26 @@ class EpochCommits:
         # The epoch that is in the checkpoint and perhaps in the sink: the next run commits it again, as it is.
         self._prepared: int | None = None
 
+    def take_over(self, run_id: str) -> None:
+        """Make this start of the query the owner of its checkpoint; called once, before anything else.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        self._epochs.take_over(run_id)
+
+    def check_owner(self) -> None:
+        """Raise if another start of the query has taken its checkpoint over; a look that fails says nothing.
+
+        Raises:
+            CheckpointError: one has.
+        """
+        try:
+            self._epochs.check_owner()
+        except CheckpointError as error:
+            if error.condition == "CHECKPOINT_CHANGED":
+                raise
+
     def go_on(self) -> int:
         """Return the next epoch, and set `start`; commit first what a driver that died left.
 
@@ -60,6 +81,8 @@ class EpochCommits:
             CheckpointError: the logs contradict one another, or cannot be read or written.
             StateError: the checkpoint has no state for the functions.
         """
+        # Before the sink is taken over: a restart of this one must not take it from the next one.
+        self._epochs.check_owner()
         write = self._plan.write
         if isinstance(write, SupportsSourceOffsets):
             # First of all: a driver that another one has replaced must not touch the checkpoint.

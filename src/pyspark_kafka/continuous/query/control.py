@@ -16,12 +16,14 @@ class QueryControl:
 
     Attributes:
         stop_asked: the query is to end.
+        give_up: it is to end now, without the epoch that runs.
         message: what the query does now, in a sentence.
         is_reading: whether every lane reads.
         wake: has the thread of the query look what is asked, which it does without a call within a second.
     """
 
     stop_asked: threading.Event = field(default_factory=threading.Event)
+    give_up: threading.Event = field(default_factory=threading.Event)
     message: str = "Starting"
     is_reading: bool = False
     wake: Callable[[], None] = lambda: None

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.query.runner import QueryRunner
     from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 
+# A second `stop` waits no longer, even if Spark or the sink do not answer.
+_GIVE_UP_SECONDS = 15.0
+
 
 class ContinuousQuery(GuessedNames):
     """A continuous query that was started.
@@ -76,9 +79,23 @@ class ContinuousQuery(GuessedNames):
         return self._runner.failure
 
     def stop(self) -> None:
-        """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds."""
+        """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds.
+
+        A second call that comes meanwhile, from another thread or a signal handler, does not wait for the epoch: it is
+        aborted, and both calls return within some seconds. So does an exception that interrupts the call, such as the
+        KeyboardInterrupt of a second Ctrl-C, which is raised at once. The rows of the epoch are read again by the next
+        start.
+        """
+        if self._runner.is_stopping:
+            self._runner.give_up()
+            self._runner.wait(_GIVE_UP_SECONDS)
+            return
         self._runner.stop()
-        self._runner.wait(None)
+        try:
+            self._runner.wait(None)
+        except BaseException:
+            self._runner.give_up()
+            raise
 
     def stopOnSignals(self) -> None:
         """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.

@@ -1,4 +1,4 @@
-"""Whether the input partitions of a run have changed: asked on a thread of its own, as an answer may take a while."""
+"""Whether input partitions, or the owner of the checkpoint, have changed: asked on a thread of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EVERY_SECONDS = 1.0
+# At each of so many questions.
+_OWNER_EVERY = 3
 # A source answers within some seconds; one that does not must not keep the query from its end.
 _END_SECONDS = 10.0
 
@@ -16,20 +18,27 @@ _END_SECONDS = 10.0
 class PartitionWatch:
     """Asks a source about once a second whether its input partitions have changed, until it says so.
 
+    Every few seconds it looks who owns the checkpoint: a query without new rows would not notice.
+
     The thread of the query ends and commits epochs meanwhile, however long an answer takes.
 
     Runs on: driver; the callbacks run on the thread of the watch.
 
     Args:
-        ask: the question, as `ContinuousStream.needsReconfiguration`.
+        ask: the question, as `ContinuousStream.needsReconfiguration`; None if there is nothing to ask.
+        check_owner: raises if another query owns the checkpoint.
         on_change: called once, if the answer is yes.
         on_failure: called once, with what the question raised.
     """
 
     def __init__(
-        self, ask: Callable[[], bool], on_change: Callable[[], None], on_failure: Callable[[BaseException], None]
+        self,
+        ask: Callable[[], bool] | None,
+        check_owner: Callable[[], None],
+        on_change: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
     ) -> None:
-        self._ask, self._on_change, self._on_failure = ask, on_change, on_failure
+        self._ask, self._check_owner, self._on_change, self._on_failure = ask, check_owner, on_change, on_failure
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="continuous-partitions", daemon=True)
 
@@ -45,9 +54,13 @@ class PartitionWatch:
             self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
+        count = 0
         while not self._closed.wait(_EVERY_SECONDS):
+            count += 1
             try:
-                changed = self._ask()
+                if count % _OWNER_EVERY == 0:
+                    self._check_owner()
+                changed = self._ask is not None and self._ask()
             except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
                 self._on_failure(error)
                 return

@@ -162,7 +162,8 @@ class QueryRun:
             self._control.message = "Starting tasks"
             job.start()
             partition_watch = PartitionWatch(
-                stream.needsReconfiguration,
+                None if self._plan.available_now else stream.needsReconfiguration,
+                commits.check_owner,
                 lambda: self._events.put(_PartitionsChanged()),
                 lambda error: self._events.put(_LookFailed(error)),
             )
@@ -280,13 +281,14 @@ class QueryRun:
                 control.message = "Processing new data"
                 self._context.progress.begin(now)
                 self._epoch_since = now
-                if not self._plan.available_now:
-                    partition_watch.start()
+                partition_watch.start()
             if control.is_reading and coordinator.is_idle:
                 self._context.progress.rest(now)
             if not coordinator.is_running and now > self._slots_due:
                 self._slots_due = float("inf")
                 self._say_slots(watch)
+            if control.give_up.is_set():
+                self.failure = run_failed("it was asked to stop again before the epoch had ended", "Start it again.")
             if stop_since is not None and now - stop_since > _STOP_SECONDS:
                 self.failure = run_failed(
                     f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after the query was asked to stop",

@@ -93,6 +93,16 @@ class QueryRunner:
         self._control.stop_asked.set()
         self._control.wake()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether the query was asked to stop and has not ended."""
+        return self.is_active and self._control.stop_asked.is_set()
+
+    def give_up(self) -> None:
+        """Ask for the end at once: the epoch that runs is aborted, and its rows are read again by the next start."""
+        self._control.give_up.set()
+        self.stop()
+
     def wait(self, seconds: float | None) -> bool:
         """Wait for the end of the query; return whether it has ended."""
         return self._ended.wait(seconds)
@@ -127,6 +137,7 @@ class QueryRunner:
 
     def _run_until_stopped(self) -> None:
         failures = 0
+        self._commits.take_over(self._names.run_id)
         if self._plan.available_now:
             self._plan.stream.prepareForTriggerAvailableNow()
         while not self._control.stop_asked.is_set():

@@ -75,3 +75,55 @@ def test_messages_that_were_cut_short_are_an_error(files: CheckpointFiles, conte
     files.create("continuous/messages/0", content)
     with pytest.raises(CheckpointError, match=r"continuous/messages/0 .* is malformed"):
         EpochFiles(files).prepared_messages(0, "{}")
+
+
+def test_start_that_takes_a_checkpoint_over_ends_the_one_before(files: CheckpointFiles) -> None:
+    first, second = EpochFiles(files), EpochFiles(files)
+    first.take_over("first")
+    run(first, range(2))
+    second.take_over("second")
+    second.check_owner()
+    for call in (first.check_owner, lambda: first.prepare(2, "{}", [], 1)):
+        with pytest.raises(
+            CheckpointError, match="taken over by another start of the query, whose runId is second"
+        ) as e:
+            call()
+        assert e.value.condition == "CHECKPOINT_CHANGED"
+        assert not e.value.retriable
+    run(second, range(2, 4))
+
+
+def test_start_that_slept_through_many_epochs_does_not_write_one_that_was_removed(files: CheckpointFiles) -> None:
+    first, second = EpochFiles(files, kept=2), EpochFiles(files, kept=2)
+    first.take_over("first")
+    run(first, range(2))
+    second.take_over("second")
+    run(second, range(2, 9))
+    assert files.read("offsets/2") is None
+    with pytest.raises(CheckpointError, match="taken over"):
+        first.prepare(2, "{}", [], 1)
+    assert files.read("offsets/2") is None
+
+
+def test_owner_continues_behind_an_epoch_that_the_one_before_has_written_at_last(files: CheckpointFiles) -> None:
+    first, second = EpochFiles(files), EpochFiles(files)
+    first.take_over("first")
+    run(first, range(2))
+    first.prepare(2, '{"end":1}', ["of the first"], 1)
+    second.take_over("second")
+    with pytest.raises(CheckpointError, match=r"offsets/2 .* was written by another query") as raised:
+        second.prepare(2, '{"end":2}', ["of the second"], 1)
+    # It runs again from there.
+    assert raised.value.retriable
+    # What the other one needs, should it be committed again, is not written over.
+    assert second.prepared_messages(2, '{"end":1}') == ["of the first"]
+    first.commit(2)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"v":1}', b"\xff"])
+def test_owner_file_that_is_damaged_names_nobody(files: CheckpointFiles, content: bytes) -> None:
+    epochs = EpochFiles(files)
+    epochs.take_over("first")
+    files.replace("continuous/owner", content)
+    epochs.check_owner()
+    run(epochs, range(1))

@@ -22,7 +22,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def watch_of(ask: Callable[[], bool]) -> tuple[PartitionWatch, queue.Queue[Any]]:
     said: queue.Queue[Any] = queue.Queue()
-    return PartitionWatch(ask, lambda: said.put("changed"), said.put), said
+    return PartitionWatch(ask, lambda: None, lambda: said.put("changed"), said.put), said
 
 
 def test_watch_asks_until_partitions_have_changed() -> None:
@@ -71,6 +71,19 @@ def test_watch_does_not_hold_up_its_caller_and_ends_with_its_question() -> None:
     closer.join(30)
     assert closed.is_set()
     assert said.empty()
+
+
+def test_watch_looks_who_owns_the_checkpoint_also_if_there_is_nothing_to_ask() -> None:
+    error = OSError("taken over")
+    said: queue.Queue[Any] = queue.Queue()
+
+    def check() -> None:
+        raise error
+
+    watch = PartitionWatch(None, check, lambda: said.put("changed"), said.put)
+    watch.start()
+    assert said.get(timeout=30) is error
+    watch.close()
 
 
 def test_watch_that_was_not_started_ends_at_once() -> None:
