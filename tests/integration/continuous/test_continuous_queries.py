@@ -235,7 +235,7 @@ def test_second_query_on_a_checkpoint_takes_it_over(spark: SparkSession, place: 
     first = start(spark, place, tasks="1")
     first.processAllAvailable()
     second = start(spark, place, tasks="1")
-    # It is told without a new row.
+    # It ends without a new row.
     eventually(lambda: not first.isActive, 60)
     assert isinstance(first.exception(), CheckpointError)
     assert f"was taken over by another start of the query, whose runId is {second.runId}" in str(first.exception())
@@ -298,11 +298,11 @@ query = (
     .write_stream.format(kit.StagedTable()).option("path", place + "/out")
     .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
 )
-try:
-    query.awaitTermination()
-except KeyboardInterrupt:
-    open(place + "/stops", "w").close()
-    query.stop()
+query.stopOnSignals()
+while not os.path.exists(place + "/waits"):
+    query.awaitTermination(0.05)
+open(place + "/ready", "w").close()
+query.awaitTermination()
 """
 
 
@@ -314,20 +314,18 @@ def test_second_signal_does_not_wait_for_the_epoch(place: Place, tmp_path: Path)
     running = subprocess.Popen(
         [sys.executable, str(program), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        eventually((tmp_path / "waits").exists, 120)
+        eventually((tmp_path / "ready").exists, 120)
         running.send_signal(signal.SIGINT)
-        eventually((tmp_path / "stops").exists, 60)
         with pytest.raises(subprocess.TimeoutExpired):
             # The first signal waits for the epoch.
             running.wait(3)
         began = time.monotonic()
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=60)[1]
+        running.wait(60)
         assert time.monotonic() - began < 20
-        assert "KeyboardInterrupt" in said
     finally:
         running.kill()
         running.wait()

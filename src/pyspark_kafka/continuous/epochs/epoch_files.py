@@ -208,9 +208,9 @@ class EpochFiles:
             raise self._changed(name)
 
     def _changed(self, name: str) -> CheckpointError:
-        # The owner goes on with what the one before it has written at last.
+        # The owner continues with what the one before it has written at last.
         is_owner = self._owner is not None and self._owner_now() == self._owner
-        outcome = "It goes on from there" if is_owner else "This one ends"
+        outcome = "It continues from there" if is_owner else "This one ends"
         return CheckpointError(
             f"{name} of checkpoint {self._files.shown} was written by another query while this one ran. {outcome}; "
             "its last epoch may be in the sink, and will be read again from here.",

@@ -81,18 +81,18 @@ class ContinuousQuery(GuessedNames):
     def stop(self) -> None:
         """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds.
 
-        A second call that comes meanwhile, from another thread or a signal handler, does not wait for the epoch: it is
-        aborted, and both calls return within some seconds. So does an exception that interrupts the call, such as the
-        KeyboardInterrupt of a second Ctrl-C, which is raised at once. The rows of the epoch are read again by the next
+        May be called in a signal handler. A second call that comes meanwhile, from another thread or for a second
+        signal, does not wait for the epoch: it is aborted, and both calls return within some seconds. An exception that
+        interrupts the call is raised at once, and the epoch is aborted as well. Its rows are read again by the next
         start.
         """
         if self._runner.is_stopping:
             self._runner.give_up()
-            self._runner.wait(_GIVE_UP_SECONDS)
+            self._runner.wait_in_handler(_GIVE_UP_SECONDS)
             return
         self._runner.stop()
         try:
-            self._runner.wait(None)
+            self._runner.wait_in_handler(float("inf"))
         except BaseException:
             self._runner.give_up()
             raise

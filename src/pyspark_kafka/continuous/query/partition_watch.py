@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EVERY_SECONDS = 1.0
-# At each of so many questions.
+# The owner is looked up with every third question.
 _OWNER_EVERY = 3
 # A source answers within some seconds; one that does not must not keep the query from its end.
 _END_SECONDS = 10.0

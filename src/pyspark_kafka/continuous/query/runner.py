@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.placement.slots import TaskSlots
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_HANDLER_LOOK_SECONDS = 0.02
 _BACK_OFF_SECONDS = (0.2, 1.0, 5.0, 10.0)
 
 
@@ -106,6 +108,13 @@ class QueryRunner:
     def wait(self, seconds: float | None) -> bool:
         """Wait for the end of the query; return whether it has ended."""
         return self._ended.wait(seconds)
+
+    def wait_in_handler(self, seconds: float) -> None:
+        """Wait for the end of the query, also within a signal handler that has interrupted a wait for it."""
+        # Not by the event: the wait that was interrupted may hold its lock.
+        until = time.monotonic() + seconds
+        while self.is_active and time.monotonic() < until:
+            time.sleep(_HANDLER_LOOK_SECONDS)
 
     def wait_until_idle(self) -> None:
         """Wait until every row that is readable now is committed; return if the query ends first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from typing import Any
 
@@ -21,6 +22,8 @@ class Runner:
     def __init__(self, *, ends: bool = True, failure: BaseException | None = None) -> None:
         self.is_active, self.is_reading, self.message = True, True, "Processing new data"
         self.failure = failure
+        self.is_stopping = False
+        self.interrupts = False
         self.calls: list[Any] = []
         self._ends = ends
 
@@ -31,6 +34,14 @@ class Runner:
         self.calls.append(("wait", seconds))
         self.is_active = not self._ends
         return self._ends
+
+    def wait_in_handler(self, seconds: float) -> None:
+        self.calls.append(("wait in handler", seconds))
+        if self.interrupts:
+            raise KeyboardInterrupt
+
+    def give_up(self) -> None:
+        self.calls.append("give up")
 
     def wait_until_idle(self) -> None:
         self.calls.append("wait_until_idle")
@@ -77,7 +88,22 @@ def test_progress_is_that_of_the_log() -> None:
 def test_stop_waits_for_the_end() -> None:
     runner = Runner(failure=FAILURE)
     handle(runner).stop()
-    assert runner.calls == ["stop", ("wait", None)]
+    assert runner.calls == ["stop", ("wait in handler", math.inf)]
+
+
+def test_second_stop_gives_the_epoch_up() -> None:
+    runner = Runner()
+    runner.is_stopping = True
+    handle(runner).stop()
+    assert runner.calls == ["give up", ("wait in handler", 15.0)]
+
+
+def test_stop_that_is_interrupted_gives_the_epoch_up() -> None:
+    runner = Runner()
+    runner.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
+        handle(runner).stop()
+    assert runner.calls == ["stop", ("wait in handler", math.inf), "give up"]
 
 
 def test_wait_says_whether_the_query_has_ended() -> None:
