@@ -24,6 +24,7 @@
 | a cluster in memory, for producers | `fakes/memory_cluster.py` |
 | a cluster in memory, for fetches without sockets | `fakes/simulated_cluster.py` |
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
+| the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kit.fakes.simulated_query import BrokenInvariantError, Simulation
+from kit.fakes.simulated_transactions import TransactionalSimulation
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.query.commits import EpochCommits
+from pyspark_kafka.sink.driver import transactional
+from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
+from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +27,10 @@ SEEDS = 300
 LIVES = 6
 
 
-def broken_by(seed: int, **faults: Any) -> str | None:
+def broken_by(seed: int, kind: type[Simulation] = Simulation, **faults: Any) -> str | None:
     """Return which invariant a seed finds broken."""
     try:
-        Simulation(seed, **faults).run(LIVES)
+        kind(seed, **faults).run(LIVES)
     except BrokenInvariantError as broken:
         return str(broken)
     return None
@@ -46,6 +51,24 @@ def test_every_committed_row_is_in_the_sink_once_whoever_dies_when(first: int) -
     assert deaths > SEEDS
     assert runs > SEEDS * 8
     assert epochs > SEEDS * 5
+
+
+@pytest.mark.parametrize("first", range(0, 2 * SEEDS, SEEDS))
+def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: int) -> None:
+    deaths = runs = fenced = 0
+    for seed in range(first, first + SEEDS):
+        simulation = TransactionalSimulation(seed)
+        try:
+            simulation.run(LIVES)
+        except BrokenInvariantError as broken:
+            raise AssertionError(f"seed {seed}") from broken
+        deaths += simulation.deaths
+        runs += simulation.runs
+        fenced += simulation.fenced
+    assert deaths > SEEDS
+    assert runs > SEEDS * 6
+    # Lanes of older runs that tried to commit.
+    assert fenced > SEEDS
 
 
 class CommitsBeforeItPrepares(EpochFiles):
@@ -139,5 +162,59 @@ def test_simulation_finds_a_planted_fault(fault: type | None, found: str) -> Non
         names = {EpochFiles: "epochs", EpochCoordinator: "coordinator", EpochCommits: "commits"}
         faults = {names[base]: fault}
     said = [broken for seed in range(60) if (broken := broken_by(seed, **faults)) is not None]
-    assert said, "nothing was found"
     assert any(re.search(found, each) for each in said), sorted(set(said))[:20]
+
+
+class TakesTheCheckpointsWord(KafkaTransactionalWrite):
+    """The group is not asked where the query continues."""
+
+    def committedOffset(self, start: Any) -> str:
+        return str(start.json())
+
+
+class ReadsTheGroupFirst(KafkaTransactionalWrite):
+    """The group is read before the lanes of the last run are fenced."""
+
+    def takeOver(self) -> None:
+        # Of the simulation.
+        brokers: Any = transactional
+        before = brokers.GroupPositions(None, "").fetch() if self._group else None
+        super().takeOver()
+        if before:
+            self._group = before
+
+
+class FencesTheFirstOnly(KafkaTransactionalWrite):
+    """Other lanes than the first are not taken over again; they continue where the last run was."""
+
+    def _fence(self, lanes: Any) -> Any:
+        known = self._transactions
+        return [
+            known[lane] if 0 < lane < len(known) else super(FencesTheFirstOnly, self)._fence([lane])[0]
+            for lane in lanes
+        ]
+
+
+class ForgetsLanes(LaneRecordFile):
+    """How many lanes may have written is not in the checkpoint."""
+
+    def write(self, record: Any) -> None:
+        super().write(replace(record, lanes=0))
+
+
+class ForgetsPartitions(LaneRecordFile):
+    """Of which partitions the group has a position is not in the checkpoint."""
+
+    def write(self, record: Any) -> None:
+        super().write(replace(record, partitions={}))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [TakesTheCheckpointsWord, ReadsTheGroupFirst, FencesTheFirstOnly, ForgetsLanes, ForgetsPartitions],
+    ids=lambda fault: fault.__name__,
+)
+def test_simulation_finds_a_planted_fault_of_transactions(fault: type) -> None:
+    name = "record_file" if issubclass(fault, LaneRecordFile) else "write"
+    said = [broken for seed in range(100) if (broken := broken_by(seed, TransactionalSimulation, **{name: fault}))]
+    assert any(re.search("its log has|undecided|the group is at", each) for each in said), sorted(set(said))[:20]

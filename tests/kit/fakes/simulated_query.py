@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.connector import PartitionOffset, StreamingWrite, WriterCommitMessage
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.continuous.epochs.coordinator import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.coordinator import Action
     from pyspark_kafka.continuous.epochs.messages import Message
 
+TOPIC = "t"
 _MOST_STEPS = 20_000
 
 
@@ -88,6 +90,16 @@ class MemoryFiles:
         self.names.pop(name, None)
 
 
+def to_json(rows: Mapping[str, int]) -> str:
+    """Return how many rows were read, by partition, in the form of a source offset of Kafka."""
+    return json.dumps({TOPIC: rows}, sort_keys=True)
+
+
+def rows_of(text: str) -> dict[str, int]:
+    """Return what `to_json` has written."""
+    return dict(json.loads(text).get(TOPIC, {}))
+
+
 @dataclass(frozen=True, eq=False)
 class Counts(Offset):
     """How many rows were read, by partition."""
@@ -95,7 +107,7 @@ class Counts(Offset):
     rows: Mapping[str, int]
 
     def json(self) -> str:
-        return json.dumps(self.rows, sort_keys=True)
+        return to_json(self.rows)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ class LaneCounts(PartitionOffset):
     rows: Mapping[str, int]
 
     def json(self) -> str:
-        return json.dumps(self.rows, sort_keys=True)
+        return to_json(self.rows)
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,10 @@ class SimulatedStream:
         return Counts({})
 
     def deserializePartitionOffset(self, text: str) -> PartitionOffset:
-        return LaneCounts(json.loads(text))
+        return LaneCounts(rows_of(text))
+
+    def deserializeOffset(self, text: str) -> Offset:
+        return Counts(rows_of(text))
 
     def mergeOffsets(self, offsets: Sequence[LaneCounts]) -> Offset:
         return Counts({name: count for each in offsets for name, count in each.rows.items()})
@@ -181,13 +196,14 @@ class SimulatedLane:
         epoch: in which it reads.
         rows: that it has read of each of its partitions.
         pending: rows of the epoch.
+        transaction: the one that its writer has open, if there are transactions.
     """
 
     number: int
     epoch: int
     rows: dict[str, int]
     pending: list[tuple[str, int]] = field(default_factory=list)
-    read: int = 0
+    transaction: Any = None
     moved: bool = False
     ended: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
@@ -224,20 +240,20 @@ class Simulation:
         self.sink = SimulatedSink(self)
         self.deaths = self.runs = 0
         self._coordinator, self._epochs, self._commits, self._skewed = coordinator, epochs, commits, skewed
-        self._calm = False
+        self.calm = False
         self._next_name = 0
         # Some seeds are rough, others are not.
-        self._death, self._failure = self.random.choice(((0.05, 0.002), (0.2, 0.01), (0.02, 0.02), (0.0, 0.01)))
+        self.death, self.failure = self.random.choice(((0.05, 0.002), (0.2, 0.01), (0.02, 0.02), (0.0, 0.01)))
 
     def may_die(self) -> None:
         """Kill the driver, perhaps."""
-        if not self._calm and self.random.random() < self._death:
+        if not self.calm and self.random.random() < self.death:
             self.deaths += 1
             raise DriverDied
 
     def may_fail(self) -> None:
         """Fail as a sink does that is away for a while, perhaps."""
-        if not self._calm and self.random.random() < self._failure * 3:
+        if not self.calm and self.random.random() < self.failure * 3:
             raise CheckpointError("the sink is away", condition="TEST", retriable=True)
 
     def run(self, lives: int) -> None:
@@ -247,13 +263,26 @@ class Simulation:
                 self._live(self.random.randrange(1, 4))
             except DriverDied:
                 continue
-        self._calm = True
+        self.calm = True
         self._live(1)
-        self._check()
+        self.check()
+
+    def new_write(self) -> Any:
+        """Return the write of a driver."""
+        return self.sink
+
+    def prepare(self, lanes: Sequence[SimulatedLane]) -> None:
+        """Do what comes before the tasks of a run."""
+
+    def end_epoch_of(self, lane: SimulatedLane) -> str:
+        """Let the writer of a lane end its epoch, and return its message."""
+        self._next_name += 1
+        self.sink.staged[self._next_name] = lane.pending
+        return Staged(self._next_name).json()
 
     def _live(self, runs: int) -> None:
         plan = QueryPlan(
-            SimulatedStream(), self.sink, Stages(()), tasks=1, interval_ms=10, host="", most_failures=3  # type: ignore[arg-type]
+            SimulatedStream(), self.new_write(), Stages(()), tasks=1, interval_ms=10, host="", most_failures=3  # type: ignore[arg-type]
         )  # fmt: skip
         files: Any = self.files
         nothing: Any = _NoProgress()
@@ -261,8 +290,8 @@ class Simulation:
         for _ in range(runs):
             try:
                 epoch = commits.go_on()
-                self._run(commits, epoch, json.loads(commits.start))
-            except (RunFailedError, CheckpointError) as error:
+                self._run(commits, epoch, rows_of(commits.start))
+            except (RunFailedError, TransactionLostError, TransactionInDoubtError, CheckpointError) as error:
                 if isinstance(error, CheckpointError) and not error.retriable:
                     raise BrokenInvariantError(f"the checkpoint cannot be continued: {error}") from error
 
@@ -272,9 +301,10 @@ class Simulation:
         if rng.random() < 0.3:
             self.partitions += 1
         lanes = self._lanes(epoch, start)
+        self.prepare(lanes)
         coordinator = self._coordinator(len(lanes), epoch, 10)
-        steps = _MOST_STEPS if self._calm else rng.choice((30, 100, 200))
-        stop_at = 100 if self._calm else rng.randrange(steps * 2)
+        steps = _MOST_STEPS if self.calm else rng.choice((30, 100, 200))
+        stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]
         now, is_done = 0, False
@@ -294,7 +324,7 @@ class Simulation:
         try:
             for step in range(steps):
                 # The last run commits something: before every lane reads, a stop ends it at once.
-                if step >= stop_at and (not self._calm or coordinator.is_running):
+                if step >= stop_at and (not self.calm or coordinator.is_running):
                     act(coordinator.stop())
                 choice = menu[int(rng.random() * len(menu))]
                 lane = lanes[int(rng.random() * len(lanes))]
@@ -313,16 +343,16 @@ class Simulation:
                     act(coordinator.committed(action.epoch))
                 if is_done:
                     return
-                if not self._calm and rng.random() < self._failure:
+                if not self.calm and rng.random() < self.failure:
                     raise RunFailedError
-            if self._calm:
+            if self.calm:
                 raise BrokenInvariantError("the run was asked to stop, and is not done")
         finally:
             if not is_done:
                 commits.abort(coordinator.open_reports)
 
     def _lanes(self, epoch: int, start: Mapping[str, int]) -> list[SimulatedLane]:
-        names = [f"p{number}" for number in range(self.partitions)]
+        names = [str(number) for number in range(self.partitions)]
         count = self.random.randrange(1, len(names) + 1)
         lanes = [
             SimulatedLane(number, epoch, {name: start.get(name, 0) for name in names[number::count]})
@@ -346,19 +376,17 @@ class Simulation:
         assert isinstance(end, End)
         if end.epoch != lane.epoch:
             raise BrokenInvariantError(f"lane {lane.number} is to end epoch {end.epoch}, and is in {lane.epoch}")
-        self._next_name += 1
-        self.sink.staged[self._next_name] = lane.pending
+        message = self.end_epoch_of(lane)
         rows = dict(lane.rows)
         if self._skewed:
             rows = {name: count + (count % 7 == 3) for name, count in rows.items()}
-        message = Staged(self._next_name).json()
         count = len(lane.pending)
         lane.say(LaneReport(lane.number, lane.epoch, LaneCounts(rows).json(), message, count, count))
         lane.pending, lane.moved = [], False
         lane.epoch += 1
         lane.ended = bool(end.last)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Each row that is committed is in the sink once, in order; epochs follow one another, and never go back."""
         commits = sorted(int(name) for name in self.files.list("commits"))
         offsets = sorted(int(name) for name in self.files.list("offsets"))
@@ -375,7 +403,7 @@ class Simulation:
                     raise BrokenInvariantError(f"epoch {epoch} has row {number} of {name} after {ends.get(name, 0)}")
                 ends[name] = number + 1
             if (text := self.files.read(f"offsets/{epoch}")) is not None:
-                kept = {name: count for name, count in json.loads(text.decode().split("\n")[2]).items() if count}
+                kept = {name: count for name, count in rows_of(text.decode().split("\n")[2]).items() if count}
                 if kept != ends:
                     raise BrokenInvariantError(
                         f"epoch {epoch} ends at {kept} by the checkpoint, and at {ends} in the sink"

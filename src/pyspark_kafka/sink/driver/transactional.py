@@ -155,7 +155,8 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         def attempt() -> None:
             if not self._has_taken_over:
                 self._check_cluster()
-            self._transactions = self._fence(range(record.lanes))
+            # The first lane's even if none has written: under it a driver that died may have begun to set the group.
+            self._transactions = self._fence(range(max(1, record.lanes)))
             with borrow_client(self._options.connection) as client:
                 self._group = GroupPositions(client, group_id).fetch()
 
