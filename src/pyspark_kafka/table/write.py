@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import BatchWrite, LogicalWriteInfo, StreamingWrite, SupportsTruncate, Write
 from pyspark_kafka.connector.columns import type_name
-from pyspark_kafka.errors import CapabilityError
+from pyspark_kafka.errors import CapabilityError, OptionError
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import Column, SinkColumns, find_sink_columns
 from pyspark_kafka.table.notes import codec_notes
@@ -86,10 +86,17 @@ class KafkaWrite(Write):
 
         Raises:
             CapabilityError: exactly once, and another source.
-            OptionError: as from `toStreaming`; or an epoch does not fit in a transaction.
+            OptionError: as from `toStreaming`; or an epoch does not fit in a transaction; or `identityHeaders` is set.
         """
         options = self._options(streaming=True)
         if options.exactly_once is None:
+            if options.identity_headers:
+                raise OptionError(
+                    "Option 'identityHeaders' has no meaning in a continuous query: an epoch that runs again after a "
+                    "failure has other rows under the same numbers, and readers would drop them. Nothing was read.",
+                    condition="OPTION_NOT_APPLICABLE",
+                    hint="Remove the option, and put an id into the rows, or use deliveryGuarantee=exactly_once.",
+                )
             return self.toStreaming()
         from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite  # noqa: PLC0415 - as above
         from pyspark_kafka.source.driver.continuous import KafkaContinuousStream  # noqa: PLC0415 - as above

@@ -67,6 +67,14 @@ def test_options_are_those_of_the_kind_of_write() -> None:
     assert write_of(once, VALUE).toBatch() is not None
 
 
+def test_identity_headers_are_refused_where_epochs_run_again_with_other_rows() -> None:
+    stream: Any = None
+    write = write_of({**TO, "identityHeaders": "true"}, VALUE)
+    with pytest.raises(OptionError, match="'identityHeaders' has no meaning in a continuous query"):
+        write.toContinuous(stream, 1_000)
+    assert isinstance(write_of(TO, VALUE).toContinuous(stream, 1_000), KafkaStreamingWrite)
+
+
 def test_complete_mode_appends_to_the_topic() -> None:
     builder = KafkaWriteBuilder(LogicalWriteInfo(TO, pa.schema([VALUE])))
     assert builder.truncate() is builder

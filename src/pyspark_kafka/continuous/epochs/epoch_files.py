@@ -127,6 +127,8 @@ class EpochFiles:
         if self._files.read(f"offsets/{epoch}") is not None:
             # Before its messages are written over: its driver may need them to commit it again.
             raise self._changed(f"offsets/{epoch}")
+        # A source may break the lines of its JSON; a line of this file is an offset. No text in JSON has a line break.
+        offset = offset.replace("\n", " ")
         content = {"v": _VERSION, "offset": offset, "messages": list(messages)}
         if state:
             content["state"] = state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -127,3 +129,12 @@ def test_owner_file_that_is_damaged_names_nobody(files: CheckpointFiles, content
     files.replace("continuous/owner", content)
     epochs.check_owner()
     run(epochs, range(1))
+
+
+def test_offset_with_line_breaks_is_found_again(files: CheckpointFiles) -> None:
+    epochs = EpochFiles(files)
+    epochs.prepare(0, '{\n  "a": 1\n}', ["m"], 1)
+    found = recover(files, epochs)
+    assert json.loads(found.start or "") == {"a": 1}
+    assert found.unfinished is not None
+    assert found.unfinished.messages == ("m",)
