@@ -101,7 +101,7 @@ class ContinuousQuery(GuessedNames):
         """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.
 
         A second signal has the effect that signals had before the call. Without this method, Ctrl-C on classic Spark
-        cancels all jobs of the session, those of the query as well: the epoch that runs is then read again.
+        cancels all jobs of the session, those of the query as well: the epoch that runs may then be read again.
 
         Runs on: the main thread, after the session was made; does not block.
 

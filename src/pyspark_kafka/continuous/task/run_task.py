@@ -74,7 +74,9 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
         ContinuousQueryError: the run has ended, and a lane has not. Spark ends the Python worker with the task, so that
             the slot is free.
     """
-    # What PySpark has imported by now stays: a collection that walks over it stops a lane for 30 to 40 ms.
+    # What PySpark has imported by now stays: a collection that walks over it stops a lane for 30 to 40 ms. What the
+    # former run of this process has left does not.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     driver = DriverConnection(plan.address, plan.key, task)

@@ -1,0 +1,51 @@
+"""The local directories of lanes: whose they are, and who removes them."""
+
+from __future__ import annotations
+
+import fcntl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.continuous.state import local_directory
+from pyspark_kafka.continuous.state.local_directory import LocalDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    return tmp_path
+
+
+def test_directory_of_a_killed_process_is_removed_and_others_stay(place: Path) -> None:
+    killed = place / "pyspark-kafka-state-killed"
+    killed.mkdir()
+    (killed / "lock").touch()
+    lives = LocalDirectory()
+    assert not killed.exists()
+    other = LocalDirectory()
+    assert lives.path.is_dir()
+    assert lives.path.parent == place
+    for each in (lives, other):
+        each.remove()
+    assert list(place.iterdir()) == []
+
+
+def test_directory_that_is_being_made_stays_when_another_process_looks(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, looked = fcntl.flock, []
+
+    def look_before(descriptor: Any, operation: int) -> None:
+        if not looked:
+            looked.append(True)
+            local_directory._remove_left(place)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", look_before)
+    made = LocalDirectory()
+    assert made.path.is_dir()
+    made.remove()
