@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,16 @@ class QueryRun:
         finally:
             connections.close()
             if not self._done:
+                self._take_late_reports(coordinator)
                 commits.abort(coordinator.open_reports)
+
+    def _take_late_reports(self, coordinator: EpochCoordinator) -> None:
+        """Take what lanes have reported since the run failed: what their writers hold must be aborted as well."""
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, LaneReport):
+                with suppress(EpochOrderError):
+                    coordinator.reported(event)
 
     def _prepare_lanes(self, lanes: int) -> None:
         stream, write = self._plan.stream, self._plan.write

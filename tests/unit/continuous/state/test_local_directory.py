@@ -37,7 +37,8 @@ def test_directory_of_a_killed_process_is_removed_and_others_stay(place: Path) -
 def test_directory_that_is_being_made_stays_when_another_process_looks(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, looked = fcntl.flock, []
+    lock = fcntl.flock
+    looked: list[bool] = []
 
     def look_before(descriptor: Any, operation: int) -> None:
         if not looked:
