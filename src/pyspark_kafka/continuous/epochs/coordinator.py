@@ -129,6 +129,14 @@ class EpochCoordinator:
         return len(self._started) == self._lanes
 
     @property
+    def awaited(self) -> tuple[int, tuple[int, ...]] | None:
+        """Return the oldest epoch that has ended and is not committed, and the lanes that have not reported it."""
+        epoch = self._epochs.get(self._uncommitted)
+        if epoch is None:
+            return None
+        return self._uncommitted, tuple(lane for lane in range(self._lanes) if lane not in epoch.reports)
+
+    @property
     def is_idle(self) -> bool:
         """Return whether every epoch that has ended is committed, and no lane has moved since."""
         return not self._moved and not self._epochs

@@ -48,6 +48,10 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.02
 # At the latest after this time the thread of a query looks at its clock.
 _LOOK_SECONDS = 1.0
+# Lanes that have not ended an epoch after this time are named in the log.
+_LATE_SECONDS = 30.0
+_MOST_LANES_NAMED = 10
+_READING = "Processing new data"
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
 _SLOTS_LOOK_SECONDS = 0.2
@@ -110,6 +114,8 @@ class QueryRun:
         # When lanes began and ended the epochs that are not committed, by the monotonic clock.
         self._spans: dict[int, tuple[float, float]] = {}
         self._epoch_since = 0.0
+        # The epoch of which it was said that lanes are late.
+        self._late_epoch: int | None = None
         # After which time an epoch ends although nothing has moved.
         self._idle_epoch_s: float | None = None
 
@@ -288,7 +294,7 @@ class QueryRun:
                 )
             if coordinator.is_running and not control.is_reading and stop_since is None:
                 control.is_reading = True
-                control.message = "Processing new data"
+                control.message = _READING
                 self._context.progress.begin(now)
                 self._epoch_since = now
                 partition_watch.start()
@@ -308,6 +314,7 @@ class QueryRun:
                 self._reconfigure = watch.look(now, is_running=coordinator.is_running) or self._reconfigure
             if now >= next_look:
                 next_look = now + _LOOK_SECONDS
+                self._say_late(coordinator, now)
 
     def _wait_seconds(self, coordinator: EpochCoordinator, due: float) -> float:
         """Return how long to wait for an event: until something is due by time. Nothing is for long; no spinning."""
@@ -355,6 +362,9 @@ class QueryRun:
 
     def _commit(self, action: CommitEpoch) -> None:
         end = self._context.commits.commit(action)
+        if self._late_epoch is not None:
+            self._late_epoch = None
+            self._control.message = _READING
         begun, ended = self._spans.pop(action.epoch)
         was_idle = ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports)
         self._waits.committed(end, begun if was_idle else None)
@@ -365,6 +375,27 @@ class QueryRun:
             target = stream.latestOffset()
             # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
             self._waits.set_target(target, stream.deserializeOffset(self._context.commits.start))
+
+    def _say_late(self, coordinator: EpochCoordinator, now: float) -> None:
+        """Say which lanes hold up the commits, once an epoch."""
+        awaited = coordinator.awaited
+        if awaited is None or awaited[0] == self._late_epoch:
+            return
+        epoch, lanes = awaited
+        waited = now - self._spans[epoch][1]
+        if lanes and waited > _LATE_SECONDS:
+            self._late_epoch = epoch
+            named = f"lane{'s' * (len(lanes) > 1)} {', '.join(map(str, lanes[:_MOST_LANES_NAMED]))}"
+            self._control.message = f"Waiting for {named} to end epoch {epoch}"
+            _LOG.warning(
+                "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago, and nothing is "
+                "committed meanwhile. A function may wait there, or a sink that takes no more rows.",
+                self._context.query_id,
+                len(lanes),
+                named,
+                epoch,
+                waited,
+            )
 
     def _say_slots(self, watch: SlotWatch) -> None:
         self._control.message = f"Waiting for Spark to run {watch.tasks} tasks at the same time"
