@@ -227,3 +227,24 @@ def test_task_waits_for_a_driver_that_reads_late(monkeypatch: pytest.MonkeyPatch
             sending.result(_SECONDS)
             assert not task.stopped
         task.close()
+
+
+def connections_at(host: str, port: int = 0) -> TaskConnections:
+    return TaskConnections(new_key(), host, lambda *_: None, lambda *_: None, port)
+
+
+def test_driver_listens_on_all_addresses_if_the_one_is_of_a_gateway() -> None:
+    # Of the block that documents use: no machine has it.
+    connections = connections_at("192.0.2.1")
+    socket.create_connection((_LOOPBACK, connections.port), _SECONDS).close()
+    connections.close()
+
+
+def test_driver_listens_at_the_port_that_is_named() -> None:
+    with socket.create_server((_LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(TransportError, match=f"cannot listen at {_LOOPBACK}, port {port}"):
+            connections_at(_LOOPBACK, port)
+    connections = connections_at(_LOOPBACK, port)
+    assert connections.port == port
+    connections.close()

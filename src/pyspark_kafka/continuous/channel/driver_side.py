@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import selectors
 import socket
@@ -21,6 +22,7 @@ from pyspark_kafka.continuous.channel.frames import (
     new_nonce,
 )
 from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, Hello, Message, Stop, decode, encode
+from pyspark_kafka.errors import TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,7 @@ LOST_SECONDS = 20.0
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
 _MOST_STRANGERS = 64
+_BACKLOG = 128
 _READ_BYTES = 256 * 1024
 
 
@@ -56,9 +59,13 @@ class TaskConnections:
 
     Args:
         key: of the run; tasks get it with their code, never by this channel.
-        host: the address to listen on.
+        host: the address that tasks connect to. It listens there; on all addresses if that is none of this machine's.
         on_message: takes a task and what it said.
         on_lost: takes a task whose connection ended or went silent, and why.
+        port: to listen on; 0 for any.
+
+    Raises:
+        TransportError: it cannot listen.
     """
 
     def __init__(
@@ -67,10 +74,11 @@ class TaskConnections:
         host: str,
         on_message: Callable[[int, Message], None],
         on_lost: Callable[[int, str], None],
+        port: int = 0,
     ) -> None:
         self._key = key
         self._on_message, self._on_lost = on_message, on_lost
-        self._listener = socket.create_server((host, 0), backlog=128)
+        self._listener = _listener(host, port)
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -232,3 +240,24 @@ class TaskConnections:
         with suppress(OSError):
             peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        try:
+            return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            # The address of a gateway in front of this machine, as of the host of a container.
+            return socket.create_server(("", port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise TransportError(
+            f"The driver of the continuous query cannot listen at {host}, port {port or 'any'}: {error}. Nothing was "
+            "read.",
+            condition="CONTINUOUS_DRIVER_CANNOT_LISTEN",
+            hint="Set option coordinatorHost to an address at which executors reach this machine, and coordinatorPort "
+            "to a port that is free.",
+            facts={"host": host, "port": port},
+        ) from error

@@ -17,14 +17,14 @@ def address_of_driver(spark: SparkSession) -> str:
     """Return the address at which executors reach this process.
 
     On classic Spark it is `spark.driver.host`, where the JVM of the driver is reached as well, and the loopback where
-    tasks run in that JVM. On Spark Connect it is the address from which this machine reaches the server.
+    tasks run in that JVM. On Spark Connect it is the address from which this machine reaches the server: of a server on
+    this machine, the loopback.
     """
-    master = spark.conf.get("spark.master", "") or ""
-    if is_local(master):
+    if is_connect(spark):
+        return own_address_towards(spark.client.host.strip("[]"))
+    if is_local(spark.conf.get("spark.master", "") or ""):
         return _LOOPBACK
-    if not is_connect(spark):
-        return spark.conf.get("spark.driver.host", _LOOPBACK) or _LOOPBACK
-    return own_address_towards(spark.client.host.strip("[]"))
+    return (spark.conf.get("spark.driver.host", _LOOPBACK) or _LOOPBACK).strip("[]")
 
 
 def own_address_towards(host: str) -> str:

@@ -78,7 +78,7 @@ _MOST_FAILURES = 3
 _AVAILABLE_NOW_INTERVAL_MS = 10_000
 _KAFKA = "pyspark_kafka"
 # Options of a writer that are the engine's: no sink knows them.
-_ENGINE_OPTIONS = ("tasks", "coordinatorhost")
+_ENGINE_OPTIONS = ("tasks", "coordinatorhost", "coordinatorport")
 
 
 class ContinuousReader(GuessedNames):
@@ -367,9 +367,10 @@ class ContinuousWriter(GuessedNames):
             stream=stream,
             write=write,
             stages=stages,
-            tasks=self._tasks(),
+            tasks=self._number("tasks", 10_000, "as many as there are slots"),
             interval_ms=self._interval_ms,
-            host=self._options.get("coordinatorhost") or address_of_driver(frame.spark),
+            host=(self._options.get("coordinatorhost") or address_of_driver(frame.spark)).strip("[]"),
+            port=self._number("coordinatorPort", 65_535, "any port that is free") or 0,
             most_failures=_MOST_FAILURES,
             available_now=self._available_now,
         )
@@ -430,15 +431,15 @@ class ContinuousWriter(GuessedNames):
             job.deserializeMessage("{}")
         return job
 
-    def _tasks(self) -> int | None:
-        text = self._options.get("tasks")
+    def _number(self, name: str, most: int, without: str) -> int | None:
+        text = self._options.get(name)
         if text is None:
             return None
-        if not text.isdecimal() or not 1 <= int(text) <= 10_000:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
             raise OptionError(
-                f"Option tasks is {text!r}, and must be a number from 1 to 10000.",
+                f"Option {name} is {text!r}, and must be a number from 1 to {most}.",
                 condition="OPTION_INVALID",
-                hint="Leave it out for as many as there are slots.",
+                hint=f"Leave it out for {without}.",
             )
         return int(text)
 

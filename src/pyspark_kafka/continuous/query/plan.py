@@ -22,6 +22,7 @@ class QueryPlan:
         interval_ms: the length of an epoch.
         host: the address that tasks connect to.
         most_failures: failures in a row, without an epoch committed in between, that end the query.
+        port: that the driver listens on; 0 for any.
         available_now: whether the query ends at what was there when it started.
     """
 
@@ -32,4 +33,5 @@ class QueryPlan:
     interval_ms: int
     host: str
     most_failures: int
+    port: int = 0
     available_now: bool = False

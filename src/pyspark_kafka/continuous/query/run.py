@@ -154,6 +154,7 @@ class QueryRun:
             self._plan.host,
             lambda _, message: self._events.put(message),
             lambda task, reason: self._events.put(task_lost(task, reason)),
+            self._plan.port,
         )
         try:
             plan = self._task_plan(partitions, tasks, key, connections.port)

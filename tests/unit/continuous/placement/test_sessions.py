@@ -41,6 +41,18 @@ def test_executors_of_a_remote_server_use_the_address_towards_it(monkeypatch: py
     assert asked == ["2001:db8::1"]
 
 
+def test_remote_server_that_runs_tasks_in_its_own_jvm_is_no_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "is_connect", lambda _: True)
+    monkeypatch.setattr(sessions, "own_address_towards", lambda _: "192.0.2.9")
+    session: Any = SimpleNamespace(conf={"spark.master": "local[4]"}, client=SimpleNamespace(host="server"))
+    assert address_of_driver(session) == "192.0.2.9"
+
+
+def test_address_of_the_sixth_version_has_no_brackets() -> None:
+    session = classic(spark_master="yarn", spark_driver_host="[2001:db8::1]")
+    assert address_of_driver(session) == "2001:db8::1"
+
+
 class Probe:
     """Stands for a datagram socket: notes where it connects to, and sends nothing."""
 

@@ -63,8 +63,10 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
-    query: Any = writer.option("coordinatorHost", "10.0.0.7").option("checkpointLocation", str(tmp_path)).start()
-    assert (query._runner.plan.tasks, query._runner.plan.host) == (3, "10.0.0.7")
+    writer.option("coordinatorHost", "[2001:db8::7]").option("coordinatorPort", 7171)
+    query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
+    plan = query._runner.plan
+    assert (plan.tasks, plan.host, plan.port) == (3, "2001:db8::7", 7171)
 
 
 def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
