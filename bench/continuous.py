@@ -134,6 +134,7 @@ def main(
         "5 minutes"
     ),
     exactly_once: Annotated[bool, typer.Option(help="Whether exactly once takes part.")] = True,
+    state: Annotated[bool, typer.Option(help="Whether a running count, with state by key, takes part.")] = False,
     records: Annotated[int, typer.Option(help="Records of the topics that are copied.")] = 4_000_000,
     runs: Annotated[int, typer.Option(help="Counted copies of each side.")] = 3,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
@@ -147,7 +148,7 @@ def main(
     if not jars:
         console.print("Spark's own engines are left out: --jvm-jars (JVM_JARS of make) names no folder with its jars.")
     ensure_java_for_spark()
-    chosen = sides_of(with_jvm=bool(jars), real_time=real_time, with_exactly_once=exactly_once)
+    chosen = sides_of(with_jvm=bool(jars), real_time=real_time, with_exactly_once=exactly_once, with_state=state)
     words = [word.strip() for word in sides.split(",") if word.strip()]
     chosen = {name: start for name, start in chosen.items() if not words or any(word in name for word in words)}
     latencies: list[Latency] = []

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pyspark_kafka.continuous.state.by_key import StateByKey
+
 CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
+COUNTING = "pyspark-kafka, running count by key"
 _CONTEXT = multiprocessing.get_context("spawn")
 _END_S = 20.0
 
@@ -148,6 +152,36 @@ def start_ours(place: Place, epoch: str, **options: str) -> Copying:
     return SparkCopy(place, writer.start())
 
 
+def start_counting(place: Place, epoch: str) -> Copying:
+    """Start a continuous query of this package that appends a running count, of 8,192 keys in each partition."""
+
+    # Within this function, so that it travels with the code: executors do not find this module.
+    def counted(batch: pa.RecordBatch, state: StateByKey) -> pa.RecordBatch:
+        import pyarrow as pa  # noqa: PLC0415 - see above
+        import pyarrow.compute as pc  # noqa: PLC0415 - see above
+
+        def as_text(numbers: pa.Array) -> pa.Array:
+            return pc.cast(pc.cast(numbers, pa.string()), pa.binary())
+
+        keys = as_text(pc.bit_wise_and(batch.column("offset"), 8191))
+        n = pc.add(pc.fill_null(state.get(keys).column("n"), 0), 1)
+        state.update(keys, n=n)
+        value = pc.binary_join_element_wise(batch.column("value"), as_text(n), b" ")
+        return pa.RecordBatch.from_arrays([keys, value], ["key", "value"])
+
+    rows = continuous.read(place.spark).format(OURS).options(**place.kafka, subscribe=place.source)
+    writer = (
+        rows.option("startingOffsets", "latest")
+        .load()
+        .select("value", "offset")
+        .map_with_state(counted, "key binary, value binary", "n bigint")
+        .write_stream.format(OURS)
+        .options(**place.kafka, topic=place.target, checkpointLocation=place.checkpoint)
+        .trigger(continuous=epoch)
+    )
+    return SparkCopy(place, writer.start())
+
+
 def start_jvm(place: Place, trigger: dict[str, str]) -> Copying:
     """Start a query of Spark's JVM connector."""
     reader = place.spark.readStream.format(JVM).options(**place.kafka, subscribe=place.source)
@@ -159,7 +193,9 @@ def start_jvm(place: Place, trigger: dict[str, str]) -> Copying:
     return SparkCopy(place, writer.start())
 
 
-def sides_of(*, with_jvm: bool, real_time: str, with_exactly_once: bool) -> dict[str, Callable[[Place], Copying]]:
+def sides_of(
+    *, with_jvm: bool, real_time: str, with_exactly_once: bool, with_state: bool
+) -> dict[str, Callable[[Place], Copying]]:
     """Return the sides that take part, by name, in the order in which they run."""
     sides: dict[str, Callable[[Place], Copying]] = {CLIENTS: start_clients}
     if with_jvm:
@@ -168,4 +204,6 @@ def sides_of(*, with_jvm: bool, real_time: str, with_exactly_once: bool) -> dict
     sides[AT_LEAST_ONCE] = lambda place: start_ours(place, "1 second")
     if with_exactly_once:
         sides[EXACTLY_ONCE] = lambda place: start_ours(place, "100 ms", deliveryGuarantee="exactly_once")
+    if with_state:
+        sides[COUNTING] = lambda place: start_counting(place, "1 second")
     return sides

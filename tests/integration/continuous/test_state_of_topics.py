@@ -61,11 +61,11 @@ class Topics:
             .option("subscribe", self.source).option("startingOffsets", "earliest")
         ).load()  # fmt: skip
 
-    def write(self, frame: ContinuousFrame, tasks: int) -> ContinuousQuery:
+    def write(self, frame: ContinuousFrame, tasks: int, **trigger: Any) -> ContinuousQuery:
         return (
             frame.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
             .option("topic", self.target).option("tasks", tasks).option("checkpointLocation", str(self.checkpoint))
-            .trigger(continuous="200 milliseconds").start()
+            .trigger(**trigger or {"continuous": "200 milliseconds"}).start()
         )  # fmt: skip
 
     def found(self) -> set[tuple[bytes | None, bytes | None]]:
@@ -110,9 +110,8 @@ def test_counts_never_contradict_over_kills_and_new_partitions(
     query.stop()
     assert query.exception() is None
     topics.add(45, keys=9)
-    again = topics.write(frame, 1)
-    again.processAllAvailable()
-    again.stop()
+    again = topics.write(frame, 1, availableNow=True)
+    assert again.awaitTermination(120)
     assert again.exception() is None
     assert topics.found() == topics.expected()
 
