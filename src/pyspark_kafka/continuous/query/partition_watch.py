@@ -1,4 +1,4 @@
-"""Whether input partitions, or the owner of the checkpoint, have changed: asked on a thread of its own."""
+"""What the source is asked beside the thread of the query: whether input partitions have changed, where rows end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class PartitionWatch:
 
     Every few seconds it looks who owns the checkpoint: a query without new rows would not notice.
 
-    The thread of the query ends and commits epochs meanwhile, however long an answer takes.
+    If somebody waits for rows, it asks where these end. The thread of the query ends and commits epochs meanwhile,
+    however long an answer takes.
 
     Runs on: driver; the callbacks run on the thread of the watch.
 
@@ -29,6 +30,7 @@ class PartitionWatch:
         check_owner: raises if another query owns the checkpoint.
         on_change: called once, if the answer is yes.
         on_failure: called once, with what the question raised.
+        find_end: asks where readable rows end, and hands on what it finds; must not raise.
     """
 
     def __init__(
@@ -37,9 +39,11 @@ class PartitionWatch:
         check_owner: Callable[[], None],
         on_change: Callable[[], None],
         on_failure: Callable[[BaseException], None],
+        find_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask, self._check_owner, self._on_change, self._on_failure = ask, check_owner, on_change, on_failure
-        self._closed = threading.Event()
+        self._find_end = find_end
+        self._closed, self._end_wanted, self._due = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="continuous-partitions", daemon=True)
 
     def start(self) -> None:
@@ -47,15 +51,30 @@ class PartitionWatch:
         if self._thread.ident is None:
             self._thread.start()
 
+    def want_end(self) -> None:
+        """Have the source asked where readable rows end, once."""
+        self._end_wanted.set()
+        self._due.set()
+
     def close(self) -> None:
         """Ask no more; return when no question is open, so that the source can be planned again."""
         self._closed.set()
+        self._due.set()
         if self._thread.ident is not None:
             self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
         count = 0
-        while not self._closed.wait(_EVERY_SECONDS):
+        while not self._closed.is_set():
+            was_called = self._due.wait(_EVERY_SECONDS)
+            self._due.clear()
+            if self._closed.is_set():
+                return
+            if was_called:
+                if self._end_wanted.is_set():
+                    self._end_wanted.clear()
+                    self._find_end()
+                continue
             count += 1
             try:
                 if count % _OWNER_EVERY == 0:

@@ -26,6 +26,7 @@ from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
+from pyspark_kafka.continuous.reports.late_lanes import LateLanes
 from pyspark_kafka.continuous.task.run_task import TaskPlan
 from pyspark_kafka.errors import CapabilityError, ConnectorError, ContinuousQueryError
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.connector import InputPartition
+    from pyspark_kafka.connector import InputPartition, Offset
     from pyspark_kafka.continuous.epochs.coordinator import Action
     from pyspark_kafka.continuous.placement.slots import TaskSlots
     from pyspark_kafka.continuous.query.commits import EpochCommits
@@ -48,9 +49,6 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.02
 # At the latest after this time the thread of a query looks at its clock.
 _LOOK_SECONDS = 1.0
-# Lanes that have not ended an epoch after this time are named in the log.
-_LATE_SECONDS = 30.0
-_MOST_LANES_NAMED = 10
 _READING = "Processing new data"
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
@@ -114,8 +112,9 @@ class QueryRun:
         # When lanes began and ended the epochs that are not committed, by the monotonic clock.
         self._spans: dict[int, tuple[float, float]] = {}
         self._epoch_since = 0.0
-        # The epoch of which it was said that lanes are late.
-        self._late_epoch: int | None = None
+        # Whether the source is asked where readable rows end, for those who wait.
+        self._end_asked = False
+        self._late_lanes = LateLanes(context.query_id, self._say)
         # After which time an epoch ends although nothing has moved.
         self._idle_epoch_s: float | None = None
 
@@ -141,8 +140,10 @@ class QueryRun:
             return
         if not partitions:
             self._control.message = "Waiting for partitions to read"
-            while not self._control.stop_asked.wait(_LOOK_SECONDS) and not self._plan.stream.needsReconfiguration():
-                pass
+            while not self._control.stop_asked.wait(_LOOK_SECONDS) and not stream.needsReconfiguration():
+                if self._waits.need_target:
+                    self._waits.begin_look()
+                    self._take_end(self._found_end())
             return
         self._prepare_lanes(len(partitions))
         coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._plan.interval_ms)
@@ -174,6 +175,7 @@ class QueryRun:
                 commits.check_owner,
                 lambda: self._events.put(_PartitionsChanged()),
                 lambda error: self._events.put(_LookFailed(error)),
+                lambda: self._events.put(self._found_end()),
             )
             try:
                 self._drive(coordinator, connections, watch, partition_watch)
@@ -272,7 +274,7 @@ class QueryRun:
                 event = None
             now = time.monotonic()
             try:
-                self._look_for_waits()
+                self._look_for_waits(partition_watch)
                 actions = self._take(coordinator, event)
                 actions += coordinator.ticked(int(now * 1000))
                 if stop_since is None and (control.stop_asked.is_set() or self._reconfigure):
@@ -315,7 +317,7 @@ class QueryRun:
                 self._reconfigure = watch.look(now, is_running=coordinator.is_running) or self._reconfigure
             if now >= next_look:
                 next_look = now + _LOOK_SECONDS
-                self._say_late(coordinator, now)
+                self._late_lanes.look(coordinator.awaited, self._spans, now)
 
     def _wait_seconds(self, coordinator: EpochCoordinator, due: float) -> float:
         """Return how long to wait for an event: until something is due by time. Nothing is for long; no spinning."""
@@ -345,6 +347,8 @@ class QueryRun:
             self._reconfigure = True
         elif isinstance(event, _LookFailed):
             raise event.error
+        elif isinstance(event, _EndFound):
+            self._take_end(event)
         return []
 
     def _act(self, coordinator: EpochCoordinator, connections: TaskConnections, actions: Sequence[Action]) -> None:
@@ -363,40 +367,36 @@ class QueryRun:
 
     def _commit(self, action: CommitEpoch) -> None:
         end = self._context.commits.commit(action)
-        if self._late_epoch is not None:
-            self._late_epoch = None
+        if self._late_lanes.is_over():
             self._control.message = _READING
         begun, ended = self._spans.pop(action.epoch)
         was_idle = ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports)
         self._waits.committed(end, begun if was_idle else None)
 
-    def _look_for_waits(self) -> None:
-        if self._waits.need_target:
-            stream = self._plan.stream
-            target = stream.latestOffset()
-            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
-            self._waits.set_target(target, stream.deserializeOffset(self._context.commits.start))
+    def _look_for_waits(self, watch: PartitionWatch) -> None:
+        if self._waits.need_target and not self._end_asked:
+            self._end_asked = True
+            self._waits.begin_look()
+            watch.want_end()
 
-    def _say_late(self, coordinator: EpochCoordinator, now: float) -> None:
-        """Say which lanes hold up the commits, once an epoch."""
-        awaited = coordinator.awaited
-        if awaited is None or awaited[0] == self._late_epoch:
-            return
-        epoch, lanes = awaited
-        waited = now - self._spans[epoch][1]
-        if lanes and waited > _LATE_SECONDS:
-            self._late_epoch = epoch
-            named = f"lane{'s' * (len(lanes) > 1)} {', '.join(map(str, lanes[:_MOST_LANES_NAMED]))}"
-            self._control.message = f"Waiting for {named} to end epoch {epoch}"
-            _LOG.warning(
-                "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago, and nothing is "
-                "committed meanwhile. A function may wait there, or a sink that takes no more rows.",
-                self._context.query_id,
-                len(lanes),
-                named,
-                epoch,
-                waited,
-            )
+    def _found_end(self) -> _EndFound:
+        """Ask the source where readable rows end; runs on the thread of the watch."""
+        try:
+            return _EndFound(self._plan.stream.latestOffset())
+        except Exception as error:  # noqa: BLE001 - those who wait raise it
+            return _EndFound(None, error)
+
+    def _take_end(self, found: _EndFound) -> None:
+        self._end_asked = False
+        if found.error is not None:
+            self._waits.fail_look(found.error)
+        else:
+            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
+            start = self._plan.stream.deserializeOffset(self._context.commits.start)
+            self._waits.set_target(found.target, start)
+
+    def _say(self, message: str) -> None:
+        self._control.message = message
 
     def _say_slots(self, watch: SlotWatch) -> None:
         self._control.message = f"Waiting for Spark to run {watch.tasks} tasks at the same time"
@@ -412,6 +412,14 @@ class QueryRun:
 @dataclass(frozen=True, slots=True)
 class _PartitionsChanged:
     """The source has other input partitions than those that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _EndFound:
+    """Where readable rows end: None if the source does not know; or why it could not say."""
+
+    target: Offset | None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,19 @@ class _Wait:
 
     Attributes:
         asked: when, by the monotonic clock.
-        was_looked: whether the source was asked where they end.
+        is_looked_for: whether the source is or was asked where they end.
+        was_looked: whether it has said so.
         target: where; None if the source does not know.
-        is_over: whether they are committed.
+        is_over: whether they are committed, or nobody can say where they end.
+        error: why nobody can.
     """
 
     asked: float
+    is_looked_for: bool = False
     was_looked: bool = False
     target: Offset | None = None
     is_over: bool = False
+    error: BaseException | None = None
 
 
 class RowWaits:
@@ -64,6 +68,9 @@ class RowWaits:
         Args:
             is_active: whether the query runs.
             wake: has its thread look who waits.
+
+        Raises:
+            BaseException: the source could not say where these rows end. The query continues.
         """
         wait = _Wait(time.monotonic())
         with self._changed:
@@ -72,9 +79,26 @@ class RowWaits:
             while is_active() and not wait.is_over:
                 self.end_wanted.set()
                 self._changed.wait(_LOOK_SECONDS)
+        if wait.error is not None:
+            raise wait.error
+
+    def begin_look(self) -> None:
+        """Take note that the source is asked now: what it says is not about those who come from here on."""
+        with self._changed:
+            for wait in self._waits:
+                wait.is_looked_for = True
+
+    def fail_look(self, error: BaseException) -> None:
+        """Take note that the source could not say it: those for whom it was asked have the error."""
+        with self._changed:
+            for wait in self._waits:
+                if wait.is_looked_for and not wait.was_looked:
+                    wait.error, wait.is_over = error, True
+            self._waits = [wait for wait in self._waits if not wait.is_over]
+            self._changed.notify_all()
 
     def set_target(self, target: Offset | None, reached: Offset) -> None:
-        """Take note of where readable rows end, for those who began to wait before the source was asked.
+        """Take note of where readable rows end, for those who waited when the source was asked: see `begin_look`.
 
         Args:
             target: the end; None if the source does not know.
@@ -82,7 +106,7 @@ class RowWaits:
         """
         with self._changed:
             for wait in self._waits:
-                if not wait.was_looked:
+                if wait.is_looked_for and not wait.was_looked:
                     wait.was_looked, wait.target = True, target
             self._end(reached, None)
 

@@ -88,3 +88,14 @@ def test_watch_looks_who_owns_the_checkpoint_also_if_there_is_nothing_to_ask() -
 
 def test_watch_that_was_not_started_ends_at_once() -> None:
     watch_of(lambda: True)[0].close()
+
+
+def test_watch_finds_the_end_when_somebody_waits_for_rows() -> None:
+    said: queue.Queue[Any] = queue.Queue()
+    watch = PartitionWatch(lambda: False, lambda: None, lambda: None, said.put, lambda: said.put("end"))
+    watch.start()
+    for _ in range(3):
+        watch.want_end()
+        assert said.get(timeout=30) == "end"
+    watch.close()
+    assert said.empty()

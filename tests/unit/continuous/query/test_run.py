@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
-
-if TYPE_CHECKING:
-    import pytest
+from pyspark_kafka.continuous.query.waits import RowWaits
 
 
 def run_of_two_lanes() -> tuple[QueryRun, EpochCoordinator]:
@@ -33,13 +32,34 @@ def test_reports_that_come_after_a_failure_are_aborted_as_well() -> None:
     assert [report.message for report in coordinator.open_reports[4]] == ["early", "late"]
 
 
-def test_lanes_that_hold_up_the_commits_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    run, coordinator = run_of_two_lanes()
-    run._spans[4] = 90.0, 100.0
-    coordinator.reported(LaneReport(0, 4, "{}", "{}"))
-    run._say_late(coordinator, 129.0)
-    assert caplog.text == ""
-    for now in (131.0, 132.0):
-        run._say_late(coordinator, now)
-    assert run._control.message == "Waiting for lane 1 to end epoch 4"
-    assert caplog.text.count("lane 1, should have ended epoch 4 31 s ago") == 1
+def test_query_without_partitions_ends_the_waits_for_rows() -> None:
+    class Empty:
+        def prepareForTasks(self, tasks: int) -> None:
+            """None is needed."""
+
+        def deserializeOffset(self, text: str) -> int:
+            return int(text)
+
+        def planInputPartitions(self, start: int) -> list[Any]:
+            return []
+
+        def needsReconfiguration(self) -> bool:
+            return False
+
+        def latestOffset(self) -> int:
+            return 3
+
+    reached: Any = lambda position, target: position >= target  # noqa: E731 - offsets elsewhere
+    control, waits = QueryControl(), RowWaits(reached)
+    plan = SimpleNamespace(stream=Empty(), tasks=1, available_now=False)
+    context: Any = SimpleNamespace(
+        plan=plan, control=control, waits=waits, query_id="the query", commits=SimpleNamespace(start="3"),
+        progress=None, slots=SimpleNamespace(count=lambda: 1, are_exact=True),
+    )  # fmt: skip
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(QueryRun(context, 0).run)
+        try:
+            pool.submit(waits.wait, lambda: True, lambda: None).result(20)
+        finally:
+            control.stop_asked.set()
+        running.result(20)

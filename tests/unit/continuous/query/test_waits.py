@@ -1,0 +1,74 @@
+"""Those who wait until rows are committed, and what the source says of where these end."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.continuous.query.waits import RowWaits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SECONDS = 20
+
+
+class Waiting:
+    """Positions are numbers here; those who wait have a thread each."""
+
+    def __init__(self) -> None:
+        given: Any = lambda position, target: position >= target  # noqa: E731 - offsets elsewhere
+        self.waits = RowWaits(given)
+        self.pool = ThreadPoolExecutor()
+        self.ended = False
+
+    def come(self) -> Future[None]:
+        """Return when somebody waits."""
+        known = threading.Event()
+        waiting = self.pool.submit(self.waits.wait, lambda: not self.ended, known.set)
+        assert known.wait(_SECONDS)
+        return waiting
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    it = Waiting()
+    yield it
+    it.ended = True
+    it.waits.wake()
+    it.pool.shutdown()
+
+
+def test_wait_ends_when_its_rows_are_committed(waiting: Waiting) -> None:
+    first = waiting.come()
+    assert waiting.waits.need_target
+    waiting.waits.begin_look()
+    number: Any = 7
+    waiting.waits.set_target(number, number - 1)
+    assert not wait([first], 0.3).done
+    waiting.waits.committed(number, None)
+    first.result(_SECONDS)
+
+
+def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting) -> None:
+    first = waiting.come()
+    waiting.waits.begin_look()
+    second = waiting.come()
+    number: Any = 7
+    waiting.waits.set_target(number, number)
+    first.result(_SECONDS)
+    assert not wait([second], 0.3).done
+    assert waiting.waits.need_target
+
+
+def test_look_that_fails_is_raised_where_somebody_waits_for_it(waiting: Waiting) -> None:
+    first = waiting.come()
+    waiting.waits.begin_look()
+    second = waiting.come()
+    waiting.waits.fail_look(OSError("no broker"))
+    with pytest.raises(OSError, match="no broker"):
+        first.result(_SECONDS)
+    assert not wait([second], 0.3).done
