@@ -87,8 +87,8 @@ def test_other_text_is_refused_as_a_value_error(data: object) -> None:
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.integers(1, 100)), min_size=1, max_size=2000))
 def test_recent_times_keep_all_rows_in_bounded_space(times: list[tuple[float, int]]) -> None:
     kept = RecentTimes(most=16)
-    for moment, rows in times:
-        kept.add(moment, rows)
+    for pair in times:
+        kept.add([pair])
     found = kept.until(2e6)
     assert found.rows == sum(rows for _, rows in times)
     assert len(kept._pairs) < 16

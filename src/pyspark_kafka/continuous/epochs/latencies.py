@@ -46,6 +46,22 @@ class LatencyHistogram:
         self.rows += rows
         self.greatest_ms = max(self.greatest_ms, latency_ms)
 
+    def add_until(self, now_ms: float, begun: Sequence[tuple[float, int]]) -> None:
+        """Count rows by the time from a moment to now. For each batch, so it takes few calls.
+
+        Args:
+            now_ms: when they have ended.
+            begun: moments in ms, each with the rows that began then.
+        """
+        counts = self._counts
+        for moment, rows in begun:
+            latency_ms = now_ms - moment
+            bucket = bisect_right(_BOUNDS, latency_ms)
+            counts[bucket] = counts.get(bucket, 0) + rows
+            self.rows += rows
+            if latency_ms > self.greatest_ms:  # noqa: PLR1730 - a call takes longer
+                self.greatest_ms = latency_ms
+
     def merge(self, other: LatencyHistogram, later_ms: float = 0.0) -> None:
         """Count the rows of another histogram as well.
 
@@ -120,9 +136,9 @@ class RecentTimes:
         self._most = most
         self._pairs: list[tuple[float, int]] = []
 
-    def add(self, time_ms: float, rows: int) -> None:
-        """Add rows of one moment."""
-        self._pairs.append((time_ms, rows))
+    def add(self, pairs: Sequence[tuple[float, int]]) -> None:
+        """Add moments, each with its rows."""
+        self._pairs += pairs
         if len(self._pairs) >= self._most:
             # Sorted, so that only times that lie side by side become one.
             self._pairs = list(_halved(sorted(self._pairs)))
@@ -130,8 +146,7 @@ class RecentTimes:
     def until(self, time_ms: float) -> LatencyHistogram:
         """Return how long before a moment the rows were."""
         made = LatencyHistogram()
-        for moment, rows in self._pairs:
-            made.add(max(time_ms - moment, 0.0), rows)
+        made.add_until(time_ms, self._pairs)
         return made
 
 

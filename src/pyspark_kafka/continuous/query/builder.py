@@ -315,16 +315,26 @@ class ContinuousWriter(GuessedNames):
         self._name = queryName
         return self
 
-    def trigger(self, *, continuous: str | None = None, availableNow: bool | None = None) -> ContinuousWriter:
+    def trigger(
+        self, *, continuous: str | None = None, availableNow: bool | None = None, **others: Any
+    ) -> ContinuousWriter:
         """Set how long the query runs, and how much of it is read again after a failure. Takes one of both.
 
         Args:
             continuous: the query runs until it is stopped; the length of an epoch, such as "1 second".
             availableNow: True: the query reads what is there when it starts, and ends.
+            others: triggers of Spark's micro-batches, for the error.
 
         Raises:
-            OptionError: none or both are given, the text is no span of time, or is 0, or availableNow is not True.
+            OptionError: none or both are given, the text is no span of time, or is 0, or availableNow is not True; or
+                another trigger is given.
         """
+        if others:
+            raise OptionError(
+                f"A continuous query has no trigger {', '.join(sorted(others))}.",
+                condition="OPTION_INVALID",
+                hint='Write trigger(continuous="1 second") or trigger(availableNow=True).',
+            )
         if (continuous is None) == (availableNow is None) or availableNow not in (None, True):
             raise OptionError(
                 f"trigger() takes continuous or availableNow=True, and got continuous={continuous!r}, "

@@ -42,7 +42,8 @@ class LaneMeter:
         if times:
             share, left = divmod(rows, len(times))
             # Each time stands for as many rows; the first one for those that do not divide.
-            self._shares = [(times[0], share + left), *((moment, share) for moment in times[1:] if share)]
+            self._shares = [(moment, share) for moment in times]
+            self._shares[0] = times[0], share + left
         elif rows:
             self._since_record = False
             self._shares = [(self._clock() * 1000, rows)]
@@ -50,9 +51,8 @@ class LaneMeter:
     def handed_over(self) -> None:
         """Take note that everything that was made of the batch is with the sink."""
         now = self._clock() * 1000
-        for moment, rows in self._shares:
-            self._sent.add(now - moment, rows)
-            self._times.add(moment, rows)
+        self._sent.add_until(now, self._shares)
+        self._times.add(self._shares)
         self._shares = []
 
     def end_epoch(self) -> str:

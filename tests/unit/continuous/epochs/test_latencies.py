@@ -72,6 +72,6 @@ def test_figures_are_plain_json() -> None:
 def test_recent_times_that_are_many_become_fewer_with_the_same_mean() -> None:
     times = RecentTimes(most=4)
     for moment in (100.0, 0.0, 10.0, 110.0):
-        times.add(moment, 1)
+        times.add([(moment, 1)])
     assert sorted(times._pairs) == [(5.0, 2), (105.0, 2)]
     assert times.until(105.0).greatest_ms == 100.0

@@ -132,6 +132,13 @@ def test_other_output_modes_are_refused(mode: Any) -> None:
         frame().write_stream.outputMode(mode)
 
 
+@pytest.mark.parametrize("other", [{"processingTime": "1 second"}, {"once": True}, {"realTime": "5 minutes"}])
+def test_other_triggers_are_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=f"has no trigger {next(iter(other))}") as raised:
+        frame().write_stream.trigger(**other)
+    assert 'trigger(continuous="1 second")' in str(raised.value)
+
+
 def test_start_needs_a_format_and_a_checkpoint() -> None:
     with pytest.raises(OptionError, match="without format"):
         frame().write_stream.option("checkpointLocation", "/nowhere").start()
