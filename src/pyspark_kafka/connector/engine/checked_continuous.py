@@ -85,6 +85,9 @@ class CheckedContinuousStream(ContinuousStream):
         self._schema = schema
         self._reached: Offset | None = None
 
+    def __repr__(self) -> str:
+        return repr(self._stream)
+
     def initialOffset(self) -> Offset:
         """Return the offset that a new query starts from."""
         return check_offset(self._stream.initialOffset(), self._stream, "initialOffset")

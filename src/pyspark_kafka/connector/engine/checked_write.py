@@ -30,6 +30,11 @@ _TASK_FAILED = "The task failed and is aborted; a new attempt writes its rows ag
 _JOB_FAILED = "The write is aborted."
 
 
+def not_pickled(_: WriterCommitMessage) -> bytes:
+    """Stand for the pickler of an engine that sends commit messages as JSON, which looks at them itself."""
+    return b""
+
+
 class CheckedWriter(DataWriter):
     """A data writer whose commit message is looked at: it is one, and it reaches the driver."""
 
@@ -123,11 +128,18 @@ class CheckedBatchWrite(BatchWrite):
 
 
 class CheckedStreamingWrite(StreamingWrite):
-    """The write jobs of a streaming query whose factory and messages are looked at."""
+    """The write jobs of a streaming query whose factory and messages are looked at.
 
-    def __init__(self, job: StreamingWrite, dumps: Pickler = pickle.dumps) -> None:
+    Args:
+        job: of the sink.
+        dumps: how the engine pickles commit messages.
+        unit: what is committed, for errors.
+    """
+
+    def __init__(self, job: StreamingWrite, dumps: Pickler = pickle.dumps, unit: str = "Micro-batch") -> None:
         self._job = job
         self._dumps = dumps
+        self._unit = unit
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:
         """Return the factory that executors write with."""
@@ -146,7 +158,7 @@ class CheckedStreamingWrite(StreamingWrite):
 
     def commit(self, epoch_id: int, messages: Sequence[WriterCommitMessage]) -> None:
         """Finish one epoch."""
-        with named(self._job, "commit", f"Micro-batch {epoch_id} is not committed; a restart runs it again."):
+        with named(self._job, "commit", f"{self._unit} {epoch_id} is not committed; a restart runs it again."):
             self._job.commit(epoch_id, messages)
 
     def abort(self, epoch_id: int, messages: Sequence[WriterCommitMessage | None]) -> None:

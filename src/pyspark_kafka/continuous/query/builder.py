@@ -21,13 +21,15 @@ from pyspark_kafka.connector import (
     Table,
     TableCapability,
 )
+from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousStream
+from pyspark_kafka.connector.engine.checked_write import CheckedStreamingWrite, not_pickled
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.guesses import FRAME_GUESSES, READER_GUESSES, WRITER_GUESSES, GuessedNames
 from pyspark_kafka.continuous.placement.sessions import address_of_driver
 from pyspark_kafka.continuous.placement.slots import check_session
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-from pyspark_kafka.continuous.query.plan import QueryPlan
+from pyspark_kafka.continuous.query.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.continuous.reports.explain import explained
@@ -74,11 +76,12 @@ _UNITS_MS = {
     for name in names.split()
 }
 _MOST_FAILURES = 3
+_PAUSES = RestartPauses()
 # Of a query with availableNow: how much of it is repeated after a failure.
 _AVAILABLE_NOW_INTERVAL_MS = 10_000
 _KAFKA = "pyspark_kafka"
 # Options of a writer that are the engine's: no sink knows them.
-_ENGINE_OPTIONS = ("tasks", "coordinatorhost", "coordinatorport")
+_ENGINE_OPTIONS = ("tasks", "coordinatorhost", "coordinatorport", "maxfailures", "restartbackoff", "restartbackoffmax")
 
 
 class ContinuousReader(GuessedNames):
@@ -368,21 +371,27 @@ class ContinuousWriter(GuessedNames):
         files = CheckpointFiles(location)
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
-        stream = self._stream(f"{files.location}/sources/0")
+        stream, schema = self._stream(f"{files.location}/sources/0")
         write = self._write(query_id, stream)
         if stages.with_state:
             self._check_state(stream, write)
+        most_failures = self._number("maxFailures", 10_000, "3", least=0)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
-            stream=stream,
-            write=write,
+            # From here on whatever source and sink return is looked at.
+            stream=CheckedContinuousStream(stream, schema),
+            write=_checked(write),
             stages=stages,
             tasks=self._number("tasks", 10_000, "as many as there are slots"),
             interval_ms=self._interval_ms,
             host=(self._options.get("coordinatorhost") or address_of_driver(frame.spark)).strip("[]"),
             port=self._number("coordinatorPort", 65_535, "any port that is free") or 0,
-            most_failures=_MOST_FAILURES,
+            most_failures=_MOST_FAILURES if most_failures is None else most_failures,
             available_now=self._available_now,
+            pauses=RestartPauses(
+                self._span_ms("restartBackoff", _PAUSES.first_ms),
+                self._span_ms("restartBackoffMax", _PAUSES.longest_ms),
+            ),
         )
         events = QueryEvents(names, session_key(frame.spark))
         progress = ProgressLog(names, plan.stream, events)
@@ -398,7 +407,7 @@ class ContinuousWriter(GuessedNames):
         runner.start()
         return query
 
-    def _stream(self, location: str) -> ContinuousStream:
+    def _stream(self, location: str) -> tuple[ContinuousStream, pa.Schema]:
         frame = self._frame
         builder = frame.table.newScanBuilder(frame.options)
         if isinstance(builder, SupportsPushDownRequiredColumns):
@@ -409,7 +418,7 @@ class ContinuousWriter(GuessedNames):
         if self._available_now and left_out:
             # Raises CapabilityError, before anything is read.
             stream.prepareForTriggerAvailableNow()
-        return stream
+        return stream, scan.readSchema()
 
     def _check_state(self, stream: ContinuousStream, write: StreamingWrite) -> None:
         if type(stream).keyGroups is ContinuousStream.keyGroups:
@@ -441,17 +450,23 @@ class ContinuousWriter(GuessedNames):
             job.deserializeMessage("{}")
         return job
 
-    def _number(self, name: str, most: int, without: str) -> int | None:
+    def _number(self, name: str, most: int, without: str, *, least: int = 1) -> int | None:
         text = self._options.get(name)
         if text is None:
             return None
-        if not text.isdecimal() or not 1 <= int(text) <= most:
+        if not text.isdecimal() or not least <= int(text) <= most:
             raise OptionError(
-                f"Option {name} is {text!r}, and must be a number from 1 to {most}.",
+                f"Option {name} is {text!r}, and must be a number from {least} to {most}.",
                 condition="OPTION_INVALID",
                 hint=f"Leave it out for {without}.",
             )
         return int(text)
+
+    def _span_ms(self, name: str, default_ms: int) -> int:
+        text = self._options.get(name)
+        return (
+            default_ms if text is None else interval_ms(text, f"Option {name} is {text!r}, which is no span of time.")
+        )
 
 
 def _read_schema(frame: ContinuousFrame) -> pa.Schema:
@@ -502,8 +517,17 @@ def as_arrow_schema(schema: Schema) -> pa.Schema:
     return arrow_schema(parsed)
 
 
-def interval_ms(text: str) -> int:
+def _checked(write: StreamingWrite) -> StreamingWrite:
+    # Kafka's own writes with positions have contracts of their own.
+    return write if isinstance(write, SupportsSourceOffsets) else CheckedStreamingWrite(write, not_pickled, "Epoch")
+
+
+def interval_ms(text: str, problem: str | None = None) -> int:
     """Return the milliseconds of an interval such as "1 second", "500 ms", "2 minutes".
+
+    Args:
+        text: the interval.
+        problem: what the error says; that it is no length of an epoch if None.
 
     Raises:
         OptionError: it is none, or is 0.
@@ -512,7 +536,7 @@ def interval_ms(text: str) -> int:
     unit = None if found is None else _UNITS_MS.get(found[2].lower())
     if found is None or unit is None or int(found[1]) == 0:
         raise OptionError(
-            f"{text!r} is no length of an epoch.",
+            problem or f"{text!r} is no length of an epoch.",
             condition="OPTION_INVALID",
             hint='Write a number and a unit: "1 second", "500 milliseconds", "2 minutes".',
         )

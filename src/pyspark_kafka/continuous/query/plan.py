@@ -11,6 +11,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartPauses:
+    """How long a query waits before it starts again after failures in a row: each pause is five times the one before.
+
+    Attributes:
+        first_ms: after the first one.
+        longest_ms: at most.
+    """
+
+    first_ms: int = 200
+    longest_ms: int = 10_000
+
+    def after(self, failures: int) -> float:
+        """Return the pause in seconds after a number of failures in a row, from 1."""
+        # The exponent is bounded: no number grows without end.
+        factor: int = 5 ** min(failures - 1, 20)
+        return min(self.first_ms * factor, self.longest_ms) / 1000
+
+
+@dataclass(frozen=True, slots=True)
 class QueryPlan:
     """What a query does.
 
@@ -24,6 +43,7 @@ class QueryPlan:
         most_failures: failures in a row, without an epoch committed in between, that end the query.
         port: that the driver listens on; 0 for any.
         available_now: whether the query ends at what was there when it started.
+        pauses: between a failure and the next start.
     """
 
     stream: ContinuousStream
@@ -35,3 +55,4 @@ class QueryPlan:
     most_failures: int
     port: int = 0
     available_now: bool = False
+    pauses: RestartPauses = RestartPauses()

@@ -92,6 +92,7 @@ class QueryRun:
 
     Attributes:
         failure: why the run ended; None if the query was asked to stop, is at its end, or is to be planned again.
+        has_read: whether every lane has started.
         is_at_end: whether everything that the query is to read is read and committed.
         epoch: the one in which rows are read.
 
@@ -102,7 +103,7 @@ class QueryRun:
 
     def __init__(self, context: RunContext, epoch: int) -> None:
         self.failure: BaseException | None = None
-        self.is_at_end = False
+        self.has_read = self.is_at_end = False
         self._context, self._first_epoch = context, epoch
         self._plan, self._control, self._waits = context.plan, context.control, context.waits
         self._coordinator: EpochCoordinator | None = None
@@ -296,7 +297,7 @@ class QueryRun:
                     f"a task broke the protocol: {error}", "Report it, with the log of the driver."
                 )
             if coordinator.is_running and not control.is_reading and stop_since is None:
-                control.is_reading = True
+                control.is_reading = self.has_read = True
                 control.message = _READING
                 self._context.progress.begin(now)
                 self._epoch_since = now

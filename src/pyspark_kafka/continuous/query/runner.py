@@ -12,6 +12,7 @@ from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun, RunContext
 from pyspark_kafka.continuous.query.waits import RowWaits
+from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _HANDLER_LOOK_SECONDS = 0.02
-_BACK_OFF_SECONDS = (0.2, 1.0, 5.0, 10.0)
 
 
 class QueryRunner:
@@ -62,6 +62,8 @@ class QueryRunner:
         self._context = RunContext(spark, slots, plan, names.id, self._control, self._waits, self._commits, progress)
         self._ended = threading.Event()
         self._failure: BaseException | None = None
+        # Whether the lanes of a run have read.
+        self._has_read = False
         # Why a query that was asked to stop could not commit its last epoch.
         self._uncommitted = ""
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
@@ -151,33 +153,46 @@ class QueryRunner:
             self._plan.stream.prepareForTriggerAvailableNow()
         while not self._control.stop_asked.is_set():
             committed = self._commits.count
-            run = QueryRun(self._context, self._commits.go_on())
-            run.run()
-            if run.is_at_end:
+            failure, is_at_end = self._run_once()
+            if is_at_end:
                 return
             if self._commits.count > committed:
                 failures = 0
-            if run.failure is None:
+            if failure is None:
                 continue
             if self._control.stop_asked.is_set():
-                self._stopped_with(run.failure)
+                self._stopped_with(failure)
                 return
             failures += 1
             if failures > self._plan.most_failures:
-                raise run.failure
-            pause = _BACK_OFF_SECONDS[min(failures, len(_BACK_OFF_SECONDS)) - 1]
+                raise failure
+            pause = self._plan.pauses.after(failures)
             _LOG.warning(
-                "Continuous query %s failed (%d of %d in a row) and starts again in %.1f s at epoch %d: %s",
+                "Continuous query %s failed (%d of %d in a row) and starts again in %.1f s at its last committed "
+                "epoch: %s",
                 self._names.id,
                 failures,
                 self._plan.most_failures,
                 pause,
-                run.epoch,
                 # The traceback is for the handle.
-                str(run.failure).partition("\n")[0],
+                str(failure).partition("\n")[0],
             )
             self._control.message = f"Waiting {pause} s after a failure"
             self._control.stop_asked.wait(pause)
+
+    def _run_once(self) -> tuple[BaseException | None, bool]:
+        """Recover, plan and run; return why the run failed, and whether the query is at its end."""
+        try:
+            run = QueryRun(self._context, self._commits.go_on())
+            run.run()
+        except ConnectorError as error:
+            # Of brokers that are away for a while, say. A query that has never read is more likely mistaken about them,
+            # and its user should know at once.
+            if not error.retriable or not self._has_read:
+                raise
+            return error, False
+        self._has_read = self._has_read or run.has_read
+        return run.failure, run.is_at_end
 
     def _stopped_with(self, failure: BaseException) -> None:
         # The traceback is for those who look into the log.

@@ -76,7 +76,30 @@ def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypa
     writer = rows.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer.option("topic", "b").option("tasks", 1).option("coordinatorHost", "127.0.0.1")
     query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
-    assert query._runner.plan.stream.createContinuousReaderFactory().schema.names == ["value", "key"]
+    # The schema that the batches of readers are compared with is that of the scan.
+    factory = query._runner.plan.stream.createContinuousReaderFactory()
+    assert factory._schema == factory._factory.schema
+    assert factory._schema.names == ["value", "key"]
+
+
+def test_restarts_are_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
+    monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
+    frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
+    writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
+    writer.option("coordinatorHost", "10.0.0.7").option("checkpointLocation", str(tmp_path))
+    plan = writer.start()._runner.plan  # type: ignore[attr-defined]
+    assert plan.most_failures == 3
+    assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [0.2, 1, 5, 10, 10]
+    writer.option("maxFailures", 0).option("restartBackoff", "2 seconds").option("restartBackoffMax", "1 minute")
+    plan = writer.start()._runner.plan  # type: ignore[attr-defined]
+    assert plan.most_failures == 0
+    assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [2, 10, 50, 60, 60]
+    with pytest.raises(OptionError, match="Option restartBackoff is 'soon', which is no span of time"):
+        writer.option("restartBackoff", "soon").start()
+    with pytest.raises(OptionError, match="Option maxFailures is '-1', and must be a number from 0 to 10000"):
+        writer.option("maxFailures", -1).start()
 
 
 def _runner_that_notes_its_plan(*given: Any) -> Any:

@@ -1,0 +1,129 @@
+"""Runs of a query one after the other: which failures are followed by another run, after which pause."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyspark_kafka.continuous.query import runner
+from pyspark_kafka.continuous.query.plan import QueryPlan, RestartPauses
+from pyspark_kafka.continuous.query.runner import QueryRunner
+from pyspark_kafka.continuous.task.stages import Stages
+from pyspark_kafka.errors import CheckpointError, ContinuousQueryError, TransportError
+
+
+def failed(text: str) -> ContinuousQueryError:
+    return ContinuousQueryError(text, condition="CONTINUOUS_RUN_FAILED", hint="Look.")
+
+
+def outage() -> TransportError:
+    return TransportError("no broker", condition="CONNECTION_FAILED", retriable=True, hint="Wait.")
+
+
+class Script:
+    """What each run of a query does: fails, is planned again, or raises; the number of epochs that it commits first."""
+
+    def __init__(self, *runs: Any) -> None:
+        self.runs = list(runs)
+        self.count = 0
+        self.pauses: list[float] = []
+        self.owner = ""
+        self.is_over = False
+
+    def run(self) -> Any:
+        if not self.runs:
+            self.is_over = True
+            return SimpleNamespace(failure=None, has_read=True, is_at_end=False)
+        epochs, outcome = self.runs.pop(0)
+        self.count += epochs
+        if isinstance(outcome, tuple):
+            raise outcome[0]
+        return SimpleNamespace(failure=outcome, has_read=True, is_at_end=outcome == "end")
+
+    def take_over(self, run_id: str) -> None:
+        self.owner = run_id
+
+    def go_on(self) -> int:
+        return 7
+
+    def is_set(self) -> bool:
+        return self.is_over
+
+    def wait(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, script: Script, *, most: int = 3, pauses: RestartPauses | None = None) -> None:
+    nothing: Any = None
+    stream: Any = SimpleNamespace(hasReached=None, stop=lambda: None)
+    plan = QueryPlan(stream, nothing, Stages(()), 1, 100, "", most, pauses=pauses or RestartPauses())
+    names: Any = SimpleNamespace(id="id-of-the-query", run_id="this start")
+    monkeypatch.setattr(runner, "TaskSlots", lambda _: None)
+
+    class Run:
+        def __init__(self, *_: Any) -> None:
+            self.done: Any = None
+
+        def run(self) -> None:
+            self.done = script.run()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.done, name)
+
+    monkeypatch.setattr(runner, "QueryRun", Run)
+    query = QueryRunner(nothing, plan, nothing, nothing, names, nothing)
+    query._commits = script  # type: ignore[assignment]
+    query._control.stop_asked = script  # type: ignore[assignment]
+    query._run_until_stopped()
+
+
+def test_query_starts_again_after_failures_with_pauses_that_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(*[(0, failed("boom"))] * 3)
+    run(monkeypatch, script)
+    assert script.pauses == [0.2, 1, 5]
+    assert script.owner == "this start"
+
+
+def test_query_ends_after_more_failures_in_a_row_than_it_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(*[(0, failed("boom"))] * 4)
+    with pytest.raises(ContinuousQueryError, match="boom"):
+        run(monkeypatch, script)
+    assert script.pauses == [0.2, 1, 5]
+    script = Script((0, failed("boom")))
+    with pytest.raises(ContinuousQueryError, match="boom"):
+        run(monkeypatch, script, most=0)
+    assert script.pauses == []
+
+
+def test_committed_epoch_begins_the_row_of_failures_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(*[(0, failed("boom"))] * 3, *[(1, failed("boom"))] * 5)
+    run(monkeypatch, script, pauses=RestartPauses(1_000, 2_000))
+    assert script.pauses == [1, 2, 2, 1, 1, 1, 1, 1]
+
+
+def test_outage_between_two_runs_is_a_failure_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script((1, None), (0, (outage(),)), (0, (outage(),)))
+    run(monkeypatch, script)
+    assert script.pauses == [0.2, 1]
+
+
+def test_outage_at_the_start_of_a_query_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script((0, (outage(),)))
+    with pytest.raises(TransportError, match="no broker"):
+        run(monkeypatch, script)
+    assert script.pauses == []
+
+
+def test_error_that_another_run_does_not_mend_ends_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = CheckpointError("taken over", condition="CHECKPOINT_CHANGED", hint="Look.")
+    script = Script((1, None), (0, (error,)))
+    with pytest.raises(CheckpointError, match="taken over"):
+        run(monkeypatch, script)
+
+
+def test_query_that_is_at_its_end_runs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script((1, "end"), (0, failed("boom")))
+    run(monkeypatch, script)
+    assert len(script.runs) == 1
