@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -111,15 +110,6 @@ def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place
     assert place.found() == place.expected()
     assert again.id == first_id
     assert again.runId != first_run
-
-
-def test_query_of_the_page_runs(spark: SparkSession, place: Place) -> None:
-    program, _ = re.findall(r"```python\n(.*?)```", (REPO / "docs" / "continuous.md").read_text(), re.DOTALL)
-    place.add("a", 10)
-    names = {"spark": spark, "source": FilesTable(), "sink": StagedTable(), "function": doubling()}
-    names |= {"path": str(place.input), "target": str(place.output), "checkpoint": str(place.checkpoint)}
-    exec(program, names)  # noqa: S102 - our own text
-    assert place.found() == place.expected()
 
 
 def test_killed_worker_costs_no_row_and_doubles_none(spark: SparkSession, place: Place, tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from kit.independent_client import Record, consume, produce
+from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 
@@ -124,3 +127,31 @@ def test_failed_function_names_topic_partition_and_offset(
     text = str(query.exception())
     assert "ValueError: boom" in text
     assert source in text
+
+
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [("README.md", "## Kafka to Kafka, continuous"), ("docs/continuous.md", "# Continuous queries")],
+)
+def test_first_query_of_a_page_runs(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, page: str, heading: str
+) -> None:
+    text = (REPO / page).read_text().partition(heading)[2]
+    program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    produce(bootstrap_servers, source, records(*range(20)))
+    for given, here in (
+        ("localhost:9092", bootstrap_servers),
+        ('"events"', f'"{source}"'),
+        ('"events-copy"', f'"{target}"'),
+        ("/checkpoints/events-copy", str(tmp_path / "checkpoint")),
+    ):
+        assert given in program
+        program = program.replace(given, here)
+    names: dict[str, Any] = {"spark": spark}
+    exec(program, names)  # noqa: S102 - our own text
+    query = names["query"]
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert values(consume(bootstrap_servers, target, 20)) == sorted(b"V%d" % number for number in range(20))

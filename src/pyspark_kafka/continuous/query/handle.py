@@ -142,7 +142,7 @@ class ContinuousQuery(GuessedNames):
         """Wait until everything that is readable now is committed. It can wait for ever if rows keep coming.
 
         Raises:
-            ConnectorError: why the query ended.
+            ConnectorError: why the query ended; or why the source could not say where rows end: the query continues.
         """
         self._runner.wait_until_idle()
         self._raise_failure()
