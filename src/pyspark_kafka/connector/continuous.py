@@ -60,8 +60,8 @@ class ContinuousPartitionReader(PartitionReader):
     def getOffset(self) -> PartitionOffset:
         """Return the position behind the last batch that `get` returned; before the first, the start.
 
-        Executor; once for each epoch, between two calls of `next`. Must not block: a reader that continues here
-        returns every row once.
+        Executor; between two calls of `next`, before the first one too, and as often as the engine likes. Must not
+        block. Equal as long as the reader has not moved. A reader that continues here returns every row once.
         """
 
     def getLatestOffset(self) -> PartitionOffset | None:
