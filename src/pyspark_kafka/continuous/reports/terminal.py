@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
@@ -52,14 +54,17 @@ class ProgressLine:
 
     def _run(self) -> None:
         if self._console.is_terminal:
-            with self._console.status(self._line(0)) as status:
-                self._follow(status.update)
+            from rich.text import Text  # noqa: PLC0415 - few programs show a query
+
+            # Not as markup: a name may have brackets.
+            with self._console.status(Text(self._line(0))) as status:
+                self._follow(lambda line: status.update(Text(line)))
         else:
             self._follow(self._print)
         if not self._stopped.is_set():
             self._print(self._last_line())
 
-    def _follow(self, show: Any) -> None:
+    def _follow(self, show: Callable[[str], None]) -> None:
         """Show a line each second, if it is another one; return when the query has ended."""
         shown = ""
         while not self._stopped.is_set() and not self._has_ended():

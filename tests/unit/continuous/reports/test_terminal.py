@@ -90,6 +90,12 @@ def test_terminal_shows_one_line_that_changes_and_then_the_end() -> None:
     assert text.count("\n") <= 3
 
 
+def test_name_with_brackets_is_shown_as_it_is() -> None:
+    for terminal in (True, False):
+        text = shown(Scripted([], [Report(0, 5)], name="[bold]orders[/]"), terminal=terminal)
+        assert text.count("[bold]orders[/] 8c0e2b1e: ") >= 2
+
+
 def test_error_of_the_query_is_the_last_line_and_is_not_raised() -> None:
     failure = ValueError("boom\nand a traceback")
     assert shown(Scripted([], name=None, failure=failure)).splitlines() == [

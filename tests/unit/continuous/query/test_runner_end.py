@@ -1,0 +1,77 @@
+"""The end of a query: who hears of it, in which order, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyspark_kafka.continuous.query.runner import QueryRunner
+from pyspark_kafka.continuous.task.stages import Stages
+from pyspark_kafka.errors import ContinuousQueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAILURE = ContinuousQueryError("boom", condition="CONTINUOUS_RUN_FAILED", hint="Look.")
+
+
+class Stream:
+    """What a runner asks of a stream at the end."""
+
+    def __init__(self, calls: list[Any]) -> None:
+        self.calls = calls
+
+    def stop(self) -> None:
+        self.calls.append("stream stopped")
+        if "stream fails" in self.calls:
+            raise OSError("no stop")
+
+    def hasReached(self, position: Any, target: Any) -> bool:
+        raise NotImplementedError
+
+
+def runner_of(calls: list[Any], on_end: Callable[[QueryRunner, Any], None], failure: Any = None) -> QueryRunner:
+    nothing: Any = None
+    plan: Any = type("Plan", (), {"stream": Stream(calls), "write": nothing, "stages": Stages(())})()
+    names: Any = type("Names", (), {"id": "id-of-the-query"})()
+    runner = QueryRunner(nothing, plan, nothing, nothing, names, nothing, lambda error: on_end(runner, error))
+
+    def run() -> None:
+        if failure is not None:
+            raise failure
+
+    runner._run_until_stopped = run  # type: ignore[method-assign]
+    return runner
+
+
+@pytest.mark.parametrize("failure", [None, FAILURE])
+def test_end_is_told_before_those_who_wait_continue(failure: Any) -> None:
+    calls: list[Any] = []
+
+    def told(runner: QueryRunner, error: Any) -> None:
+        calls.append((error, runner.is_active, runner.message))
+
+    runner = runner_of(calls, told, failure)
+    runner.start()
+    assert runner.wait(30)
+    message = "Stopped" if failure is None else "Terminated with exception"
+    assert calls == ["stream stopped", (failure, True, message)]
+    assert runner.failure is failure
+    assert not runner.is_active
+
+
+def test_query_ends_though_stream_and_listener_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    calls: list[Any] = ["stream fails"]
+
+    def raising(_: QueryRunner, error: Any) -> None:
+        calls.append(error)
+        raise RuntimeError("boom")
+
+    runner = runner_of(calls, raising, FAILURE)
+    runner.start()
+    assert runner.wait(30)
+    runner._thread.join(30)
+    assert calls == ["stream fails", "stream stopped", FAILURE]
+    assert runner.failure is FAILURE
