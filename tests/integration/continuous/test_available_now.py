@@ -139,8 +139,8 @@ servers, source, target, checkpoint = sys.argv[1:]
 builder._AVAILABLE_NOW_INTERVAL_MS = 100
 commit = EpochFiles.commit
 
-def commit_and_die(self, epoch):
-    commit(self, epoch)
+def commit_and_die(self, *arguments):
+    commit(self, *arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 
 EpochFiles.commit = commit_and_die
