@@ -174,7 +174,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 
     def prepareLanes(self, planned: Offset, lanes: int) -> None:
         """Fence further lanes, bring the group to where the readers begin, and write down what there is now."""
-        record = self._taken_over()
+        self._taken_over()
         positions = KafkaSourceOffset.from_json(planned.json()).partitions
         topic_ids = self._topic_ids({tp.topic for tp in positions})
         notes = {tp: PositionNote(self._factory.query_id, topic_ids.get(tp.topic, UNKNOWN_ID)) for tp in positions}
@@ -185,7 +185,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         }
 
         def attempt() -> None:
-            # Those of a former run that had more lanes are fenced, and nobody writes under them any more.
+            # Those of a former run that had more lanes are fenced all the same.
             known = self._transactions[:lanes]
             self._transactions = known + self._fence(range(len(known), lanes))
             if behind:
@@ -203,7 +203,9 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 self.takeOver()
         self._group.update(behind)
         partitions = {tp: note.topic_id for tp, note in notes.items()}
-        self._record = replace(record, lanes=lanes, partitions=partitions)
+        # Read again: what another driver has written meanwhile must not be written over.
+        found = self._own()
+        self._record = replace(found, lanes=max(lanes, found.lanes), partitions=partitions)
         self._file.write(self._record)
         self._factory = replace(
             self._factory, transactions=tuple(self._transactions), topic_ids=topic_ids, positions=dict(positions)

@@ -146,6 +146,8 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         if not (self._is_open and self._is_sound):
             # After an error of the brokers the driver's next takeover ends it, or its timeout.
             return
+        # What is in flight must not come after the end.
+        self._producer.close()
         try:
             self._id.end(self._transaction, commit=False)
         except ConnectorError as error:
