@@ -99,6 +99,8 @@ bench-latency:  ## Measure latencies of micro-batches, of continuous queries, of
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/latency.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 	.venv-bench/bin/python bench/continuous_reader.py
+	.venv-bench/bin/python bench/continuous_restart.py
+	.venv-bench/bin/python bench/continuous_idle.py
 	.venv-bench/bin/python bench/continuous.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)')
 	.venv-bench/bin/python bench/planning.py
 	.venv-bench/bin/python bench/held_back.py

@@ -33,7 +33,10 @@ def job_ended(error: BaseException | None) -> ContinuousQueryError:
     """Return the error of a run whose Spark job ended though nobody asked for it."""
     # The frames of the JVM tell a user nothing; the error itself is the cause.
     said = "without an error" if error is None else str(error).partition("\n\tat ")[0].strip()
-    failure = run_failed(f"its Spark job ended: {said}", "Look at the log of the executor that the text names.")
+    hint = "Look at the log of the executor that the text names."
+    if "No module named 'pyspark_kafka'" in said:
+        hint = "Install pyspark-kafka in the Python of the executors; PYSPARK_PYTHON or spark.pyspark.python names it."
+    failure = run_failed(f"its Spark job ended: {said}", hint)
     failure.__cause__ = error
     return failure
 
