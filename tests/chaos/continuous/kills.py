@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 RANDOM_MOMENT = "at a random moment"
 EXECUTOR = "executor"
+# For longer than the driver waits for a word of it, and then it continues where it was.
+FROZEN = "task's Python worker, by SIGSTOP"
 WORKER, PROGRAM, WITH_SPARK = "task's Python worker", "driver program", "driver program and its Spark"
 IN_TASKS = {**TASK_POINTS, **TRANSACTION_POINTS}
 POINTS = {**IN_TASKS, **DRIVER_POINTS, **RECOVERY_POINTS, **TAKEOVER_POINTS}
@@ -68,7 +73,7 @@ EXACTLY_ONCE = [
 ]
 
 
-def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int = 0) -> Iterator[Kill]:
+def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int = 0, frozen: int = 0) -> Iterator[Kill]:
     """Return kills, each as often as the others, in random order, until that many have died.
 
     Args:
@@ -76,17 +81,18 @@ def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int =
         kills: how many.
         rng: what is random.
         executors: of them, how many of executors, evenly between the others.
+        frozen: of them, how many that stand still only, likewise.
     """
     done = 0
-    killed_executors = 0
+    dear = rng.sample([Kill(EXECUTOR)] * executors + [Kill(FROZEN)] * frozen, executors + frozen)
+    count = len(dear)
     while True:
         for kill in rng.sample(kinds, len(kinds)):
             if done >= kills:
                 return
-            if killed_executors < executors and done * (executors + 1) >= kills * (killed_executors + 1):
-                killed_executors += 1
+            if dear and done * (count + 1) >= kills * (count - len(dear) + 1):
                 done += 1
-                yield Kill(EXECUTOR)
+                yield dear.pop()
             done += kill.count
             yield kill
 
@@ -97,9 +103,14 @@ def do(world: KillWorld, kill: Kill) -> None:
     A program that has a Spark of its own is followed by one that is a client of the server.
     """
     died: list[tuple[Killed, float]] = []
+    frozen = None
     if not kill.point:
         time.sleep(world.rng.uniform(0, 0.5))
-        died.append((Killed(kill.who, RANDOM_MOMENT), world.kill_worker(executor=kill.who == EXECUTOR)))
+        if kill.who == FROZEN:
+            frozen = world.strike_worker(signal.SIGSTOP)
+        else:
+            world.strike_worker(signal.SIGKILL, executor=kill.who == EXECUTOR)
+        died.append((Killed(kill.who, RANDOM_MOMENT), time.time()))
     else:
         chain = [_LEADS_TO[kill.point], kill.point] if kill.point in _LEADS_TO else [kill.point]
         # Both at once: a recovery may be faster than this loop.
@@ -113,6 +124,10 @@ def do(world: KillWorld, kill: Kill) -> None:
                 world.await_program_end()
                 world.start()
     seconds = world.await_flow(died[-1][1])
+    if frozen is not None:
+        # Spark may have killed it meanwhile.
+        with suppress(ProcessLookupError):
+            os.kill(frozen, signal.SIGCONT)
     for each, moment in died:
         each.seconds = died[-1][1] + seconds - moment
     world.killed += [each for each, _ in died]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def main(path: str) -> None:
         say("started")
         while not (place / "finish").exists():
             if not query.isActive:
-                say("ended", error=str(query.exception()))
+                say("ended", error="".join(traceback.format_exception(query.exception())))
                 query = start(spark, spec)
             time.sleep(_POLL_S)
         query.processAllAvailable()

@@ -203,7 +203,7 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
 def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
     """Kill, and do the rest evenly between the kills."""
     kinds = EXACTLY_ONCE if world.exactly_once else AT_LEAST_ONCE
-    kills = list(plan(kinds, given.kills, rng, executors=given.executor_kills))
+    kills = list(plan(kinds, given.kills, rng, given.executor_kills, given.frozen))
     between: dict[int, list[Any]] = {}
     others = [cluster.kill_broker] * given.broker_kills + [cluster.add_partition] * 2
     for number, other in enumerate(rng.sample(others, len(others))):
@@ -240,6 +240,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="of the query's processes")
     parser.add_argument("--minutes", type=float, default=120, help="after which nothing more is killed")
     parser.add_argument("--executor-kills", type=int, default=6, help="of them, of executors")
+    parser.add_argument("--frozen", type=int, default=2, help="of them, of workers that stand still for 20 s and more")
     parser.add_argument("--broker-kills", type=int, default=5)
     parser.add_argument("--own-spark", type=int, default=5, help="programs that have a Spark of their own")
     parser.add_argument("--master", default=_MASTER, help="of the server of Spark Connect")

@@ -54,6 +54,16 @@ RECOVERY_POINTS = {
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
+def started_at(pid: int) -> str:
+    """Return when a process was started: numbers of processes are used again.
+
+    Raises:
+        OSError: it is not there any more.
+    """
+    # Behind the name of the program, which may have blanks and brackets.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
 def at(place: str, point: str) -> None:
     """Die if this point is armed and nobody else has died for it."""
     struck = Path(place, f"struck.{point}")
@@ -161,7 +171,9 @@ class StampedCopy:
                 lambda *_: at(place, "before_end_txn"),
                 lambda *_: at(place, "after_end_txn"),
             )
-        Path(place, "workers", str(os.getpid())).touch()
+        beside = Path(place, f"worker.{os.getpid()}")
+        beside.write_text(started_at(os.getpid()))
+        beside.replace(Path(place, "workers", str(os.getpid())))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Copy one epoch of a lane."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chaos.continuous.checker import CommittedEpoch, Copied, KillsReport, check
+from chaos.continuous.striking import started_at
 from chaos.reading import read_all
 from faults.harness import executor_of
 
@@ -161,16 +162,18 @@ class KillWorld:
         struck.unlink()
         return moment
 
-    def kill_worker(self, *, executor: bool = False) -> float:
-        """Kill a Python worker, or the executor that it belongs to, now; return when."""
+    def strike_worker(self, number: signal.Signals, *, executor: bool = False) -> int:
+        """Send a signal to a Python worker, or to the executor that it belongs to, now; return the worker's id."""
         workers = list((self.place / "workers").iterdir())
         self.rng.shuffle(workers)
         for each in workers:
+            pid, started = int(each.name), each.read_text()
             each.unlink()
             # It may be dead already.
-            with suppress(ProcessLookupError, FileNotFoundError):
-                os.kill(executor_of(int(each.name)) if executor else int(each.name), signal.SIGKILL)
-                return time.time()
+            with suppress(OSError):
+                if started_at(pid) == started:
+                    os.kill(executor_of(pid) if executor else pid, number)
+                    return pid
         raise AssertionError("no worker is there to kill")
 
     def await_program_end(self) -> None:
