@@ -1,4 +1,4 @@
-"""What is done to a continuous query: each kill waits until records flow again."""
+"""What is done to a continuous query: each kill waits until two more epochs are committed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def plan(kinds: Sequence[Kill], kills: int, rng: random.Random, executors: int =
 
 
 def do(world: KillWorld, kill: Kill) -> None:
-    """Kill, start again what must be started again, and wait until records flow.
+    """Kill, start again what must be started again, and wait until epochs are committed.
 
     A program that has a Spark of its own is followed by one that is a client of the server.
     """
@@ -134,7 +134,7 @@ def do(world: KillWorld, kill: Kill) -> None:
 
 
 def table(killed: Sequence[Killed]) -> list[list[object]]:
-    """Return the rows of a table: who, where, how often, the median and the longest time until records flowed."""
+    """Return the rows of a table: who, where, how often, median and maximum of the time to two epochs."""
     order = {where: number for number, where in enumerate([*POINTS.values(), RANDOM_MOMENT])}
     groups: dict[tuple[str, str], list[float]] = {}
     for each in killed:

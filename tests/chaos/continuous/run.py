@@ -51,7 +51,7 @@ _TOPICS: dict[str, tuple[tuple[int, int], ...]] = {
 }
 _PREFERRED = 0
 _MASTER = "local-cluster[2,2,1024]"
-_HEADS = ("killed", "where", "times", "records flowed again after, median", "longest")
+_HEADS = ("killed", "where", "times", "two more epochs committed after, median", "longest")
 
 
 @contextmanager
@@ -189,9 +189,10 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
     summary = (
         f"`{given.guarantee}`, seed {given.seed}: {len(killed)} kills in {minutes:.0f} minutes, of one query on one "
         f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {report.sent} records "
-        f"in, {report.written} out, written by {report.runs} runs: {report.lost} lost, {report.repeated} repeated, of "
-        f"which {report.unallowed} were committed before; {report.damaged} damaged, {report.disordered} out of order "
-        f"within an attempt; {report.gaps} gaps in the epochs. Queries ended: {len(ended)}."
+        f"in, {report.written} out, those of deleted topics included, by {report.runs} runs: {report.lost} lost, "
+        f"{report.repeated} repeated, of which {report.unallowed} were committed before; {report.damaged} damaged, "
+        f"{report.disordered} out of order within an attempt; {report.gaps} gaps in the epochs. Queries ended: "
+        f"{len(ended)}."
     )
     for name, examples in report.examples.items():
         print(f"{name}: {'; '.join(examples)}", file=sys.stderr)

@@ -58,7 +58,7 @@ class Killed:
     Attributes:
         who: was killed.
         where: the point.
-        seconds: from the kill until an epoch was committed that began after it.
+        seconds: from the kill until two more epochs were committed.
     """
 
     who: str
@@ -188,8 +188,7 @@ class KillWorld:
         return max((int(each.name) for each in log.glob("*") if each.name.isdecimal()), default=-1)
 
     def await_flow(self, since: float) -> float:
-        """Wait until a run that began after a moment has committed an epoch; return the seconds from there."""
-        # The epoch after one that was committed since then began since then, too.
+        """Wait until two more epochs are committed; return the seconds since a moment."""
         first = self.last_commit()
         self.until(lambda: self.last_commit() >= first + 2, "no epoch was committed")
         return (self.checkpoint / "commits" / str(first + 2)).stat().st_mtime - since
