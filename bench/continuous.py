@@ -33,7 +33,7 @@ from continuous_figures import (
     middle_of,
     remarks_on,
 )
-from continuous_sides import Place, sides_of
+from continuous_sides import OF_JVM, Place, sides_of
 from load import ArrowReader, Generator
 from measure import cpu_seconds, cpu_seconds_below
 from rich.console import Console
@@ -163,9 +163,10 @@ def main(
         if "latency" in parts:
             bench = LatencyBench(kafka, spark, directory, warm_up, seconds)
             numbers = [int(rate) for rate in rates.split(",")]
-            # Compilers of JVMs work for as long as they are given; the first round of a side is not counted.
             for side, start in chosen.items():
-                bench.round(side, start, max(numbers), console)
+                if side in OF_JVM:
+                    # Its code is compiled while it runs: a round that is not counted.
+                    bench.round(side, start, max(numbers), console)
             for rate in numbers:
                 found: dict[str, list[Latency]] = {side: [] for side in chosen}
                 for _ in range(rounds):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CLIENTS, JVM_CONTINUOUS = "our clients, no engine", "Spark, continuous"
 COUNTING = "pyspark-kafka, running count by key"
+OF_JVM = (JVM_CONTINUOUS, REAL_TIME)
 _CONTEXT = multiprocessing.get_context("spawn")
 _END_S = 20.0
 
