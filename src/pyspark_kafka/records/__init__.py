@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark_kafka.records._variant import CodecInfo, codec_info
     from pyspark_kafka.records.batch_header import ScannedHeaders, scan
-    from pyspark_kafka.records.decoding import Decoded, decode, iter_decode
+    from pyspark_kafka.records.decoding import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, Decoded, decode, iter_decode
     from pyspark_kafka.records.encoding import (
         RecordColumns,
         encode,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMN_NAMES",
+    "DEFAULT_TARGET_BYTES",
+    "DEFAULT_TARGET_ROWS",
     "HEADERS_TYPE",
     "CodecInfo",
     "Decoded",
@@ -50,7 +52,7 @@ __all__ = [
 _PLACES = {
     "_variant": ("CodecInfo", "codec_info"),
     "batch_header": ("ScannedHeaders", "scan"),
-    "decoding": ("Decoded", "decode", "iter_decode"),
+    "decoding": ("DEFAULT_TARGET_BYTES", "DEFAULT_TARGET_ROWS", "Decoded", "decode", "iter_decode"),
     "encoding": (
         "RecordColumns",
         "encode",

@@ -13,7 +13,7 @@ from pyspark_kafka.client.fetch.errors import (
 )
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, DataLossError
 from pyspark_kafka.model import NO_END
-from pyspark_kafka.records import iter_decode
+from pyspark_kafka.records import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, iter_decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,24 +28,30 @@ _LOG = logging.getLogger(__name__)
 
 
 def decode_range(
-    fetched: FetchedRecords, offset_range: OffsetRange, columns: Sequence[str], fetch: FetchOptions
+    fetched: FetchedRecords,
+    offset_range: OffsetRange,
+    columns: Sequence[str],
+    fetch: FetchOptions,
+    *,
+    target_bytes: int = DEFAULT_TARGET_BYTES,
+    target_rows: int = DEFAULT_TARGET_ROWS,
 ) -> Iterator[Decoded]:
-    """Decode the fetched records of a range, up to its end.
+    """Decode the fetched records of a range, up to its end, in pieces of about `target_bytes` or `target_rows`.
 
     Raises:
         CorruptRecordsError: a batch is damaged; whole batches before it were returned. It names the range.
         RecordError: a record cannot be represented. It names the range.
     """
-    position = fetched.start_offset
+    position, target = fetched.start_offset, (target_bytes, target_rows)
     try:
-        for decoded in _pieces(fetched, fetched.records, offset_range, position, columns, fetch):
+        for decoded in _pieces(fetched, fetched.records, offset_range, position, columns, fetch, target):
             position = decoded.next_offset
             yield decoded
     except ConnectorError as error:
         if isinstance(error, CorruptRecordsError) and error.whole_bytes is not None:
             # The codec had batches before the damaged one in a piece that was not full yet.
             whole = fetched.records[: error.whole_bytes]
-            yield from _pieces(fetched, whole, offset_range, position, columns, fetch)
+            yield from _pieces(fetched, whole, offset_range, position, columns, fetch, target)
         # The codec knows offsets only; which log they belong to is known here.
         topic_partition = offset_range.topic_partition
         raise error.located(
@@ -60,6 +66,7 @@ def _pieces(
     position: int,
     columns: Sequence[str],
     fetch: FetchOptions,
+    target: tuple[int, int],
 ) -> Iterator[Decoded]:
     return iter_decode(
         records,
@@ -70,6 +77,8 @@ def _pieces(
         columns=columns,
         max_decompressed_bytes=fetch.max_decompressed_bytes,
         check_crcs=fetch.check_crcs,
+        target_bytes=target[0],
+        target_rows=target[1],
     )
 
 
