@@ -45,7 +45,7 @@ from pyspark_kafka.testing import EmbeddedKafka, ensure_java_for_spark
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from continuous_figures import Latency
     from continuous_sides import Copying
@@ -55,7 +55,7 @@ _PARTITIONS = 2
 # Twice as many as there are tasks: real-time mode asks for all of them at the same time.
 _SLOTS = 4
 _START_S = 60.0
-_TAIL_S = 1.5
+_TAIL_S = 1.0
 
 
 class LatencyBench:
@@ -68,6 +68,30 @@ class LatencyBench:
         self._warm_up_s, self._seconds = warm_up_s, seconds
         self._rounds = 0
 
+    def measure(
+        self, rates: Sequence[int], sides: Mapping[str, Callable[[Place], Copying]], rounds: int, console: Console
+    ) -> list[Latency]:
+        """Measure all sides in turns at each rate; one that fails is named and left out at this rate."""
+        for side, start in sides.items():
+            if side in OF_JVM:
+                # Its code is compiled while it runs: a round that is not counted.
+                self._try(side, start, max(rates), console)
+        latencies: list[Latency] = []
+        for rate in rates:
+            found: dict[str, list[Latency]] = {side: [] for side in sides}
+            for _ in range(rounds):
+                for side, start in sides.items():
+                    found[side] += self._try(side, start, rate, console)
+            latencies += [middle_of(each) for each in found.values() if each]
+        return latencies
+
+    def _try(self, side: str, start: Callable[[Place], Copying], rate: int, console: Console) -> list[Latency]:
+        try:
+            return [self.round(side, start, rate, console)]
+        except Exception as error:  # noqa: BLE001 - the others are measured all the same
+            console.print(f"{side} failed at {rate:,} records/s: {error}", highlight=False)
+            return []
+
     def round(self, side: str, start: Callable[[Place], Copying], rate: int, console: Console) -> Latency:
         """Start a side under load, let it warm up, measure it, stop it."""
         self._rounds += 1
@@ -76,10 +100,9 @@ class LatencyBench:
         for topic in (source, target):
             self._kafka.create_topic(topic, partitions=_PARTITIONS)
         place = Place(self._spark, servers, source, target, f"{self._directory}/checkpoint-{self._rounds}")
-        with (
-            ArrowReader(servers, target) as reader,
-            Generator(servers, source, partitions=_PARTITIONS, records_per_s=rate) as generator,
-        ):
+        # Their processes start side by side.
+        reader, generator = ArrowReader(servers, target), _generator(servers, source, rate)
+        with reader, generator:
             copying = start(place)
             try:
                 if not reader.has_records(_START_S):
@@ -112,6 +135,10 @@ class LatencyBench:
         alone, with_children = copying.pids()
         engine = sum(map(cpu_seconds, alone)) + sum(map(cpu_seconds_below, with_children))
         return engine, cpu_seconds(self._kafka.pid)
+
+
+def _generator(servers: str, topic: str, rate: int) -> Generator:
+    return Generator(servers, topic, partitions=_PARTITIONS, records_per_s=rate)
 
 
 def _show(console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -162,23 +189,13 @@ def main(
         stack.callback(close_clients)
         if "latency" in parts:
             bench = LatencyBench(kafka, spark, directory, warm_up, seconds)
-            numbers = [int(rate) for rate in rates.split(",")]
-            for side, start in chosen.items():
-                if side in OF_JVM:
-                    # Its code is compiled while it runs: a round that is not counted.
-                    bench.round(side, start, max(numbers), console)
-            for rate in numbers:
-                found: dict[str, list[Latency]] = {side: [] for side in chosen}
-                for _ in range(rounds):
-                    for side, start in chosen.items():
-                        found[side].append(bench.round(side, start, rate, console))
-                latencies += [middle_of(each) for each in found.values()]
+            latencies = bench.measure([int(rate) for rate in rates.split(",")], chosen, rounds, console)
             rows = latency_rows(latencies)
             _show(console, "creation to arrival, Kafka to Kafka; CPU time for each record", LATENCY_HEADINGS, rows)
             for remark in remarks_on(latencies):
                 console.print(remark, highlight=False)
             console.print(markdown(LATENCY_HEADINGS, rows), highlight=False, soft_wrap=True)
-        copies = CopyBench(kafka, spark, directory, records, runs, with_jvm=bool(jars))
+        copies = CopyBench(kafka, spark, directory, records, runs, with_jvm=bool(jars), console=console)
         figures = copies.measure() if "throughput" in parts else []
         if figures:
             rows = copy_rows(figures, BASELINE, GOALS)

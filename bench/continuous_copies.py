@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import statistics
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 from continuous_figures import Copy
 from measure import cpu_seconds, cpu_seconds_below
+from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from session import JVM, OURS, jvm_process
 from topics import fill_topic
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
     from pyspark_kafka.testing import EmbeddedKafka
 
@@ -83,17 +86,29 @@ class CopyBench:
         records: of the topic.
         runs: counted copies of each side, after one that is not counted.
         with_jvm: whether the JVM connector takes part.
+        console: where each copy is noted.
     """
 
     def __init__(
-        self, kafka: EmbeddedKafka, spark: SparkSession, directory: str, records: int, runs: int, *, with_jvm: bool
+        self,
+        kafka: EmbeddedKafka,
+        spark: SparkSession,
+        directory: str,
+        records: int,
+        runs: int,
+        *,
+        with_jvm: bool,
+        console: Console,
     ) -> None:
         self._kafka, self._spark, self._directory = kafka, spark, directory
         self._records, self._runs, self._with_jvm = records, runs, with_jvm
+        self._console = console
         self._numbers = itertools.count()
 
     def measure(self) -> list[Copy]:
         """Run every case."""
+        # Workers cannot import this module.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
         self._kafka.create_topic("orders", partitions=PARTITIONS)
         fill_topic(self._kafka.bootstrap_servers, "orders", records=self._records, codec="lz4")
         return [copy for case in GOALS for copy in self._case(case)]
@@ -110,6 +125,8 @@ class CopyBench:
                 began, cpu = time.monotonic(), self._cpu()
                 copy(case, target)
                 took, after = time.monotonic() - began, self._cpu()
+                rate = f"{self._records / took / 1e6:.2f} M records/s"
+                self._console.print(f"copy, {case}, {side}, run {run}: {took:.2f} s, {rate}", highlight=False)
                 if run:
                     runs[side].append((took, after[0] - cpu[0], after[1] - cpu[1]))
                 self._kafka.delete_topic(target)
@@ -146,9 +163,8 @@ class CopyBench:
         if case == JSON:
             rows = rows.map_batches(with_other_amount)
         writer = rows.write_stream.format(OURS).options(**self._options, topic=target, **_LZ4)
-        query = writer.option("checkpointLocation", f"{self._directory}/{target}").start()
-        query.processAllAvailable()
-        query.stop()
+        writer.option("checkpointLocation", f"{self._directory}/{target}")
+        writer.trigger(availableNow=True).start().awaitTermination()
 
     @property
     def _options(self) -> dict[str, str]:

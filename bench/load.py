@@ -75,6 +75,7 @@ class Generator:
         self._process = _Process(_generate, bootstrap_servers, topic, partitions, records_per_s)
 
     def __enter__(self) -> Generator:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._process.wait_until_ready()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,6 +94,7 @@ class Reader:
         self._process = _Process(_read, bootstrap_servers, topics)
 
     def __enter__(self) -> Reader:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._process.wait_until_ready()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,6 +113,7 @@ class ArrowReader:
         self._process = _Process(_read_arrow, bootstrap_servers, topic)
 
     def __enter__(self) -> ArrowReader:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._process.wait_until_ready()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -148,12 +151,14 @@ class _Process:
         self._process = _CONTEXT.Process(target=_run, args=(work, theirs, *arguments), daemon=True)
         self._process.start()
         theirs.close()
+
+    def wait_until_ready(self) -> None:
         try:
-            # Its first message: it is ready.
+            # Its first message.
             self._pipe.recv()
         except EOFError:
             self._process.join(_END_S)
-            raise RuntimeError(f"{work.__name__} ended before it was ready; its error is above") from None
+            raise RuntimeError("a process of the load ended before it was ready; its error is above") from None
 
     def wait(self, seconds: float) -> bool:
         """Wait for a message of the work; return whether there was one."""
