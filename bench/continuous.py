@@ -128,8 +128,8 @@ class LatencyBench:
             (cpu_after[0] - cpu[0], cpu_after[1] - cpu[1]),
         )
         text = f"{rate:,} records/s, {side}: {figure.p50_ms:.1f} / {figure.p99_ms:.1f} / {figure.max_ms:.0f} ms"
-        cpu = f"engine {figure.engine_us:.1f} µs, broker {figure.broker_us:.1f} µs"
-        console.print(f"{text}, {cpu}, sent up to {figure.late_p99_ms:.1f} ms late (p99)", highlight=False)
+        used = f"engine {figure.engine_us:.1f} µs, broker {figure.broker_us:.1f} µs"
+        console.print(f"{text}, {used}, sent up to {figure.late_p99_ms:.1f} ms late (p99)", highlight=False)
         return figure
 
     def _cpu(self, copying: Copying) -> tuple[float, float]:
