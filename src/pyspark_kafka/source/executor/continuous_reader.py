@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # How long `next` waits for rows.
 _WAIT_MS = 100
-# Of a batch, where so much is there. Larger than those of a micro-batch, which the JVM takes row by row: a sink fills
+# The most that a batch holds. Larger than those of a micro-batch, which the JVM takes row by row: a sink fills
 # more record batches from one of them, which saves client and broker a sixth of their time.
 _BATCH_BYTES, _BATCH_ROWS = 4 << 20, 40_000
 
