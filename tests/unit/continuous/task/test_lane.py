@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.connector import ContinuousPartitionReader, DataWriter, PartitionOffset, WriterCommitMessage
+from pyspark_kafka.connector import (
+    ContinuousPartitionReader,
+    DataWriter,
+    PartitionOffset,
+    SourceOffsetsWriter,
+    WriterCommitMessage,
+)
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.lane import Lane
-from pyspark_kafka.errors import ContinuousQueryError
+from pyspark_kafka.errors import ContinuousQueryError, ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -366,3 +372,52 @@ def test_state_that_cannot_be_written_ends_the_lane_with_its_error() -> None:
         run(script, state=state)
     assert script.stopped
     assert not script.reports
+
+
+class PositionsWriter(Writer, SourceOffsetsWriter):
+    """Keeps positions: the lane's own for the whole run."""
+
+    def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
+        self.calls.append(f"commit {epoch_id} at {position.json()}")
+        rows, self.numbers = self.numbers, []
+        return Wrote(tuple(rows))
+
+    def commit(self) -> WriterCommitMessage:
+        return SourceOffsetsWriter.commit(self)
+
+
+def run_with_positions(script: Script) -> list[str]:
+    calls: list[str] = []
+    lane: Any = Lane(0, Reader(script), as_it_is, lambda epoch: PositionsWriter(epoch, calls), script)  # type: ignore[arg-type]
+    try:
+        lane.run(7)
+    finally:
+        assert script.closed
+    return [call for call in calls if not call.startswith("flush")]
+
+
+def test_writer_that_keeps_positions_is_one_for_all_epochs() -> None:
+    script = Script(1, 2, "end", "end", 3, "last")
+    script.ended_epoch = 6
+    assert run_with_positions(script) == ["commit 7 at 2", "commit 8 at 2", "commit 9 at 3", "close 7"]
+    assert [report.message for report in script.reports] == ['{"numbers":[1,2]}', '{"numbers":[]}', '{"numbers":[3]}']
+
+
+@pytest.mark.parametrize("end", ["stop", ValueError("planted")])
+def test_writer_that_keeps_positions_aborts_an_epoch_that_does_not_end(end: Any) -> None:
+    script = Script(1, "end", 2, end)
+    script.ended_epoch = 6
+    calls: list[str] = []
+    lane: Any = Lane(0, Reader(script), as_it_is, lambda epoch: PositionsWriter(epoch, calls), script)  # type: ignore[arg-type]
+    if isinstance(end, Exception):
+        with pytest.raises(ValueError, match="planted"):
+            lane.run(7)
+    else:
+        lane.run(7)
+    ends = [call for call in calls if not call.startswith("flush")]
+    assert ends[:3] == ["commit 7 at 1", "abort 7", "close 7"]
+
+
+def test_writer_that_keeps_positions_commits_no_epoch_without_one() -> None:
+    with pytest.raises(ContractError, match=r"instead of commitEpoch\(\)"):
+        PositionsWriter(0, []).commit()
