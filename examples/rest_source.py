@@ -25,6 +25,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
@@ -400,10 +401,12 @@ class RestContinuousReaders(ContinuousPartitionReaderFactory):
 
 
 class RestContinuousReader(ContinuousPartitionReader):
-    """Follows the end of the API. `next` blocks for 0.1 s if nothing is there, and through the retries of a request."""
+    """Follows the end of the API. Requests run on a thread, as their retries take a while; `next` waits for 0.1 s."""
 
     def __init__(self, api: RestApi, start: RestOffset, poll_s: float) -> None:
         self._api, self._poll_s = api, poll_s
+        self._requests = ThreadPoolExecutor(1)
+        self._page: Future[list[Item]] | None = None
         self._read, self._returned = start, start
         self._items: list[Item] = []
         self._due = 0.0
@@ -413,7 +416,12 @@ class RestContinuousReader(ContinuousPartitionReader):
         time.sleep(min(max(pause_s, 0), 0.1))
         if pause_s > 0.1:
             return False
-        self._items = self._api.page(self._read.after, self._api.page_rows)
+        if self._page is None:
+            self._page = self._requests.submit(self._api.page, self._read.after, self._api.page_rows)
+        if not wait([self._page], 0.1).done:
+            return False
+        page, self._page = self._page, None
+        self._items = page.result()
         self._read = self._read.behind(self._items)
         if not self._items:
             self._due = time.monotonic() + self._poll_s
@@ -427,7 +435,8 @@ class RestContinuousReader(ContinuousPartitionReader):
         return self._returned
 
     def close(self) -> None:
-        """Nothing to release: a connection is open during a request only."""
+        """Leave the thread; a request that runs is not waited for, and nobody reads its rows."""
+        self._requests.shutdown(wait=False, cancel_futures=True)
 
 
 def main() -> None:

@@ -81,6 +81,13 @@ class ContinuousPartitionReader(PartitionReader):
         """
         return ()
 
+    def describeRows(self) -> str:
+        """Return where the rows of the batch that `get` returned last come from, for errors; empty if not known.
+
+        Such as "orders-3 [500, 600)". Executor; after a reader, function or writer has failed. Must not block.
+        """
+        return ""
+
     def hasEnded(self) -> bool:
         """Return whether `next` will return no row any more; always False, unless the plan has ends.
 

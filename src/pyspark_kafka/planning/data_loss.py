@@ -94,7 +94,7 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
     texts = [f"{finding.kind.value} {finding.describe()}" if several else finding.describe() for finding in findings]
     return DataLossError(
         f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. "
-        f"{listed(texts, separator='; ', noun='partitions')}. This batch has read nothing yet.",
+        f"{listed(texts, separator='; ', noun='partitions')}. Nothing more was read.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
         hint="Set failOnDataLoss to false to continue with the remaining records, or start with a new "
         "checkpointLocation.",
@@ -124,8 +124,8 @@ def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLos
     positions = listed([f"partition {number} up to {offset}" for number, offset in read], noun="partitions")
     return DataLossError(
         f"Topic '{topic}' does not exist any more, or this user may not describe it now: the brokers answer "
-        f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {positions}; what came after it is gone. This "
-        "batch has read nothing yet.",
+        f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {positions}; what came after it is gone. "
+        "Nothing more was read.",
         condition=DataLossKind.PARTITIONS_DELETED.condition,
         hint="Read a recreated topic with a new checkpointLocation. Set failOnDataLoss to "
         "false to continue with the other topics, and with this one from its beginning if it comes back.",

@@ -109,24 +109,30 @@ def test_micro_batches_continue_the_checkpoint_and_hand_it_back(
 def test_failed_function_names_topic_partition_and_offset(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
-    source = make_topic()
-    produce(bootstrap_servers, source, records(1, 2))
+    source = make_topic(partitions=3)
+    produce(
+        bootstrap_servers, source, [Record(None, b"bad" if at == 4 else b"good", partition=at % 3) for at in range(9)]
+    )
 
     def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            raise ValueError("boom")
+        for batch in batches:
+            if b"bad" in batch.column("value").to_pylist():
+                raise ValueError("boom")
         yield from ()
 
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load().map_in_arrow(broken, "value binary")
         .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("topic", source).option("checkpointLocation", str(tmp_path)).start()
+        .option("topic", source).option("checkpointLocation", str(tmp_path)).option("tasks", "1")
+        .option("maxFailures", "0").start()
     )  # fmt: skip
     eventually(lambda: not query.isActive, 120)
     text = str(query.exception())
     assert "ValueError: boom" in text
-    assert source in text
+    assert "in broken" in text
+    # One lane reads all three.
+    assert f"with the rows of {source}-1 [0, 3): ValueError: boom" in text
 
 
 @pytest.mark.parametrize(

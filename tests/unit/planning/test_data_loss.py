@@ -32,7 +32,7 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
             DataLoss(DataLossKind.PARTITIONS_DELETED, P[3], 120),
             (
                 f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED] {LOST}orders-3: the partition was read up to 120 and has been "
-                f"deleted. This batch has read nothing yet.{HINT}"
+                f"deleted. Nothing more was read.{HINT}"
             ),
         ),
         (
@@ -40,7 +40,7 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
             (
                 f"[KAFKA_DATA_LOSS.PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT] {LOST}orders-3: the partition was "
                 "read up to 120 and has been deleted; option 'kafka.group.id' is 'g', but no consumer group is joined, "
-                f"so no other query of the group can have taken it. This batch has read nothing yet.{HINT}"
+                f"so no other query of the group can have taken it. Nothing more was read.{HINT}"
             ),
         ),
         (
@@ -48,14 +48,14 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
             (
                 "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost because it is not in Kafka "
                 f"any more: {BACK}. orders-3: the offset to continue from was 120, but the log now ends at 20, 100 "
-                f"offsets [20, 120) missing. This batch has read nothing yet.{HINT}"
+                f"offsets [20, 120) missing. Nothing more was read.{HINT}"
             ),
         ),
         (
             DataLoss(DataLossKind.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO, P[3], 0, 20),
             (
                 f"[KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO] {LOST}orders-3: the new partition "
-                f"starts from 20 instead of 0, 20 offsets [0, 20) missing. This batch has read nothing yet.{HINT}"
+                f"starts from 20 instead of 0, 20 offsets [0, 20) missing. Nothing more was read.{HINT}"
             ),
         ),
         (
@@ -63,7 +63,7 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
             (
                 f"[KAFKA_DATA_LOSS.INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS] {LOST}"
                 f"orders-3: the first offset of the new "
-                f"partition cannot be found, it may have been deleted. This batch has read nothing yet.{HINT}"
+                f"partition cannot be found, it may have been deleted. Nothing more was read.{HINT}"
             ),
         ),
     ],

@@ -49,6 +49,10 @@ class CheckedContinuousReader(CheckedReader, ContinuousPartitionReader):
         """Return when rows of the batch came into being."""
         return self._continuous.getRowTimes()
 
+    def describeRows(self) -> str:
+        """Return where the rows of the last batch come from."""
+        return check_instance(self._continuous.describeRows(), str, self._continuous, "describeRows")
+
     def hasEnded(self) -> bool:
         """Return whether nothing more will come."""
         ended = self._continuous.hasEnded()

@@ -55,12 +55,14 @@ class Failed:
         summary: the error in one line.
         traceback: all of it.
         offset: the JSON of the lane's position; empty if it has none yet.
+        rows: where the rows that it read last come from, as its reader says; empty if that is not known.
     """
 
     lane: int
     summary: str
     traceback: str
     offset: str = ""
+    rows: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,10 +49,12 @@ def lane_failed(failed: Failed, epoch: int) -> ContinuousQueryError:
         epoch: the one that runs.
     """
     where = f" at {failed.offset}" if failed.offset else ""
+    if failed.rows:
+        where += f", with the rows of {failed.rows}"
     return ContinuousQueryError(
         f"Lane {failed.lane} failed in epoch {epoch} or the one before it{where}: {failed.summary}\n\n"
         f"{failed.traceback}\nNothing of this epoch was committed.",
         condition="CONTINUOUS_TASK_FAILED",
         hint="Mend what the traceback names; the query continues at the last committed epoch when it is started again.",
-        facts={"lane": failed.lane, "epoch": epoch, "offset": failed.offset},
+        facts={"lane": failed.lane, "epoch": epoch, "offset": failed.offset, "rows": failed.rows},
     )

@@ -102,6 +102,10 @@ class Lane:
         if self._lasting_writer is not None:
             self._lasting_writer.close()
 
+    def rows(self) -> str:
+        """Return where the rows of the last batch come from, for errors."""
+        return self._reader.describeRows()
+
     def position(self) -> str:
         """Return the JSON of the position, for errors."""
         return self._reader.getOffset().json()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A longer position is left out of a failure: the error itself must fit in a message.
 _MOST_OFFSET = 1_000_000
+_MOST_ROWS = 1_000
 # What a lane may take to see that its run is over; a slow function has until then.
 _LANES_END_SECONDS = 10.0
 
@@ -145,6 +146,10 @@ def _failure(number: int, lane: Lane | None, error: BaseException) -> Failed:
             offset = ""
     except Exception:  # noqa: BLE001 - a reader that failed may not know; the error matters more
         offset = ""
+    try:
+        rows = "" if lane is None else lane.rows()[:_MOST_ROWS]
+    except Exception:  # noqa: BLE001 - likewise
+        rows = ""
     text = "".join(traceback.format_exception(error))
     summary = "".join(traceback.format_exception_only(error)).strip()
-    return Failed(number, summary[-MOST_TEXT:], text[-MOST_TEXT:], offset)
+    return Failed(number, summary[-MOST_TEXT:], text[-MOST_TEXT:], offset, rows)

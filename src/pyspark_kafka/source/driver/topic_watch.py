@@ -90,7 +90,7 @@ class TopicWatch:
         listed = ", ".join(f"'{topic}' (id {ids[topic]} before, {topic_ids[topic]} now)" for topic in topics)
         return DataLossError(
             f"Topics were recreated under the same name: {listed}. The offsets of the query are the "
-            "former topics'; what was left to read in those is gone. This batch has read nothing yet.",
+            "former topics'; what was left to read in those is gone. Nothing more was read.",
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
             hint="Set failOnDataLoss to false for one run to read the new topics from their beginning, or start with a "
             "new checkpointLocation.",

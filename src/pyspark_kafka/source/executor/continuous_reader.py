@@ -82,6 +82,8 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         # The batch that `next` moved to. Its position counts when `get` has returned it.
         self._current: pa.RecordBatch | None = None
         self._current_at: tuple[TopicPartition, int] | None = None
+        # Of the batch that `get` returned last: topic-partition, first offset, the one behind the last.
+        self._returned: tuple[TopicPartition, int, int] | None = None
         self._timestamps = factory.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.
         self._reading = threading.Lock()
@@ -117,8 +119,15 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             raise RuntimeError("get() before next(), or after next() returned False")
         if self._current_at is not None:
             topic_partition, position = self._current_at
-            self._positions[topic_partition] = position
+            if self._positions[topic_partition] != position:
+                # Not the second call for the same batch.
+                self._returned = topic_partition, self._positions[topic_partition], position
+                self._positions[topic_partition] = position
         return self._current
+
+    def describeRows(self) -> str:
+        """Return topic-partition and offsets of the last batch."""
+        return "" if self._returned is None else str(OffsetRange(*self._returned))
 
     def getOffset(self) -> KafkaSourcePartitionOffset:
         """Return the positions of all partitions of the task."""

@@ -61,6 +61,9 @@ class AnsweringReader(ContinuousPartitionReader):
     def get(self) -> pa.RecordBatch:
         return self.answers.get("get", pa.RecordBatch.from_arrays([pa.array([1])], schema=SCHEMA))
 
+    def describeRows(self) -> str:
+        return "rows 5 to 9"
+
     def hasEnded(self) -> bool:
         return self.answers.get("ended", False)  # type: ignore[no-any-return]
 
@@ -160,7 +163,9 @@ def test_optional_methods_of_a_source_are_passed_on() -> None:
     assert source.answers["tasks"] == 3
     assert stream.latestOffset() == Row(7)
     assert stream.hasReached(Row(7), Row(7))
-    assert stream.createContinuousReaderFactory().createReader(InputPartition()).hasEnded()
+    reader = stream.createContinuousReaderFactory().createReader(InputPartition())
+    assert reader.hasEnded()
+    assert reader.describeRows() == "rows 5 to 9"
     source.answers["latest"] = None
     assert stream.latestOffset() is None
 

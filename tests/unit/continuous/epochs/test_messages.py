@@ -30,7 +30,7 @@ MESSAGES: list[Message] = [
     Moved(1, 7),
     LaneReport(1, 7, '{"t":{"0":5}}', "{}", 10, 9),
     LaneEnded(1),
-    Failed(0, "ValueError: boom", "Traceback …", '["t",0,5]'),
+    Failed(0, "ValueError: boom", "Traceback …", '["t",0,5]', "t-0 [0, 5)"),
     Alive(),
     End(7, 1),
     Stop(),

@@ -158,15 +158,21 @@ def test_reader_waits_100_ms_for_rows_and_reads_without_an_end(script: Script) -
 def test_positions_are_those_of_the_rows_that_were_returned(script: Script) -> None:
     script.responses += [records(T0, 0, plain_batch(0, 5)), records(T1, 50, plain_batch(50, 2))]
     reader = reader_of()
+    assert reader.describeRows() == ""
     assert reader.getOffset().partitions == {T0: 0, T1: 50}
     assert reader.next()
     before = reader.getOffset()
     assert before.partitions == {T0: 0, T1: 50}
     assert rows(reader) == [(0, offset) for offset in range(5)]
     assert reader.getOffset().partitions == {T0: 5, T1: 50}
+    reader.get()
+    assert reader.describeRows() == "t-0 [0, 5)"
     assert reader.next()
+    # Not before they are returned.
+    assert reader.describeRows() == "t-0 [0, 5)"
     assert script.confirmed == [(T0, 5)]
     assert rows(reader) == [(1, 50), (1, 51)]
+    assert reader.describeRows() == "t-1 [50, 52)"
     assert reader.getOffset().partitions == {T0: 5, T1: 52}
     # What was reported is a value.
     assert before.partitions == {T0: 0, T1: 50}
