@@ -435,8 +435,9 @@ class RestContinuousReader(ContinuousPartitionReader):
         return self._returned
 
     def close(self) -> None:
-        """Leave the thread; a request that runs is not waited for, and nobody reads its rows."""
-        self._requests.shutdown(wait=False, cancel_futures=True)
+        """End the thread; a request that takes long is not waited for, and nobody reads its rows."""
+        has_ended = self._page is None or bool(wait([self._page], 1).done)
+        self._requests.shutdown(wait=has_ended, cancel_futures=True)
 
 
 def main() -> None:
