@@ -179,7 +179,7 @@ def test_query_that_is_killed_continues_at_its_last_epoch(
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
     query = start(spark, bootstrap_servers, source, target, checkpoint)
     assert_ends(query)
-    begun = json.loads(query.recentProgress[0]["sources"][0]["startOffset"])[source]["0"]
+    begun = json.loads(query.recentProgress[0].sources[0].startOffset)[source]["0"]
     assert 0 < begun < 200
     found = sorted({int(record.value or b"") for record in consume_committed(bootstrap_servers, target)})
     assert found == list(range(200))
