@@ -112,6 +112,19 @@ def test_rows_arrive_once_over_new_files_and_restarts(spark: SparkSession, place
     assert again.runId != first_run
 
 
+def test_query_goes_on_when_all_jobs_of_its_session_are_cancelled(spark: SparkSession, place: Place) -> None:
+    """As by Ctrl-C, or by the interruption of a notebook's cell."""
+    place.add("a", 10)
+    query = start(spark, place, tasks="1")
+    query.processAllAvailable()
+    spark.sparkContext.cancelAllJobs()
+    place.add("a", 10)
+    query.processAllAvailable()
+    assert query.isActive
+    query.stop()
+    assert place.found() == place.expected()
+
+
 def test_killed_worker_costs_no_row_and_doubles_none(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()

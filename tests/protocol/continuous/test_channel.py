@@ -234,8 +234,8 @@ def connections_at(host: str, port: int = 0) -> TaskConnections:
 
 
 def test_driver_listens_on_all_addresses_if_the_one_is_of_a_gateway() -> None:
-    # Of the block that documents use: no machine has it.
-    connections = connections_at("192.0.2.1")
+    # Of a block that documents use: no machine has it.
+    connections = connections_at("203.0.113.77")
     socket.create_connection((_LOOPBACK, connections.port), _SECONDS).close()
     connections.close()
 

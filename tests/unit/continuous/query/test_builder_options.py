@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kit.continuous import SCHEMA, FilesTable
+from kit.pointers import REPO
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import SupportsWrite, TableCapability
 from pyspark_kafka.continuous.query import builder
@@ -127,3 +129,11 @@ def test_interval_is_read(text: str, expected: int) -> None:
 def test_interval_that_is_none_is_refused(text: Any) -> None:
     with pytest.raises(OptionError, match="is no length of an epoch"):
         interval_ms(text)
+
+
+def test_page_has_the_options_of_the_engine() -> None:
+    page = (REPO / "docs" / "continuous.md").read_text().partition("| Option of the writer |")[2].partition("\n\n")[0]
+    named = {
+        name.lower() for name in re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in page.splitlines()[2:]))
+    }
+    assert named == {*builder._ENGINE_OPTIONS, "checkpointlocation"}
