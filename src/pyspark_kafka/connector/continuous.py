@@ -123,8 +123,8 @@ class ContinuousPartitionReaderFactory(PartitionReaderFactory):
 class ContinuousStream(ConnectorContract):
     """A stream that an engine reads without pause, in epochs that end while the readers continue.
 
-    Runs on: driver; one for each run of a query, used by one thread at a time, but for `needsReconfiguration`; not
-    pickled. Every method may block on look-ups, with a deadline, unless it says otherwise.
+    Runs on: driver; one for each run of a query, used by one thread at a time, but for `needsReconfiguration` and
+    `latestOffset`; not pickled. Every method may block on look-ups, with a deadline, unless it says otherwise.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.ContinuousStream` and `SparkDataStream`.
     """
@@ -216,9 +216,10 @@ class ContinuousStream(ConnectorContract):
     def latestOffset(self) -> Offset | None:
         """Return the offset behind every row that is readable now; None if the source does not know.
 
-        Called when someone waits for these rows; may block on a look-up, with a deadline. A source that returns an
-        offset implements `hasReached` as well. For one that returns None, an engine takes the rows as read when every
-        reader has had none for a while.
+        Called when someone waits for these rows, on the thread of `needsReconfiguration`, while others are called; may
+        block on a look-up, with a deadline. What it raises goes to the one who waits. A source that returns an offset
+        implements `hasReached` as well. For one that returns None, an engine takes the rows as read when every reader
+        has had none for a while.
         """
         return None
 
