@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -191,21 +192,27 @@ def test_task_that_comes_after_the_end_is_told_to_stop(driver: Driver) -> None:
 def test_task_is_let_in_when_strangers_have_gone(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_side, "_MOST_STRANGERS", 2)
     strangers = [stranger(driver)[0] for _ in range(2)]
-    read_nonce = task_side._read_nonce
-    refused = []
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(driver.task, 5)
+        assert not wait([coming], 0.5).done
+        for each in strangers:
+            each.close()
+        coming.result(_SECONDS).close()
 
-    def noted(connection: socket.socket) -> bytes:
-        try:
-            return read_nonce(connection)
-        except ConnectionError as error:
-            refused.append(error)
-            for each in strangers:
-                each.close()
-            raise
 
-    monkeypatch.setattr(task_side, "_read_nonce", noted)
-    driver.task(5).close()
-    assert refused
+def test_many_tasks_come_at_the_same_time(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_side, "_MOST_STRANGERS", 8)
+    together = threading.Barrier(150)
+
+    def come(number: int) -> DriverConnection:
+        together.wait(_SECONDS)
+        return DriverConnection(driver.address, driver.key, number)
+
+    with ThreadPoolExecutor(150) as pool:
+        tasks = list(pool.map(come, range(150)))
+        assert {driver.said.get(timeout=_SECONDS) for _ in tasks} == {(number, Hello(number)) for number in range(150)}
+        for _ in pool.map(DriverConnection.close, tasks):
+            pass
 
 
 def test_task_waits_for_a_driver_that_reads_late(monkeypatch: pytest.MonkeyPatch) -> None:

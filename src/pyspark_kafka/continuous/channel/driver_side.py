@@ -35,7 +35,8 @@ LOST_SECONDS = 20.0
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
 _MOST_STRANGERS = 64
-_BACKLOG = 128
+# Tasks come at the same time. A connection that finds no room here is tried again by the kernel, after seconds.
+_BACKLOG = 4096
 _READ_BYTES = 256 * 1024
 
 
@@ -89,6 +90,8 @@ class TaskConnections:
         self._tasks: dict[int, _Peer] = {}
         self._greeted: set[int] = set()
         self._closed = self._stopping = False
+        # Whether the listener is looked at, and whether connections can be accepted, as far as is known.
+        self._accepts = self._can_accept = True
         self._thread = threading.Thread(target=self._run, name="continuous-tasks", daemon=True)
         self._thread.start()
 
@@ -143,6 +146,8 @@ class TaskConnections:
                     next_alive = time.monotonic() + ALIVE_SECONDS
                     self.broadcast(Alive())
                     self._drop_silent()
+                    self._can_accept = True
+                self._watch_listener()
         finally:
             for peer in list(self._peers):
                 self._forget(peer)
@@ -150,25 +155,38 @@ class TaskConnections:
                 each.close()
             self._selector.close()
 
+    def _watch_listener(self) -> None:
+        """Let further connections wait in the backlog while too many have not greeted yet, or none can be accepted."""
+        wanted = self._can_accept and sum(peer.task is None for peer in self._peers) < _MOST_STRANGERS
+        if wanted == self._accepts:
+            return
+        self._accepts = wanted
+        if wanted:
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        else:
+            self._selector.unregister(self._listener)
+
     def _accept(self) -> None:
-        try:
-            accepted, address = self._listener.accept()
-        except OSError as error:
-            _LOG.debug("a connection ended before it was accepted: %s", error)
-            return
-        if sum(peer.task is None for peer in self._peers) >= _MOST_STRANGERS:
-            accepted.close()
-            return
-        now = time.monotonic()
-        accepted.settimeout(_SEND_SECONDS)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer = _Peer(accepted, f"{address[0]}:{address[1]}", now, new_nonce(), now)
-        self._peers.add(peer)
-        self._selector.register(accepted, selectors.EVENT_READ, peer)
-        try:
-            accepted.sendall(peer.nonce)
-        except OSError as error:
-            self._lose(peer, str(error))
+        for _ in range(_MOST_STRANGERS):
+            try:
+                accepted, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                # Mostly too many open files, which will be the same at once.
+                _LOG.debug("a connection was not accepted: %s", error)
+                self._can_accept = False
+                return
+            now = time.monotonic()
+            accepted.settimeout(_SEND_SECONDS)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            peer = _Peer(accepted, f"{address[0]}:{address[1]}", now, new_nonce(), now)
+            self._peers.add(peer)
+            self._selector.register(accepted, selectors.EVENT_READ, peer)
+            try:
+                accepted.sendall(peer.nonce)
+            except OSError as error:
+                self._lose(peer, str(error))
 
     def _read(self, peer: _Peer) -> None:
         if peer not in self._peers:

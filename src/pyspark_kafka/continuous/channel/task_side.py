@@ -21,9 +21,8 @@ from pyspark_kafka.continuous.channel.frames import (
 from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, End, Hello, Message, Stop, decode, encode
 from pyspark_kafka.errors import TransportError
 
-# A driver that is busy with other greetings ends a connection at once; a task comes again for this time.
-_CONNECT_SECONDS = 10.0
-_AGAIN_SECONDS = 0.1
+# Longer than a driver waits for those who do not greet, and let others wait.
+_CONNECT_SECONDS = 15.0
 _SEND_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _READ_BYTES = 64 * 1024
@@ -170,20 +169,15 @@ def _connected(address: tuple[str, int]) -> tuple[socket.socket, bytes]:
     Raises:
         OSError: nobody listens there, or does not greet in time.
     """
-    until = time.monotonic() + _CONNECT_SECONDS
-    while True:
-        connection = socket.create_connection(address, _CONNECT_SECONDS)
-        try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            nonce = _read_nonce(connection)
-        except OSError as error:
-            connection.close()
-            if not isinstance(error, ConnectionError) or time.monotonic() >= until:
-                raise
-            time.sleep(_AGAIN_SECONDS)
-        else:
-            connection.settimeout(_SEND_SECONDS)
-            return connection, nonce
+    connection = socket.create_connection(address, _CONNECT_SECONDS)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        nonce = _read_nonce(connection)
+    except BaseException:
+        connection.close()
+        raise
+    connection.settimeout(_SEND_SECONDS)
+    return connection, nonce
 
 
 def _read_nonce(connection: socket.socket) -> bytes:
