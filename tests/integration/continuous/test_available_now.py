@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pyspark_kafka import continuous
 from pyspark_kafka.errors import CapabilityError, OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -36,13 +38,23 @@ def numbers_in(servers: str, topic: str, count: int) -> list[int]:
     return sorted(int(record.value or b"") for record in consume(servers, topic, count))
 
 
-def start(spark: SparkSession, servers: str, source: str, target: str, checkpoint: Path, **options: str) -> Any:
+def start(
+    spark: SparkSession,
+    servers: str,
+    source: str,
+    target: str,
+    checkpoint: Path,
+    *,
+    reader: Mapping[str, str] | None = None,
+    writer: Mapping[str, str] | None = None,
+) -> Any:
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
-        .option("subscribe", source).option("startingOffsets", "earliest").options(**options).load()
+        .option("subscribe", source).option("startingOffsets", "earliest").options(**(reader or {})).load()
         .select("value")
         .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
-        .option("checkpointLocation", str(checkpoint)).option("tasks", "2").trigger(availableNow=True).start()
+        .option("checkpointLocation", str(checkpoint)).option("tasks", "2")
+        .options(**(writer or {})).trigger(availableNow=True).start()
     )  # fmt: skip
 
 
@@ -112,20 +124,49 @@ def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
         producer.begin_transaction()
         producer.send(source, b"9").get(timeout=30)
         producer.abort_transaction()
-        query = start(spark, bootstrap_servers, source, target, tmp_path, **{"kafka.isolation.level": "read_committed"})
+        query = start(
+            spark, bootstrap_servers, source, target, tmp_path, reader={"kafka.isolation.level": "read_committed"}
+        )
         assert_ends(query)
         # Three records, the aborted one, and the marker that says so.
         assert json.loads(query.lastProgress.sources[0].endOffset) == {source: {"0": 5}}
         producer.begin_transaction()
         producer.send(source, b"3").get(timeout=30)
         # The end is that of what can be read: an open transaction does not keep the query.
-        again = start(spark, bootstrap_servers, source, target, tmp_path, **{"kafka.isolation.level": "read_committed"})
+        again = start(
+            spark, bootstrap_servers, source, target, tmp_path, reader={"kafka.isolation.level": "read_committed"}
+        )
         assert_ends(again)
         assert again.lastProgress is None
         producer.abort_transaction()
     finally:
         producer.close()
     assert numbers_in(bootstrap_servers, target, 3) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_restored_older_checkpoint_loses_nothing(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, guarantee: str
+) -> None:
+    source, target, checkpoint, copy = make_topic(partitions=2), make_topic(), tmp_path / "of query", tmp_path / "copy"
+
+    def run(numbers: range) -> None:
+        produce(bootstrap_servers, source, records(numbers))
+        writer = {"deliveryGuarantee": guarantee}
+        assert_ends(start(spark, bootstrap_servers, source, target, checkpoint, writer=writer))
+
+    run(range(5))
+    shutil.copytree(checkpoint, copy)
+    run(range(5, 8))
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    run(range(8, 9))
+    found = sorted(int(record.value or b"") for record in consume_committed(bootstrap_servers, target))
+    # Positions in Kafka are ahead of an older checkpoint; without them its rows are written again.
+    again = [] if guarantee == "exactly_once" else [5, 6, 7]
+    assert found == sorted([*range(9), *again])
+    run(range(9, 10))
+    assert len(consume_committed(bootstrap_servers, target)) == len(found) + 1
 
 
 _KILLED = """
