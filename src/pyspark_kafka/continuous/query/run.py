@@ -182,9 +182,12 @@ class QueryRun:
                 self._drive(coordinator, connections, watch, partition_watch)
             finally:
                 self._control.is_reading = False
-                partition_watch.close()
-                connections.stop_tasks()
-                job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
+                try:
+                    connections.stop_tasks()
+                    job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
+                finally:
+                    # After the tasks: a question that takes its time must not hold up their end.
+                    partition_watch.close()
         finally:
             connections.close()
             if not self._done:
