@@ -203,7 +203,7 @@ class EpochFiles:
                 if name.isdecimal() and int(name) < epoch:
                     self._files.delete(f"{_MESSAGES}/{name}")
             self._swept = True
-        self._purge(epoch - self._kept + 1)
+        self._purge(epoch - self._kept + 1, ("offsets", "commits", _VERSIONS) if state else ("offsets", "commits"))
 
     def _create(self, name: str, text: str) -> None:
         if not self._files.create(name, text.encode()):
@@ -222,11 +222,11 @@ class EpochFiles:
             facts={"location": self._files.shown, "name": name},
         )
 
-    def _purge(self, below: int) -> None:
+    def _purge(self, below: int, directories: Sequence[str]) -> None:
         # The first time, whatever an earlier run left; then one epoch at a time.
         if below <= 0:
             return
-        for directory in ("offsets", "commits", _VERSIONS):
+        for directory in directories:
             if self._purged_below:
                 numbers = list(range(self._purged_below, below))
             else:

@@ -1,25 +1,44 @@
-"""The versions of states as the driver knows them: what runs begin with, and what it finds of what tasks wrote."""
+"""The driver's side of states: the versions of the last committed epoch, whoever died when, and what is refused."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.query.states import QueryStates
-from pyspark_kafka.continuous.state.version_files import VersionFiles
-from pyspark_kafka.errors import ContractError, StateError
+from pyspark_kafka.continuous.state.version_files import VersionFiles, delta_bytes
+from pyspark_kafka.continuous.task.stages import MapWithState
+from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-_HEADS = '{"0/t-0":"0-a.1"}'
-_REPORT = LaneReport(0, 0, "{}", "{}", state=_HEADS)
+    from pyspark_kafka.continuous.state.plan import StatePlan
+
+STEP = MapWithState(lambda rows, _: rows, pa.schema([]), pa.schema([("n", pa.int64())]), 0)
+
+
+class Grouped(ContinuousStream):
+    """A stream whose input partitions are their own key groups."""
+
+    keyGroups = staticmethod(lambda partition: partition)
+
+
+Grouped.__abstractmethods__ = frozenset()
+
+
+def planned(states: QueryStates, *partitions: Sequence[str]) -> StatePlan:
+    stream: Any = Grouped()  # type: ignore[abstract]
+    plan = states.plan(stream, partitions)  # type: ignore[arg-type]
+    assert plan is not None
+    return plan
 
 
 @pytest.fixture
@@ -27,38 +46,101 @@ def files(tmp_path: Path) -> CheckpointFiles:
     return CheckpointFiles(str(tmp_path))
 
 
-def states_of(files: CheckpointFiles, column: str = "n") -> QueryStates:
-    step: Any = SimpleNamespace(ttl_ms=0, state_schema=pa.schema([(column, pa.int64())]))
-    return QueryStates([step], files, EpochFiles(files))
+@pytest.fixture
+def epochs(files: CheckpointFiles) -> EpochFiles:
+    return EpochFiles(files)
 
 
-def test_version_that_the_driver_does_not_find_is_an_error(files: CheckpointFiles) -> None:
-    states = states_of(files)
+@pytest.fixture
+def states(files: CheckpointFiles, epochs: EpochFiles) -> QueryStates:
+    return QueryStates([STEP], files, epochs)
+
+
+def report(files: CheckpointFiles, lane: int, epoch: int, group: str, *, is_written: bool = True) -> LaneReport:
+    if is_written:
+        VersionFiles(files).write_delta(f"0/{group}", f"{epoch}-w", 0, delta_bytes([(b"k", b"v")], None))
+    return LaneReport(lane, epoch, "{}", "{}", state=f'{{"0/{group}":"{epoch}-w.1"}}')
+
+
+def test_query_without_state_writes_and_reads_nothing(files: CheckpointFiles, epochs: EpochFiles) -> None:
+    states = QueryStates([], files, epochs)
+    states.open(5)
+    assert states.plan(Grouped(), []) is None  # type: ignore[abstract]
+    assert states.after([LaneReport(0, 5, "{}", "{}")]) == ""
+    epochs.prepare(5, "{}", [], 0, "")
+    epochs.commit(5, "")
+    assert files.list("continuous/versions") == []
+
+
+def test_versions_are_those_of_the_last_committed_epoch(
+    files: CheckpointFiles, epochs: EpochFiles, states: QueryStates
+) -> None:
     states.open(0)
-    with pytest.raises(StateError, match=r"STATE_NOT_SHARED.*the driver does not find it there"):
-        states.after([_REPORT])
-    VersionFiles(files).write_delta("0/t-0", "0-a", 0, b"of this test")
-    assert "0-a.1" in states.after([_REPORT])
-
-
-def test_next_run_begins_with_the_versions_of_the_last_epoch(files: CheckpointFiles) -> None:
-    VersionFiles(files).write_delta("0/t-0", "0-a", 0, b"of this test")
-    states = states_of(files)
-    states.open(0)
-    epochs = EpochFiles(files)
-    text = states.after([_REPORT])
-    epochs.prepare(0, "{}", ["m"], 1, text)
+    assert planned(states, ["t-0"], ["t-1"]).heads == {}
+    text = states.after([report(files, 0, 0, "t-0"), LaneReport(1, 0, "{}", "{}")])
+    epochs.prepare(0, "{}", [], 0, text)
     epochs.commit(0, text)
-    again = states_of(files)
+    states.committed(text)
+    # An epoch that was reported, and whose driver died before it was prepared.
+    states.after([report(files, 0, 1, "t-0"), report(files, 1, 1, "t-1")])
+    again = QueryStates([STEP], files, epochs)
     again.open(1)
-    stream: Any = SimpleNamespace(keyGroups=lambda _: ["t-0"])
-    partition: Any = None
-    plan = again.plan(stream, [partition])
-    assert plan is not None
-    assert plan.heads == {"0/t-0": "0-a.1"}
-    with pytest.raises(ContractError, match="returns each key group once"):
-        again.plan(stream, [partition, partition])
-    with pytest.raises(StateError, match="STATE_SCHEMA_CHANGED"):
-        states_of(files, "m").open(1)
-    with pytest.raises(StateError, match="STATE_EPOCH_MISSING"):
-        states_of(files).open(5)
+    plan = planned(again, ["t-1"], ["t-0", "t-2"])
+    assert plan.heads == {"0/t-0": "0-w.1"}
+    assert plan.key_groups == {0: ("t-1",), 1: ("t-0", "t-2")}
+    assert plan.run != planned(again, ["t-0"]).run
+
+
+def test_epoch_that_is_committed_again_has_the_versions_that_were_prepared(
+    files: CheckpointFiles, epochs: EpochFiles, states: QueryStates
+) -> None:
+    states.open(0)
+    epochs.prepare(0, "{}", [], 0, states.after([report(files, 0, 0, "t-0")]))
+    # The next driver.
+    epochs.commit(0, epochs.prepared_state(0))
+    states.open(1)
+    assert planned(states, ["t-0"]).heads == {"0/t-0": "0-w.1"}
+
+
+def test_versions_of_old_epochs_are_removed(files: CheckpointFiles, states: QueryStates) -> None:
+    epochs = EpochFiles(files, kept=2)
+    for epoch in range(5):
+        text = states.after([report(files, 0, epoch, "t-0")])
+        epochs.prepare(epoch, "{}", [], 0, text)
+        epochs.commit(epoch, text)
+        states.committed(text)
+    assert files.list("continuous/versions") == ["3", "4"]
+
+
+def test_version_that_the_driver_does_not_find_ends_the_query(files: CheckpointFiles, states: QueryStates) -> None:
+    states.open(0)
+    with pytest.raises(StateError) as caught:
+        states.after([report(files, 0, 0, "t-0", is_written=False)])
+    assert caught.value.condition == "STATE_NOT_SHARED"
+    assert not caught.value.retriable
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "condition"),
+    [
+        (None, StateError, "STATE_EPOCH_MISSING"),
+        (b"{}", CheckpointError, "CHECKPOINT_LOG_INVALID"),
+        (b"\xff", CheckpointError, "CHECKPOINT_LOG_INVALID"),
+        (b'{"v":1,"schemas":["n int32"],"heads":{}}', StateError, "STATE_SCHEMA_CHANGED"),
+        (b'{"v":1,"schemas":["n int64","n int64"],"heads":{}}', StateError, "STATE_SCHEMA_CHANGED"),
+    ],
+)
+def test_checkpoint_without_the_state_of_the_query_is_refused(
+    files: CheckpointFiles, states: QueryStates, content: bytes | None, error: type[ConnectorError], condition: str
+) -> None:
+    if content is not None:
+        files.replace("continuous/versions/4", content)
+    with pytest.raises(error) as caught:
+        states.open(5)
+    assert caught.value.condition == condition
+
+
+@pytest.mark.parametrize("partitions", [(["a"], ["a"]), (["a", "a"],), ([],)])
+def test_key_group_that_is_not_in_one_lane_is_refused(states: QueryStates, partitions: tuple[list[str], ...]) -> None:
+    with pytest.raises(ContractError):
+        planned(states, *partitions)
