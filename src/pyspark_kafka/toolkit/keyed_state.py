@@ -51,6 +51,8 @@ class KeyedState:
     each merge; a restore takes as long as the changes since. Snapshots are part of the file: `copy_to` is for what must
     outlive its disk.
 
+    Another object of the same process may read the same directory while one merges: it sees the merges that have ended.
+
     Runs on: one process; methods block on a local disk. One thread at a time, and does not pickle. Memory is bounded by
     `cache_bytes` and by the updates of one merge, whatever the number of keys.
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -18,14 +21,17 @@ from pyspark_kafka.toolkit import KeyedState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from pyspark_kafka.continuous.state.plan import StatePlan
 
 # Changes of an epoch that are in memory; more are written before the epoch ends.
 _MOST_CHANGED_BYTES = 8 * 1024 * 1024
-# Values that were read or changed, in two halves: the younger one becomes the older one when it is full.
+# Changes of earlier epochs that are in memory; then they are merged into the local store.
+_MOST_RECENT_BYTES = 8 * 1024 * 1024
+# Values that were read, in two halves: the younger one becomes the older one when it is full.
 _HALF_CACHE_BYTES = 8 * 1024 * 1024
-_STORE_CACHE_BYTES = 16 * 1024 * 1024
+_STORE_CACHE_BYTES = 8 * 1024 * 1024
 _PART_BYTES = 4 * 1024 * 1024
 _MOST_VALUE_BYTES = 16 * 1024 * 1024
 # What Python needs for an entry beside its bytes.
@@ -69,11 +75,12 @@ class _Slot:
 class LaneState:
     """The states of all steps and key groups of one lane.
 
-    Values are read from the local store, through a cache; changes are in memory until the epoch ends, or until they
-    are too large. Memory: about 50 MiB at most, whatever the number of keys, plus the rows of one call.
+    The newest changes are in memory. When they are too large, a thread merges them into the local store, and the lane
+    goes on with another dictionary. The same thread writes all of a state at times. Values are read from memory, or
+    from the store, through a cache. Memory: about 60 MiB at most, whatever the number of keys, plus the rows of a call.
 
-    Runs on: executor, on the thread of the lane; blocks on the local disk, and on the checkpoint when all of a state is
-    written or an epoch changes much.
+    Runs on: executor, on the thread of the lane. Blocks on the local disk if a value is not in memory, or if changes
+    come faster than they are merged; and on the checkpoint if one epoch changes more than 8 MiB.
 
     Args:
         plan: of the run.
@@ -96,6 +103,10 @@ class LaneState:
         self._by_prefix: dict[bytes, _Slot] = {}
         self._changes: dict[bytes, bytes | None] = {}
         self._changed_bytes = 0
+        # Older than `_changes`, and than one another; the second is being merged.
+        self._recent: dict[bytes, bytes | None] = {}
+        self._recent_bytes = 0
+        self._merging: dict[bytes, bytes | None] = {}
         self._young: dict[bytes, bytes | None] = {}
         self._old: dict[bytes, bytes | None] = {}
         self._young_bytes = 0
@@ -104,12 +115,20 @@ class LaneState:
         self._key_groups = tuple(plan.key_groups[lane])
         self._key_group: str | None = None
         self._directory = LocalDirectory()
+        self._worker = ThreadPoolExecutor(1, "continuous-state-store")
+        self._merged: Future[None] | None = None
+        self._wholes: list[Future[None]] = []
+        self._closing = threading.Event()
+        self._opened = ExitStack()
+        self._opened.callback(self._directory.remove)
         try:
-            self._store = KeyedState(self._directory.path, cache_bytes=_STORE_CACHE_BYTES, durable=False)
-        except BaseException:
-            self._directory.remove()
-            raise
-        try:
+            # The worker's, and the lane's: SQLite lets one read while the other one merges.
+            self._store, self._reader = (
+                self._opened.enter_context(
+                    KeyedState(self._directory.path, cache_bytes=_STORE_CACHE_BYTES, durable=False)
+                )
+                for _ in range(2)
+            )
             for number, key_group in enumerate(self._key_groups):
                 for step, ttl_ms in enumerate(plan.ttls_ms):
                     self._open(number, key_group, step, ttl_ms, plan.heads)
@@ -139,12 +158,17 @@ class LaneState:
         """Return the value of each key; None for those that have none."""
         slot = self._slot(step)
         prefix, changes, young, old = slot.prefix, self._changes, self._young, self._old
+        recent, merging = self._recent, self._merging
         found: list[bytes | None] = []
         missing: dict[bytes, list[int]] = {}
         for number, each in enumerate(keys):
             key = prefix + each
             if key in changes:
                 found.append(changes[key])
+            elif key in recent:
+                found.append(recent[key])
+            elif key in merging:
+                found.append(merging[key])
             elif key in young:
                 found.append(young[key])
             elif key in old:
@@ -155,7 +179,7 @@ class LaneState:
                 missing.setdefault(key, []).append(number)
                 found.append(None)
         if missing:
-            stored = self._store.get_all(missing)
+            stored = self._reader.get_all(missing)
             for key, numbers in missing.items():
                 value = stored.get(key)
                 self._remember(key, value)
@@ -177,12 +201,12 @@ class LaneState:
             if size > _MOST_VALUE_BYTES:
                 raise _too_large(size)
             self._changes[key] = value if value is None else stamp + value
+            self._young.pop(key, None)
+            self._old.pop(key, None)
             # A key that changes twice counts twice: then changes are written a little sooner.
             self._changed_bytes += size
         if self._changed_bytes > _MOST_CHANGED_BYTES:
-            self._changed_bytes = sum(
-                len(key) + len(value or b"") + _ENTRY_BYTES for key, value in self._changes.items()
-            )
+            self._changed_bytes = _bytes_of(self._changes)
             if self._changed_bytes > _MOST_CHANGED_BYTES:
                 PendingVersions("", self._files, self._flush()).write()
 
@@ -196,6 +220,7 @@ class LaneState:
         Raises:
             CheckpointError: files cannot be written.
         """
+        self._raise_failures()
         deltas = self._flush()
         heads: dict[str, str] = {}
         for slot in self._by_prefix.values():
@@ -207,14 +232,19 @@ class LaneState:
                 if slot.deltas >= _MOST_DELTAS or (
                     slot.deltas >= _FEWEST_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
                 ):
-                    self._write_whole(slot, slot.head)
+                    slot.deltas = slot.delta_bytes = 0
+                    if self._recent:
+                        self._merge_recent()
+                    # Later changes are merged after it.
+                    self._wholes.append(self._worker.submit(self._write_whole, slot, slot.head))
         text = json.dumps(heads, separators=(",", ":")) if heads else ""
         return PendingVersions(text, self._files, deltas)
 
     def close(self) -> None:
         """Give up the local store. The versions stay."""
-        self._store.close()
-        self._directory.remove()
+        self._closing.set()
+        self._worker.shutdown(cancel_futures=True)
+        self._opened.close()
 
     def _slot(self, step: int) -> _Slot:
         if self._key_group is None:
@@ -243,7 +273,7 @@ class LaneState:
             slot.wholes.append(chain.whole.epoch)
 
     def _flush(self) -> list[tuple[str, str, int, bytes]]:
-        """Move the changes that are in memory to the local store, and return the files for the checkpoint."""
+        """Move the changes to those of earlier epochs, and return the files for the checkpoint."""
         deltas = []
         stem = self._version(0).stem
         for prefix, group in groupby(sorted(self._changes.items(), key=_key), key=lambda item: item[0][: _PREFIX.size]):
@@ -254,12 +284,32 @@ class LaneState:
                 deltas.append((slot.directory, stem, slot.parts, data))
                 slot.delta_bytes += len(data)
                 slot.parts += 1
-        self._merge(self._changes)
-        for key, value in self._changes.items():
-            self._remember(key, value)
+        self._recent.update(self._changes)
+        # A key that changes in several epochs counts several times: then changes are merged a little sooner.
+        self._recent_bytes += self._changed_bytes
         self._changes = {}
         self._changed_bytes = 0
+        if self._recent_bytes > _MOST_RECENT_BYTES:
+            self._recent_bytes = _bytes_of(self._recent)
+            if self._recent_bytes > _MOST_RECENT_BYTES:
+                self._merge_recent()
         return deltas
+
+    def _merge_recent(self) -> None:
+        """Have the newest changes merged into the local store; wait for those before them."""
+        if self._merged is not None:
+            self._merged.result()
+        self._merging, self._recent, self._recent_bytes = self._recent, {}, 0
+        self._merged = self._worker.submit(self._merge, self._merging)
+
+    def _raise_failures(self) -> None:
+        """Raise the error of what the worker has done; forget what is merged."""
+        if self._merged is not None and self._merged.done():
+            self._merged.result()
+            self._merged, self._merging = None, {}
+        for whole in [each for each in self._wholes if each.done()]:
+            self._wholes.remove(whole)
+            whole.result()
 
     def _merge(self, changes: Mapping[bytes, bytes | None]) -> None:
         if changes:
@@ -268,7 +318,7 @@ class LaneState:
             self._merges += 1
 
     def _write_whole(self, slot: _Slot, version: StateVersion) -> None:
-        """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large."""
+        """Write all of a state, and remove what no kept epoch needs. Takes as long as the state is large. Worker."""
         expired: list[bytes] = []
         oldest = self._now_ms() - slot.ttl_ms
 
@@ -283,11 +333,13 @@ class LaneState:
 
         parts = size = 0
         for part in _parts(living()):
+            if self._closing.is_set():
+                # Parts without an end are of no use, and do no harm.
+                return
             size += self._files.write_whole_part(slot.directory, version, parts, part)
             parts += 1
         self._files.end_whole(slot.directory, version, parts)
         self._merge(dict.fromkeys(expired))
-        slot.deltas = slot.delta_bytes = 0
         slot.whole_bytes = size
         slot.wholes.append(version.epoch)
         # The newest one that an epoch that is kept can begin with, and those after it.
@@ -305,6 +357,10 @@ class LaneState:
     def _without_expired(self, values: list[bytes | None], ttl_ms: int) -> list[bytes | None]:
         oldest = self._now_ms() - ttl_ms
         return [None if value is None or int.from_bytes(value[:8], "big") < oldest else value[8:] for value in values]
+
+
+def _bytes_of(changes: Mapping[bytes, bytes | None]) -> int:
+    return sum(len(key) + len(value or b"") + _ENTRY_BYTES for key, value in changes.items())
 
 
 def _key(item: tuple[bytes, bytes | None]) -> bytes:

@@ -52,6 +52,12 @@ def get(state: LaneState, group: str, *keys: str) -> list[bytes | None]:
     return state.get_all(0, [key.encode() for key in keys])
 
 
+def settle(state: LaneState) -> None:
+    """Wait for what the state does beside the lane."""
+    state._worker.submit(lambda: None).result()
+    state._raise_failures()
+
+
 def end(state: LaneState) -> dict[str, str]:
     pending = state.end_epoch()
     pending.write()
@@ -122,6 +128,7 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
     r = random.Random(seed)
     monkeypatch.setattr(lane_state, "_MOST_CHANGED_BYTES", r.choice([400, 4_000]))
     monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
+    monkeypatch.setattr(lane_state, "_MOST_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
     monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 3)
     monkeypatch.setattr(lane_state, "_EPOCHS_KEPT", 10)
@@ -173,6 +180,7 @@ def test_files_of_a_long_run_are_bounded(tmp_path: Path) -> None:
             state.begin_epoch(epoch)
             put(state, "t-0", **{str(epoch % 20): str(epoch)})
             heads = end(state)
+        settle(state)
     names = list((tmp_path / "checkpoint" / "continuous" / "state" / "0" / "t-0").iterdir())
     assert len(names) < 200
     with closing(opened(tmp_path, heads, run="b")) as state:
@@ -193,6 +201,7 @@ def test_values_are_gone_after_their_time_and_leave_the_checkpoint(
             state.begin_epoch(epoch)
             put(state, "t-0", kept=str(epoch))
             heads = end(state)
+            settle(state)
             assert get(state, "t-0", "old", "kept") == [b"secret" if epoch <= 3 else None, str(epoch).encode()]
     wholes = sorted((tmp_path / "checkpoint").rglob("*.all"))
     assert wholes
