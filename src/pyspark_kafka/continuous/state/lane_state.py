@@ -76,7 +76,7 @@ class LaneState:
     """The states of all steps and key groups of one lane.
 
     The newest changes are in memory. When they are too large, a thread merges them into the local store, and the lane
-    goes on with another dictionary. The same thread writes all of a state at times. Values are read from memory, or
+    continues with another dictionary. The same thread writes all of a state at times. Values are read from memory, or
     from the store, through a cache. Memory: about 60 MiB at most, whatever the number of keys, plus the rows of a call.
 
     Runs on: executor, on the thread of the lane. Blocks on the local disk if a value is not in memory, or if changes
