@@ -414,7 +414,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.transactional.id",
-        "The name of an exactly-once sink: with it brokers fence a former driver. Each query needs its own.",
+        "The name of an exactly-once sink: with it brokers fence a former driver. Each query needs its own. In a "
+        "continuous query, each lane has this name with its number.",
         parity=NO_TRANSACTION,
         field="exactly_once.transactional_id",
         parse=scalars.text,
@@ -422,7 +423,8 @@ PRODUCER_PROPERTIES: tuple[Option, ...] = (
     ),
     _producer(
         "kafka.transaction.timeout.ms",
-        "The longest time in which an exactly-once write sends its prepared records to the brokers.",
+        "The longest time in which an exactly-once write sends its prepared records to the brokers. In a continuous "
+        "query three epochs must fit into it.",
         parity=NO_TRANSACTION,
         field="exactly_once.transaction_timeout_ms",
         parse=_POSITIVE_MS,

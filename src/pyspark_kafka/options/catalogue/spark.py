@@ -364,7 +364,8 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         "deliveryGuarantee",
         "`at_least_once`: a task that is retried, and a micro-batch that runs again, may write records twice. "
         "`exactly_once`: each micro-batch, or batch write, is visible to readers with `read_committed` once and whole, "
-        "or not at all. See [exactly once](exactly-once.md).",
+        "or not at all. See [exactly once](exactly-once.md); a [continuous query](continuous.md#exactly-once) needs "
+        "Kafka as its source for it.",
         parity=OURS,
         resolved_by="write",
         parse=scalars.words("at_least_once", "exactly_once"),
