@@ -12,17 +12,23 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, 
 from kit.brokers.guarded import PASSWORD, guarded_broker
 from kit.independent_client import consume_committed
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.connector import PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, Secret, WriteOptions
 from pyspark_kafka.records import encode
+from pyspark_kafka.sink.columns import Column, find_sink_columns
 from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
 from pyspark_kafka.sink.driver.publisher import Publisher
+from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
+from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark_kafka.testing import EmbeddedKafka
 
@@ -88,3 +94,42 @@ def test_each_missing_right_is_named_and_with_all_of_them_a_batch_is_written(bro
     assert publish(broker, sink, topic, commits) is Finding.NOT_COMMITTED
     assert publish(broker, sink, topic, commits) is Finding.COMMITTED
     assert [record.value for record in consume_committed(broker.kafka.bootstrap_servers, topic)] == [b"v"]
+
+
+def test_each_missing_right_of_a_continuous_query_is_named(broker: GuardedBroker, tmp_path: Path) -> None:
+    query_id = uuid.uuid4().hex
+    name, source, target = f"pyspark-kafka-{query_id}", f"source-{query_id}", f"target-{query_id}"
+    for topic in (source, target):
+        broker.kafka.create_topic(topic)
+    start = KafkaSourceOffset({TopicPartition(source, 0): 0})
+
+    def begin() -> SourceOffsetsWriter:
+        write = KafkaTransactionalWrite(
+            WriteOptions(broker.alice, topic=target),
+            ExactlyOnceOptions(checkpoint_location=str(tmp_path)),
+            find_sink_columns([Column("value", pa.binary(), "binary")], topic_option=target),
+            query_id=query_id,
+            source=broker.alice,
+            epoch_ms=100,
+        )
+        write.takeOver()
+        write.prepareLanes(KafkaSourceOffset.from_json(write.committedOffset(start)), 1)
+        writer = write.createStreamingWriterFactory(PhysicalWriteInfo(1)).createWriter(0, 0, 0)
+        assert isinstance(writer, SourceOffsetsWriter)
+        return writer
+
+    with pytest.raises(AccessError, match=rf"TRANSACTIONAL_ID_AUTHORIZATION_FAILED\].*'{name}-0'"):
+        begin()
+    broker.grant(ResourceType.TRANSACTIONAL_ID, f"{name}-0", ACLOperation.WRITE, ACLOperation.DESCRIBE)
+    with pytest.raises(AccessError, match=rf"GROUP_AUTHORIZATION_FAILED\].*'{name}'.*Grant the principal READ"):
+        begin()
+    broker.grant(ResourceType.GROUP, name, ACLOperation.READ)
+    with pytest.raises(AccessError, match=rf"TOPIC_AUTHORIZATION_FAILED\].*{source}"):
+        begin()
+    broker.grant(ResourceType.TOPIC, source, ACLOperation.READ)
+    broker.grant(ResourceType.TOPIC, target, ACLOperation.WRITE)
+    writer = begin()
+    writer.write(pa.RecordBatch.from_pydict({"value": [b"v"]}))
+    writer.commitEpoch(0, KafkaSourcePartitionOffset({TopicPartition(source, 0): 1}))
+    writer.close()
+    assert [record.value for record in consume_committed(broker.kafka.bootstrap_servers, target)] == [b"v"]
