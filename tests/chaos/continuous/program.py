@@ -62,6 +62,8 @@ def main(path: str) -> None:
     place = Path(spec["place"])
     cloudpickle.register_pickle_by_value(striking)  # type: ignore[no-untyped-call]
     striking.patch_driver(spec["place"])
+    if spec["shift"]:
+        striking.plant(spec["shift"])
     with (place / "events.jsonl").open("a", buffering=1) as events:
 
         def say(event: str, **facts: Any) -> None:

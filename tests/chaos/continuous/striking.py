@@ -123,6 +123,19 @@ def patch_driver(place: str) -> None:
     EpochFiles.__init__.__kwdefaults__["kept"] = 1_000_000
 
 
+def plant(shift: int) -> None:
+    """Let runs begin a number of records behind where they are to begin; before it, if it is less than 0."""
+    from pyspark_kafka.continuous.query.commits import EpochCommits  # noqa: PLC0415 - workers have no use for it
+
+    def shifted(commits: Any) -> None:
+        topics = json.loads(commits.start)
+        for ends in topics.values():
+            ends.update({partition: max(0, end + shift) if end > 0 else end for partition, end in ends.items()})
+        commits.start = json.dumps(topics)
+
+    _wrap(EpochCommits, "go_on", None, shifted)
+
+
 class StampedCopy:
     """The function of the query: copies each record, with where it was read and by whom.
 

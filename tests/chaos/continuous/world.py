@@ -41,6 +41,7 @@ class ProgramSpec:
         interval: the length of an epoch.
         source: options.
         sink: options.
+        shift: a bug to plant; see `striking.plant`.
     """
 
     place: str
@@ -49,6 +50,7 @@ class ProgramSpec:
     interval: str
     source: Mapping[str, str]
     sink: Mapping[str, str]
+    shift: int = 0
 
 
 @dataclass
@@ -79,6 +81,7 @@ class KillWorld:
         exactly_once: the guarantee.
         seed: of what is random.
         interval: the length of an epoch.
+        shift: a bug to plant; see `striking.plant`.
         killed: what was killed.
         has_own_spark: whether the program that runs has a Spark of its own.
     """
@@ -91,6 +94,7 @@ class KillWorld:
     exactly_once: bool
     seed: int
     interval: str = "200 milliseconds"
+    shift: int = 0
     killed: list[Killed] = field(default_factory=list)
     has_own_spark: bool = False
     rng: random.Random = field(init=False)
@@ -127,6 +131,7 @@ class KillWorld:
             checkpoint=str(self.checkpoint),
             server="" if own_spark else self.connect,
             interval=self.interval,
+            shift=self.shift,
             source={
                 "kafka.bootstrap.servers": self.servers,
                 "subscribePattern": self.pattern,

@@ -38,11 +38,9 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
     connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, exactly_once: bool
 ) -> None:
     source, target = make_topic(partitions=3), make_topic(partitions=2)
-    place = tmp_path / "kills"
-    place.mkdir()
     with (
         SourceWriter([bootstrap_servers], Ledger()) as writer,
-        KillWorld(place, bootstrap_servers, connect_url, source, target, exactly_once, seed=1) as world,
+        KillWorld(tmp_path / "kills", bootstrap_servers, connect_url, source, target, exactly_once, seed=1) as world,
     ):
         writer.write(source, 3, RATE)
         world.start()
@@ -58,3 +56,24 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
         # The engine has run once, and once more after each kill.
         assert report.runs > len(kills), table(world.killed)
         assert world.ended() == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("shift", "found"), [(-3, "unallowed"), (3, "lost")], ids=["too early", "too late"])
+def test_runs_that_begin_in_a_wrong_place_are_noticed(
+    connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, shift: int, found: str
+) -> None:
+    source, target = make_topic(partitions=2), make_topic()
+    with (
+        SourceWriter([bootstrap_servers], Ledger()) as writer,
+        KillWorld(tmp_path / "kills", bootstrap_servers, connect_url, source, target, False, 1, shift=shift) as world,
+    ):
+        writer.write(source, 2, RATE)
+        world.start()
+        world.until(lambda: world.last_commit() >= 1, "no epoch was committed")
+        do(world, Kill(PROGRAM, "after_commit_log"))
+        writer.stop()
+        world.finish()
+        report = world.report([source], frozenset())
+    assert found in report.anomalies(exactly_once=False), report
