@@ -69,6 +69,8 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
     query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
     plan = query._runner.plan
     assert (plan.tasks, plan.host, plan.port) == (3, "2001:db8::7", 7171)
+    # Without a trigger.
+    assert plan.interval_ms == 1_000
 
 
 def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
