@@ -75,10 +75,14 @@ class RowWaits:
         wait = _Wait(time.monotonic())
         with self._changed:
             self._waits.append(wait)
-            wake()
-            while is_active() and not wait.is_over:
-                self.end_wanted.set()
-                self._changed.wait(_LOOK_SECONDS)
+            try:
+                wake()
+                while is_active() and not wait.is_over:
+                    self.end_wanted.set()
+                    self._changed.wait(_LOOK_SECONDS)
+            finally:
+                # Also if it was interrupted: the query does not rest while somebody waits.
+                self._waits = [other for other in self._waits if other is not wait]
         if wait.error is not None:
             raise wait.error
 

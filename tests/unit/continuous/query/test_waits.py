@@ -72,3 +72,13 @@ def test_look_that_fails_is_raised_where_somebody_waits_for_it(waiting: Waiting)
     with pytest.raises(OSError, match="no broker"):
         first.result(_SECONDS)
     assert not wait([second], 0.3).done
+
+
+def test_wait_that_is_interrupted_is_forgotten(waiting: Waiting) -> None:
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        waiting.waits.wait(interrupted, lambda: None)
+    assert not waiting.waits.are_waiting
+    assert not waiting.waits.need_target
