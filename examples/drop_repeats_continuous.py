@@ -63,15 +63,12 @@ def main() -> None:
     arguments = parser.parse_args()
     spark = SparkSession.builder.getOrCreate()
     query = start(spark, arguments.servers, arguments.source, arguments.target, arguments.checkpoint)
-    try:
-        if arguments.once:
-            query.processAllAvailable()
-        else:
-            query.awaitTermination()
-    except KeyboardInterrupt:
-        print("ending the epoch")
-    finally:
+    # Ctrl-C ends the epoch that runs and commits it.
+    query.stopOnSignals()
+    if arguments.once:
+        query.processAllAvailable()
         query.stop()
+    query.awaitTermination()
 
 
 if __name__ == "__main__":
