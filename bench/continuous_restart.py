@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from load import ArrowArrivals
 
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
+
+_LONGEST_S = 60.0
+
 
 def noting(place: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function that changes nothing, and leaves a file with the id of its process."""
@@ -40,6 +44,16 @@ def noting(place: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
         yield from batches
 
     return note
+
+
+def await_commit(query: ContinuousQuery) -> None:
+    """Wait until another epoch is committed."""
+    before = query.lastProgress
+    end = time.monotonic() + _LONGEST_S
+    while query.lastProgress == before:
+        if time.monotonic() > end:
+            raise RuntimeError(f"nothing is committed: {query.status}, {query.exception()}")
+        query.awaitTermination(0.05)
 
 
 def pause_after(killed_ns: int, until_ns: int, arrivals: ArrowArrivals) -> float:
@@ -53,7 +67,7 @@ def main(
     kills: Annotated[int, typer.Option(help="How often a worker is killed.")] = 10,
     lanes: Annotated[int, typer.Option(help="Partitions, lanes and tasks.")] = 3,
     records_per_s: Annotated[int, typer.Option(help="Records a second.")] = 600,
-    seconds: Annotated[float, typer.Option(help="From one kill to the next.")] = 8.0,
+    seconds: Annotated[float, typer.Option(help="From a commit to the kill after it.")] = 1.0,
 ) -> None:
     """Run the query, kill its workers, and print the pauses."""
     with tempfile.TemporaryDirectory() as place, EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS) as kafka:
@@ -78,12 +92,15 @@ def main(
             if not reader.has_records(60):
                 raise RuntimeError(f"nothing flows: {query.status}, {query.exception()}")
             for _ in range(kills):
-                # Behind a commit, so that failures in a row are none; the workers of this run have noted themselves.
+                # Workers of the run that reads now note themselves. Behind a commit, so that no failures are in a row.
+                await_commit(query)
                 for note in workers.iterdir():
                     note.unlink()
+                await_commit(query)
                 time.sleep(seconds)
                 os.kill(int(next(workers.iterdir()).name), signal.SIGKILL)
                 killed.append(time.monotonic_ns())
+            await_commit(query)
             time.sleep(seconds)
             arrivals = reader.finish()
         failure = query.exception()
@@ -91,7 +108,7 @@ def main(
         spark.stop()
     if failure is not None:
         raise failure
-    ends = [*killed[1:], killed[-1] + int(seconds * 1e9)]
+    ends = [*killed[1:], int(arrivals.arrived_ns.max()) + 1]
     pauses = sorted(pause_after(*pair, arrivals) for pair in zip(killed, ends, strict=True))
     Console().print(
         f"kill -9 of a Python worker to records of all {lanes} lanes, {kills} times: "

@@ -105,7 +105,7 @@ def test_missing_slots_are_told_and_waited_for(
     with other_job(spark, tmp_path) as release:
         query = start(spark, tmp_path, lambda batch: batch, tasks="7")
         eventually(lambda: "Waiting for Spark to run 2 tasks" in query.status["message"], 60)
-        eventually(lambda: "waits for Spark to start its 2 tasks" in caplog.text)
+        eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text)
         assert "has option tasks=7, and Spark has slots for 2 tasks" in caplog.text
         assert "free slots: 1" in caplog.text
         assert not query.status["isTriggerActive"]

@@ -161,6 +161,6 @@ class SlotWatch:
         were_free, self._were_free = self._were_free, self._slots.count_free() > 0
         return were_free and self._were_free
 
-    def shortage(self) -> str:
-        """Return how many slots are free, for a message; empty if that is not known."""
-        return f" (free slots: {max(0, self._slots.count_free())})" if self._slots.are_exact else ""
+    def free(self) -> int | None:
+        """Return how many slots no task runs in; None if that is not known."""
+        return max(0, self._slots.count_free()) if self._slots.are_exact else None

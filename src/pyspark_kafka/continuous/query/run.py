@@ -403,13 +403,18 @@ class QueryRun:
         self._control.message = message
 
     def _say_slots(self, watch: SlotWatch) -> None:
+        free = watch.free()
+        if free is not None and free >= watch.tasks:
+            # Spark is slow to start them: a first job on a busy machine. Slots may be missing later.
+            self._slots_due = time.monotonic() + _SLOTS_SECONDS
+            return
         self._control.message = f"Waiting for Spark to run {watch.tasks} tasks at the same time"
         _LOG.warning(
-            "Continuous query %s waits for Spark to start its %d tasks, which must run at the same time%s. "
+            "Continuous query %s waits for Spark to start its tasks (%d), which must run at the same time%s. "
             "Raise the cores of the application, stop other jobs, or set option tasks.",
             self._context.query_id,
             watch.tasks,
-            watch.shortage(),
+            "" if free is None else f" (free slots: {free})",
         )
 
 
