@@ -35,7 +35,7 @@ _VERSION = 1
 class EpochFiles:
     """Writes the epochs of one query to its checkpoint, in the layout of Spark's `ContinuousExecution`.
 
-    Runs on: driver, on the thread that runs the query; every method blocks on the file system.
+    Runs on: driver, used by one thread at a time; every method blocks on the file system.
 
     Args:
         files: the checkpoint.

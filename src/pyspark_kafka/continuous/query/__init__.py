@@ -4,5 +4,6 @@
 set of tasks of it, `commits` how its epochs are committed, `waits` who waits for rows. `partition_watch` asks the
 source beside that thread.
 
-Invariant: one thread, that of `runner`, plans, commits and writes the checkpoint. Layer: continuous, above spark/.
+Invariant: one thread, that of `runner`, plans and decides; epochs are committed one at a time, in order, on the thread
+of `commits.EpochCommitter`, which has ended before the next run is planned. Layer: continuous, above spark/.
 """

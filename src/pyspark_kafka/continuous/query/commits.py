@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import queue
+import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import SupportsSourceOffsets
@@ -13,7 +16,7 @@ from pyspark_kafka.continuous.query.states import QueryStates
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.connector import Offset
@@ -28,7 +31,8 @@ _LOG = logging.getLogger(__name__)
 class EpochCommits:
     """Commits the epochs of a query. It alone talks to the checkpoint and to the sink's commit.
 
-    Runs on: driver, on the thread of the query; every method blocks.
+    Runs on: driver, on the thread of the query; `commit` on that of `EpochCommitter` while a run lasts. Every method
+    blocks.
 
     Attributes:
         start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `go_on`.
@@ -151,6 +155,59 @@ class EpochCommits:
             except Exception:  # noqa: BLE001 - logged
                 # The reason of the failure matters more than that of the abort.
                 _LOG.exception("The abort of epoch %d failed; its rows are read again.", epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitEnded:
+    """An epoch is committed, or could not be.
+
+    Attributes:
+        action: of the epoch.
+        end: the offset behind it; None if it is not known to be committed.
+        error: why.
+    """
+
+    action: CommitEpoch
+    end: Offset | None
+    error: BaseException | None = None
+
+
+class EpochCommitter:
+    """Commits the epochs of one run on a thread of its own: however long that takes, epochs end meanwhile.
+
+    With `SupportsSourceOffsets` rows are visible when their epoch ends, and nobody is to wait for the checkpoint.
+
+    Runs on: driver; used by the thread of the query.
+
+    Args:
+        commits: of the query.
+        on_end: called after each commit, on the thread of the committer.
+    """
+
+    def __init__(self, commits: EpochCommits, on_end: Callable[[CommitEnded], None]) -> None:
+        self._commits, self._on_end = commits, on_end
+        self._asked: queue.SimpleQueue[CommitEpoch | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
+
+    def commit(self, action: CommitEpoch) -> None:
+        """Commit an epoch after those that were asked for before; returns at once."""
+        if self._thread.ident is None:
+            self._thread.start()
+        self._asked.put(action)
+
+    def close(self) -> None:
+        """Return when every epoch that was asked for is committed, or could not be."""
+        self._asked.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (action := self._asked.get()) is not None:
+            try:
+                ended = CommitEnded(action, self._commits.commit(action))
+            except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
+                ended = CommitEnded(action, None, error)
+            self._on_end(ended)
 
 
 class _Steps:

@@ -24,6 +24,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
+from pyspark_kafka.continuous.query.commits import CommitEnded, EpochCommitter
 from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
 from pyspark_kafka.continuous.query.run_errors import job_ended, lane_failed, run_failed, task_lost
 from pyspark_kafka.continuous.reports.late_lanes import LateLanes
@@ -118,6 +119,7 @@ class QueryRun:
         self._late_lanes = LateLanes(context.query_id, self._say)
         # After which time an epoch ends although nothing has moved.
         self._idle_epoch_s: float | None = None
+        self._committer = EpochCommitter(context.commits, self._events.put)
 
     @property
     def epoch(self) -> int:
@@ -190,6 +192,8 @@ class QueryRun:
                     partition_watch.close()
         finally:
             connections.close()
+            # What follows, an abort or the next run, must find the epoch in the checkpoint or not.
+            self._committer.close()
             if not self._done:
                 self._take_late_reports(coordinator)
                 commits.abort(coordinator.open_reports)
@@ -343,6 +347,8 @@ class QueryRun:
             return coordinator.started(event.lane)
         if isinstance(event, LaneEnded):
             return coordinator.ended(event.lane)
+        if isinstance(event, CommitEnded):
+            return self._take_commit(coordinator, event)
         if isinstance(event, Failed):
             self.failure = lane_failed(event, coordinator.current_epoch)
         elif isinstance(event, ContinuousQueryError):
@@ -363,19 +369,22 @@ class QueryRun:
                 self._epoch_since = now
                 connections.broadcast(End(action.epoch, int(action.last)))
             elif isinstance(action, CommitEpoch):
-                self._commit(action)
-                self._act(coordinator, connections, coordinator.committed(action.epoch))
+                # One at a time: the coordinator waits for the end of one before it says the next.
+                self._committer.commit(action)
             elif isinstance(action, RunIsDone):
                 self._done = True
                 self.is_at_end = coordinator.is_at_end
 
-    def _commit(self, action: CommitEpoch) -> None:
-        end = self._context.commits.commit(action)
+    def _take_commit(self, coordinator: EpochCoordinator, commit: CommitEnded) -> list[Action]:
+        if commit.end is None:
+            raise commit.error or RuntimeError("a commit without an end has an error")
+        action = commit.action
         if self._late_lanes.is_over():
             self._control.message = _READING
         begun, ended = self._spans.pop(action.epoch)
         was_idle = ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports)
-        self._waits.committed(end, begun if was_idle else None)
+        self._waits.committed(commit.end, begun if was_idle else None)
+        return coordinator.committed(action.epoch)
 
     def _look_for_waits(self, watch: PartitionWatch) -> None:
         if self._waits.need_target and not self._end_asked:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class QueryStates:
     """The versions of all states of a query as they are after the last committed epoch.
 
-    Runs on: driver, on the thread of the query; methods block on the checkpoint.
+    Runs on: driver, where epochs are committed; methods block on the checkpoint.
 
     Args:
         steps: the steps that have a state; without any, every method returns at once.

@@ -52,7 +52,7 @@ class QueryNames:
 class ProgressLog:
     """The progress of the last epochs.
 
-    Runs on: driver; the thread of the query adds, any thread reads.
+    Runs on: driver; who commits an epoch adds it, any thread reads.
 
     Args:
         names: of the query.

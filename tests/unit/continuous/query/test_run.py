@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
-from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
+import pytest
+
+from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
+from pyspark_kafka.continuous.epochs.messages import End
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
 from pyspark_kafka.continuous.query.waits import RowWaits
 
 
-def run_of_two_lanes() -> tuple[QueryRun, EpochCoordinator]:
+def run_of_two_lanes(commit: Any = None) -> tuple[QueryRun, EpochCoordinator]:
+    waits, commits = SimpleNamespace(committed=lambda *_: None), SimpleNamespace(commit=commit)
     context: Any = SimpleNamespace(
-        plan=None, control=QueryControl(), waits=None, query_id="the query", commits=None, progress=None
+        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=commits, progress=None
     )
     coordinator = EpochCoordinator(2, 4, 100)
     for lane in range(2):
@@ -30,6 +35,46 @@ def test_reports_that_come_after_a_failure_are_aborted_as_well() -> None:
         run._events.put(event)
     run._take_late_reports(coordinator)
     assert [report.message for report in coordinator.open_reports[4]] == ["early", "late"]
+
+
+def test_epochs_end_while_an_earlier_one_is_committed() -> None:
+    begun, may_end, said = threading.Event(), threading.Event(), list[Any]()
+
+    def commit(action: CommitEpoch) -> str:
+        begun.set()
+        assert may_end.wait(20)
+        return f"end of {action.epoch}"
+
+    run, coordinator = run_of_two_lanes(commit)
+    connections: Any = SimpleNamespace(broadcast=said.append)
+    for epoch in (4, 5):
+        for lane in range(2):
+            run._act(coordinator, connections, coordinator.reported(LaneReport(lane, epoch, "{}", "")))
+        if epoch == 4:
+            assert begun.wait(20)
+            run._act(coordinator, connections, coordinator.end_now())
+            assert said == [End(5)]
+    may_end.set()
+    for epoch in (4, 5):
+        ended = run._events.get(timeout=20)
+        assert (ended.action.epoch, ended.end) == (epoch, f"end of {epoch}")
+        run._spans[epoch] = (0.0, 0.0)
+        run._act(coordinator, connections, run._take(coordinator, ended))
+    run._committer.close()
+
+
+def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
+    def commit(action: CommitEpoch) -> str:
+        raise OSError(f"no room for epoch {action.epoch}")
+
+    run, coordinator = run_of_two_lanes(commit)
+    connections: Any = None
+    for lane in range(2):
+        run._act(coordinator, connections, coordinator.reported(LaneReport(lane, 4, "{}", "")))
+    with pytest.raises(OSError, match="epoch 4"):
+        run._take(coordinator, run._events.get(timeout=20))
+    run._committer.close()
+    assert 4 in coordinator.open_reports
 
 
 def test_query_without_partitions_ends_the_waits_for_rows() -> None:
