@@ -16,6 +16,7 @@ import pytest
 
 from kit.continuous import SCHEMA, FilesTable, StagedTable, StagedWrite, committed_rows
 from kit.pointers import REPO
+from kit.programs.dying_driver import run_until_killed
 from kit.programs.run import run_logging_program
 from kit.waiting import eventually
 from pyspark_kafka import continuous
@@ -151,38 +152,9 @@ def test_killed_worker_costs_no_row_and_doubles_none(spark: SparkSession, place:
 
 
 _KILLED = """
-import os, signal, sys
-from pyspark.sql import SparkSession
-from kit import continuous as kit
-from pyspark_kafka import continuous
-from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from kit.programs.dying_driver import copy_until_killed
 
-place, point = sys.argv[1:]
-
-def die_at(kind, method, after):
-    inner = getattr(kind, method)
-    def call(self, *arguments):
-        if after:
-            inner(self, *arguments)
-        if arguments[0] >= 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return None if after else inner(self, *arguments)
-    setattr(kind, method, call)
-
-kind, method, moment = point.split()
-die_at({"sink": kit.StagedWrite, "files": EpochFiles}[kind], method, moment == "after")
-spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
-query = (
-    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
-    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
-    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
-)
-while not os.path.exists(place + "/checkpoint/commits/0"):
-    query.awaitTermination(0.05)
-with open(place + "/in/a", "a") as file:
-    file.write("10\\n11\\n")
-query.awaitTermination()
+copy_until_killed(lambda rows: rows, "10\\n11\\n")
 """
 
 
@@ -199,14 +171,7 @@ def test_driver_that_is_killed_within_a_commit_loses_and_doubles_nothing(
     spark: SparkSession, place: Place, tmp_path: Path, point: str
 ) -> None:
     place.add("a", 10)
-    program = tmp_path / "killed.py"
-    program.write_text(_KILLED)
-    killed = subprocess.run(
-        [sys.executable, str(program), str(tmp_path), point],
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    run_until_killed(_KILLED, tmp_path, point)
     query = start(spark, place, lambda batches: batches)
     query.processAllAvailable()
     query.stop()

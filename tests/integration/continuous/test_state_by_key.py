@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,7 @@ import pytest
 
 from kit.continuous import FilesStream, FilesTable, StagedTable, committed_rows
 from kit.continuous_state import COUNTS, running_count
-from kit.pointers import REPO
+from kit.programs.dying_driver import run_until_killed
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import ContinuousStream
@@ -103,40 +101,13 @@ def test_counts_are_exact_over_kills_new_files_and_other_numbers_of_tasks(
 
 
 _KILLED = """
-import os, signal, sys
-from pyspark.sql import SparkSession
-from kit import continuous as kit
 from kit.continuous_state import COUNTS, running_count
-from pyspark_kafka import continuous
-from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
+from kit.programs.dying_driver import copy_until_killed
 
-place, point = sys.argv[1:]
-
-def die_at(kind, method, after):
-    inner = getattr(kind, method)
-    def call(self, *arguments):
-        if after:
-            inner(self, *arguments)
-        if arguments[0] >= 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return None if after else inner(self, *arguments)
-    setattr(kind, method, call)
-
-kind, method, moment = point.split()
-die_at({"sink": kit.StagedWrite, "files": EpochFiles}[kind], method, moment == "after")
-spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-         .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
-query = (
-    continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
-    .map_with_state(running_count, COUNTS, "count bigint")
-    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
-    .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
+copy_until_killed(
+    lambda rows: rows.map_with_state(running_count, COUNTS, "count bigint"),
+    "".join(f"{n}\\n" for n in range(12, 24)),
 )
-while not os.path.exists(place + "/checkpoint/commits/0"):
-    query.awaitTermination(0.05)
-with open(place + "/in/a", "a") as file:
-    file.write("".join(f"{n}\\n" for n in range(12, 24)))
-query.awaitTermination()
 """
 
 
@@ -153,17 +124,7 @@ def test_counts_are_exact_after_a_driver_is_killed_within_a_commit(
     spark: SparkSession, numbers: Numbers, tmp_path: Path, point: str
 ) -> None:
     numbers.add("a", 12)
-    program = tmp_path / "killed.py"
-    program.write_text(_KILLED)
-    killed = subprocess.run(
-        [sys.executable, str(program), str(tmp_path), point],
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests"), "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    run_until_killed(_KILLED, tmp_path, point)
     numbers._lines["a"] = 24
     numbers.add("a", 3)
     query = start(spark, numbers)
