@@ -16,6 +16,7 @@ from kafka.structs import TopicPartition as KafkaPythonPartition
 
 from kit.independent_client import consume_committed
 from kit.reading import client_of, options_for
+from kit.waiting import eventually
 from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.open_transaction import Generation
@@ -94,6 +95,11 @@ class Query:
     def visible(self) -> list[bytes]:
         return sorted(record.value or b"" for record in consume_committed(self.servers, self.target))
 
+    def shows(self, expected: list[bytes]) -> bool:
+        """Return whether readers see these; brokers write the markers of an end after their response to it."""
+        eventually(lambda: self.visible() == expected)
+        return True
+
     def group_has(self) -> list[int]:
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         try:
@@ -141,15 +147,15 @@ def test_epochs_are_visible_with_their_positions_over_runs(query: Query) -> None
     assert query.visible() == []
     # Sequences and identity over epochs: with rows in each, in some, and in none.
     assert json.loads(first.commitEpoch(0, query.position(p0=2)).json())["records"] == 2
-    assert query.visible() == [b"a", b"b"]
+    assert query.shows([b"a", b"b"])
     second.commitEpoch(0, query.position(p1=1))
     for epoch in range(1, 4):
         put(first, b"d%d" % epoch, b"e%d" % epoch)
         first.commitEpoch(epoch, query.position(p0=2 + 2 * epoch))
         # Rows that were filtered out.
         second.commitEpoch(epoch, query.position(p1=1 + epoch))
-    assert len(query.visible()) == 9
-    assert query.group_has() == [8, 4]
+    eventually(lambda: len(query.visible()) == 9)
+    eventually(lambda: query.group_has() == [8, 4])
     before = second._transaction  # type: ignore[attr-defined]
     second.commitEpoch(4, query.position(p1=4))
     assert second._transaction is before  # type: ignore[attr-defined]
@@ -162,9 +168,9 @@ def test_epochs_are_visible_with_their_positions_over_runs(query: Query) -> None
     put(only, b"f")
     only.commitEpoch(1, query.position(p0=9, p1=4))
     only.close()
+    eventually(lambda: len(query.visible()) == 10)
     assert query.visible()[-1] == b"f"
-    assert len(query.visible()) == 10
-    assert query.group_has() == [9, 4]
+    eventually(lambda: query.group_has() == [9, 4])
 
 
 def test_lane_of_an_older_run_can_commit_nothing(query: Query) -> None:
@@ -178,7 +184,7 @@ def test_lane_of_an_older_run_can_commit_nothing(query: Query) -> None:
         writer.abort()
     put(new, b"new")
     new.commitEpoch(0, query.position(p0=1))
-    assert query.visible() == [b"new"]
+    assert query.shows([b"new"])
 
 
 def test_lost_response_of_a_commit_is_found_by_the_next_run(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +206,7 @@ def test_lost_response_of_a_commit_is_found_by_the_next_run(query: Query, monkey
         writer.close()
     begin, _ = query.run(write, query.at(0, 0))
     assert begin == query.at(1, 0)
-    assert query.visible() == [b"committed"]
+    assert query.shows([b"committed"])
 
 
 def test_driver_that_another_one_replaced_ends(query: Query) -> None:
@@ -213,7 +219,7 @@ def test_driver_that_another_one_replaced_ends(query: Query) -> None:
     # The second is not disturbed.
     put(lane, b"a")
     lane.commitEpoch(0, query.position(p0=1))
-    assert query.visible() == [b"a"]
+    assert query.shows([b"a"])
 
 
 def test_positions_that_are_gone_or_of_others_are_errors(query: Query) -> None:
@@ -262,7 +268,7 @@ def test_idle_lane_renews_its_positions(query: Query, monkeypatch: pytest.Monkey
     finally:
         admin.close()
     lane.commitEpoch(1, query.position(p0=4))
-    assert query.group_has() == [4, 0]
+    eventually(lambda: query.group_has() == [4, 0])
 
 
 def test_another_cluster_is_refused(kafka: EmbeddedKafka, older_kafka: EmbeddedKafka, tmp_path: Path) -> None:
