@@ -7,6 +7,8 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from kit.waiting import eventually
+
 
 @dataclass(frozen=True)
 class Record:
@@ -42,6 +44,15 @@ def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
 def consume_committed(bootstrap_servers: str, topic: str) -> list[Record]:
     """Read what readers of committed records see of a topic now, from its beginning to its end."""
     return _consume_all(bootstrap_servers, topic, "read_committed")
+
+
+def await_committed(bootstrap_servers: str, topic: str, values: list[bytes]) -> None:
+    """Check that readers of committed records see these values, in any order, each as often as it is named.
+
+    It waits: brokers write the markers of a transaction's end after their response to it.
+    """
+    expected = sorted(values)
+    eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected)
 
 
 def _consume_all(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:

@@ -16,8 +16,7 @@ import pytest
 from kafka import KafkaProducer
 
 from kit.continuous import FilesTable, StagedTable
-from kit.independent_client import Record, consume, consume_committed, produce
-from kit.waiting import eventually
+from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from pyspark_kafka import continuous
 from pyspark_kafka.errors import CapabilityError, OptionError
 
@@ -164,18 +163,9 @@ def test_restored_older_checkpoint_loses_nothing(
     run(range(8, 9))
     # Positions in Kafka are ahead of an older checkpoint; without them its rows are written again.
     again = [] if guarantee == "exactly_once" else [5, 6, 7]
-    assert_shown(bootstrap_servers, target, [*range(9), *again])
+    await_committed(bootstrap_servers, target, [b"%d" % number for number in [*range(9), *again]])
     run(range(9, 10))
-    assert_shown(bootstrap_servers, target, [*range(10), *again])
-
-
-def assert_shown(servers: str, topic: str, expected: list[int]) -> None:
-    """Check what readers see; brokers write the marker of a transaction's end after their response to it."""
-
-    def found() -> list[int]:
-        return sorted(int(record.value or b"") for record in consume_committed(servers, topic))
-
-    eventually(lambda: found() == sorted(expected))
+    await_committed(bootstrap_servers, target, [b"%d" % number for number in [*range(10), *again]])
 
 
 _KILLED = """

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from kafka import KafkaAdminClient
 
-from kit.independent_client import Record, consume_committed, produce
+from kit.independent_client import Record, await_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -61,10 +61,8 @@ def numbers(*given: int) -> list[Record]:
     return [Record(None, b"%d" % number) for number in given]
 
 
-def shows(servers: str, topic: str, expected: list[int]) -> bool:
-    """Return whether readers see these; brokers write the markers of an end after their response to it."""
-    eventually(lambda: sorted(int(record.value or b"") for record in consume_committed(servers, topic)) == expected)
-    return True
+def values(given: Iterable[int]) -> list[bytes]:
+    return [b"%d" % number for number in given]
 
 
 def positions(servers: str, group: str) -> dict[tuple[str, int], int]:
@@ -84,7 +82,7 @@ def test_records_are_visible_once_and_the_group_shows_where_the_query_is(
     produce(bootstrap_servers, source, numbers(*range(50)))
     query = start(spark, bootstrap_servers, source, target, tmp_path)
     query.processAllAvailable()
-    assert shows(bootstrap_servers, target, list(range(0, 50, 2)))
+    await_committed(bootstrap_servers, target, values(range(0, 50, 2)))
     group = f"pyspark-kafka-{query.id}"
     assert sum(positions(bootstrap_servers, group).values()) == 50
     # Rows that are filtered out move the group as well.
@@ -97,7 +95,7 @@ def test_records_are_visible_once_and_the_group_shows_where_the_query_is(
     again = start(spark, bootstrap_servers, source, target, tmp_path, tasks="1")
     again.processAllAvailable()
     again.stop()
-    assert shows(bootstrap_servers, target, [*range(0, 50, 2), *range(60, 70, 2)])
+    await_committed(bootstrap_servers, target, values([*range(0, 50, 2), *range(60, 70, 2)]))
     assert sum(positions(bootstrap_servers, group).values()) == 62
 
 
@@ -131,7 +129,7 @@ def test_worker_that_is_killed_within_an_epoch_loses_and_doubles_nothing(
     query.processAllAvailable()
     query.stop()
     assert query.exception() is None
-    assert shows(bootstrap_servers, target, list(range(sent)))
+    await_committed(bootstrap_servers, target, values(range(sent)))
 
 
 _KILLED = """
@@ -188,7 +186,7 @@ def test_driver_that_is_killed_between_brokers_and_checkpoint_loses_and_doubles_
     query = start(spark, bootstrap_servers, source, target, checkpoint, function=whole)
     query.processAllAvailable()
     query.stop()
-    assert shows(bootstrap_servers, target, list(range(60)))
+    await_committed(bootstrap_servers, target, values(range(60)))
     assert sum(positions(bootstrap_servers, f"pyspark-kafka-{query.id}").values()) == 60
 
 
@@ -215,4 +213,4 @@ def test_second_driver_fences_the_first(
     second.processAllAvailable()
     assert second.isActive
     second.stop()
-    assert shows(bootstrap_servers, target, list(range(20)))
+    await_committed(bootstrap_servers, target, values(range(20)))

@@ -10,8 +10,7 @@ import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 
 from kit.brokers.guarded import PASSWORD, guarded_broker
-from kit.independent_client import consume_committed
-from kit.waiting import eventually
+from kit.independent_client import await_committed, consume_committed
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.connector import PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.errors import AccessError
@@ -94,7 +93,7 @@ def test_each_missing_right_is_named_and_with_all_of_them_a_batch_is_written(bro
     broker.grant(ResourceType.TOPIC, topic, ACLOperation.WRITE)
     assert publish(broker, sink, topic, commits) is Finding.NOT_COMMITTED
     assert publish(broker, sink, topic, commits) is Finding.COMMITTED
-    assert_shown(broker, topic)
+    await_committed(broker.kafka.bootstrap_servers, topic, [b"v"])
 
 
 def test_each_missing_right_of_a_continuous_query_is_named(broker: GuardedBroker, tmp_path: Path) -> None:
@@ -133,10 +132,4 @@ def test_each_missing_right_of_a_continuous_query_is_named(broker: GuardedBroker
     writer.write(pa.RecordBatch.from_pydict({"value": [b"v"]}))
     writer.commitEpoch(0, KafkaSourcePartitionOffset({TopicPartition(source, 0): 1}))
     writer.close()
-    assert_shown(broker, target)
-
-
-def assert_shown(broker: GuardedBroker, topic: str) -> None:
-    """Check that readers see the record; brokers write the marker of an end after their response to it."""
-    servers = broker.kafka.bootstrap_servers
-    eventually(lambda: [record.value for record in consume_committed(servers, topic)] == [b"v"])
+    await_committed(broker.kafka.bootstrap_servers, target, [b"v"])

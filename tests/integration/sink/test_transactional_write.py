@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
-from kit.independent_client import consume_committed
+from kit.independent_client import await_committed, consume_committed
 from kit.reading import client_of, options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.admin.topics import create_topic
@@ -95,11 +95,6 @@ class Query:
     def visible(self) -> list[bytes]:
         return sorted(record.value or b"" for record in consume_committed(self.servers, self.target))
 
-    def shows(self, expected: list[bytes]) -> bool:
-        """Return whether readers see these; brokers write the markers of an end after their response to it."""
-        eventually(lambda: self.visible() == expected)
-        return True
-
     def group_has(self) -> list[int]:
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         try:
@@ -147,7 +142,7 @@ def test_epochs_are_visible_with_their_positions_over_runs(query: Query) -> None
     assert query.visible() == []
     # Sequences and identity over epochs: with rows in each, in some, and in none.
     assert json.loads(first.commitEpoch(0, query.position(p0=2)).json())["records"] == 2
-    assert query.shows([b"a", b"b"])
+    await_committed(query.servers, query.target, [b"a", b"b"])
     second.commitEpoch(0, query.position(p1=1))
     for epoch in range(1, 4):
         put(first, b"d%d" % epoch, b"e%d" % epoch)
@@ -184,7 +179,7 @@ def test_lane_of_an_older_run_can_commit_nothing(query: Query) -> None:
         writer.abort()
     put(new, b"new")
     new.commitEpoch(0, query.position(p0=1))
-    assert query.shows([b"new"])
+    await_committed(query.servers, query.target, [b"new"])
 
 
 def test_lost_response_of_a_commit_is_found_by_the_next_run(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +201,7 @@ def test_lost_response_of_a_commit_is_found_by_the_next_run(query: Query, monkey
         writer.close()
     begin, _ = query.run(write, query.at(0, 0))
     assert begin == query.at(1, 0)
-    assert query.shows([b"committed"])
+    await_committed(query.servers, query.target, [b"committed"])
 
 
 def test_driver_that_another_one_replaced_ends(query: Query) -> None:
@@ -219,7 +214,7 @@ def test_driver_that_another_one_replaced_ends(query: Query) -> None:
     # The second is not disturbed.
     put(lane, b"a")
     lane.commitEpoch(0, query.position(p0=1))
-    assert query.shows([b"a"])
+    await_committed(query.servers, query.target, [b"a"])
 
 
 def test_positions_that_are_gone_or_of_others_are_errors(query: Query) -> None:

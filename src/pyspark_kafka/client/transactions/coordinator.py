@@ -5,7 +5,7 @@ Layer: client.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.wire.messages import ErrorCode, FindCoordinatorRequest, InitProducerIdRequest, broker_error
@@ -99,14 +99,7 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
             hint="Exactly-once writes need Kafka 0.11 or newer.",
             facts={"broker": connection.address},
         )
-    if response.error_code != ErrorCode.NONE:
-        raise broker_error(
-            response.error_code,
-            f"Looking up the coordinator of transactional id '{transactional_id}' at {connection.address} failed",
-            transactional_id=transactional_id,
-            broker=connection.address,
-        )
-    return int(response.node_id)
+    return _broker_id(response, connection, f"transactional id '{transactional_id}'", transactional_id=transactional_id)
 
 
 def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadline) -> int:
@@ -122,11 +115,16 @@ def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadlin
     """
     request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
     response, connection = call_any_broker(client, request, deadline, max_version=MAX_FIND_VERSION)
+    return _broker_id(response, connection, f"consumer group '{group_id}'", group_id=group_id)
+
+
+def _broker_id(response: Any, connection: Connection, whose: str, **facts: str) -> int:
+    """Return the coordinator that a response names."""
     if response.error_code != ErrorCode.NONE:
         raise broker_error(
             response.error_code,
-            f"Looking up the coordinator of consumer group '{group_id}' at {connection.address} failed",
-            group_id=group_id,
+            f"Looking up the coordinator of {whose} at {connection.address} failed",
+            **facts,
             broker=connection.address,
         )
     return int(response.node_id)
