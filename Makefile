@@ -30,7 +30,7 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults test-chaos bench bench-latency bench-start bench-scale bench-state fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test lint format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -39,7 +39,7 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo:  ## Start a real Kafka, stream through Spark, show the result
-	@$(prepare) $(VENV)
+	@$(prepare) $(VENV) --group demo
 	@$(VENV)/bin/pyspark-kafka demo $(ARGS)
 
 test: lint  ## Run every check and every test
@@ -58,6 +58,14 @@ format:  ## Format the code and fix what can be fixed
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
+# `--strict` and frozen versions: what cannot be looked up is a failure, and no package is passed over silently.
+audit:  ## Look for known vulnerabilities in all dependencies; needs a registry that tells them
+	@$(prepare) .venv-audit --group test --group audit
+	@.venv-audit/bin/python -m pip freeze --exclude-editable --quiet > .venv-audit/frozen.txt
+	@.venv-audit/bin/pip-audit --strict --no-deps --disable-pip -r .venv-audit/frozen.txt || { \
+		echo 'make audit: a package is vulnerable, or could not be looked up: see above. The PyPI JSON API must be' \
+			'reachable; with a mirror that lacks it, nothing is known.' >&2; exit 1; }
+
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
 	@$(call pytest,.venv-pyspark42)
@@ -72,8 +80,26 @@ test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_
 test-faults:  ## Kill KILLS drivers and KILLS tasks at the crash points of exactly-once writes, and print what came of it
 	@$(prepare) $(VENV) --group test
 	@$(call before_tests,$(VENV))
-	@$(VENV)/bin/python -m pytest -q -m long
+	@$(VENV)/bin/python -m pytest -q -m long --ignore tests/integration/security/test_matrix.py
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m faults.run --kills $(KILLS) --seed $(SEED) $(ARGS)
+
+security-matrix:  ## Test each login with each kind of query, 8 minutes, and write docs/security-matrix.md
+	@$(prepare) $(VENV) --group test
+	@$(call before_tests,$(VENV))
+	@mkdir -p build && rm -f build/security-matrix.jsonl
+	@PYSPARK_KAFKA_MATRIX="$(CURDIR)/build/security-matrix.jsonl" \
+		$(VENV)/bin/python -m pytest -q -m 'not kerberos' tests/integration/security/test_matrix.py $(ARGS); status=$$?; \
+		$(VENV)/bin/python tools/security_matrix.py build/security-matrix.jsonl docs/security-matrix.md; exit $$status
+
+test-kerberos:  ## Test Kerberos logins; needs MIT Kerberos with a KDC (Debian: krb5-kdc krb5-user libkrb5-dev)
+	@for needed in krb5-config kinit; do command -v $$needed > /dev/null || \
+		{ echo "make test-kerberos: $$needed is not here; Debian has it in krb5-kdc, krb5-user, libkrb5-dev" >&2; exit 2; }; done
+	@$(prepare) .venv-kerberos --group test --with 'gssapi>=1.8,<2' --with 'k5test>=0.10,<1'
+	@$(call before_tests,.venv-kerberos)
+	@mkdir -p build && rm -f build/kerberos.jsonl
+	@PYSPARK_KAFKA_MATRIX="$(CURDIR)/build/kerberos.jsonl" \
+		.venv-kerberos/bin/python -m pytest -q -m kerberos tests/integration/security/test_matrix.py $(ARGS); status=$$?; \
+		.venv-kerberos/bin/python tools/security_matrix.py build/kerberos.jsonl docs/security-matrix.md; exit $$status
 
 test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what came of it; JVM_JARS as for bench
 	@$(if $(JVM_JARS),$(pyspark42_venv),$(prepare) $(VENV) --group test)
@@ -82,14 +108,23 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 		$(if $(CONTINUOUS),chaos.continuous.run --guarantee $(CONTINUOUS) --kills $(KILLS),chaos.run --minutes $(MINUTES)) \
 		--seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
-bench:  ## Measure, 6 minutes (16 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
-	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
+bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
+	@$(prepare) .venv-bench --group typed --with 'pyspark==4.2.0'
 	$(if $(CASES),,.venv-bench/bin/python bench/kernel.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/fetch.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/first_record.py)
 	$(if $(CASES),,.venv-bench/bin/python bench/connector.py)
+	$(if $(CASES),,.venv-bench/bin/python bench/typed.py $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)'))
 	$(if $(CASES),,.venv-bench/bin/python bench/keyed_state.py --keys 1000000 --stores toolkit$(comma)dict)
 	.venv-bench/bin/python bench/run.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+bench-decoders:  ## Measure the decoders of typed values alone, 1 minute; ARGS="--only json-flat" for some
+	@$(prepare) .venv-bench --group test --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/decoders.py $(ARGS)
+
+bench-typed:  ## Measure typed columns in JSON, Avro, Protobuf; JVM_JARS=directory also has the jars of spark-avro and spark-protobuf
+	@$(prepare) .venv-bench --group typed --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/typed.py --cases '$(CASES)' $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
 
 bench-start:  ## Measure the first seconds of a query, with a time line by process; JVM_JARS as for bench
 	@$(prepare) .venv-bench --with 'pyspark==4.2.0'
@@ -113,7 +148,15 @@ bench-state:  ## Measure state by key, 1 M and 10 M keys, beside Spark's and oth
 	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
 	.venv-bench/bin/python bench/keyed_state.py $(ARGS)
 
-fuzz:  ## Fuzz every target for SECONDS each (9 targets, together 11 minutes)
+bench-group:  ## Measure what commitOffsetsToGroup adds to a micro-batch
+	@$(prepare) $(VENV) --group test
+	$(VENV)/bin/python bench/group_commit.py $(ARGS)
+
+bench-checkpoints:  ## Measure checkpoint commands on 100,000 batches; ARGS=--every also reads every file
+	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
+	.venv-bench/bin/python bench/checkpoints.py $(ARGS)
+
+fuzz:  ## Fuzz every target for SECONDS each (22 targets, together 28 minutes)
 	@$(fuzz_venv)
 	.venv-fuzz/bin/python fuzz/run_fuzz.py --seconds $(SECONDS) $(ARGS)
 
@@ -126,6 +169,6 @@ fuzz-corpus:  ## Put what fuzzing found worth keeping into fuzz/corpus
 	.venv-fuzz/bin/python fuzz/minimise_corpus.py
 
 clean:  ## Remove virtual environments, builds and caches; not the broker's jars in the user's cache
-	rm -rf .venv .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so
+	rm -rf .venv .venv-audit .venv-pyspark42 .venv-bench .venv-fuzz build fuzz/crashes dist src/*.egg-info src/pyspark_kafka/records/_kernel*.so src/pyspark_kafka/formats/*/_kernel*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
 	find src tests tools bench fuzz -name __pycache__ -prune -exec rm -rf {} +

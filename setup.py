@@ -1,7 +1,7 @@
-"""Builds the compiled variant of the record codec; everything else of the build is declared in pyproject.toml.
+"""Builds the compiled variants of the hot loops; the rest of the build is in pyproject.toml.
 
-The extension is optional: without a C compiler, or with one that fails, the installation still succeeds and the codec
-runs as Python. `pyspark_kafka.records.codec_info()` then says so and how to get the fast variant.
+The extensions are optional: without a C compiler, or with one that fails, the installation still succeeds and the
+codecs run as Python. `pyspark_kafka.records.codec_info()` then says so and how to get the fast variant.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ import sys
 
 from setuptools import Extension, setup
 
-KERNEL = ("_kernel_read", "_kernel_write")
+KERNELS = (
+    "pyspark_kafka/records/_kernel_read",
+    "pyspark_kafka/records/_kernel_write",
+    "pyspark_kafka/formats/avro/_kernel_read",
+    "pyspark_kafka/formats/avro/_kernel_write",
+    "pyspark_kafka/formats/protobuf/_kernel_outline",
+)
 
 
 def extensions() -> list[Extension]:
-    """Give the kernel as an optional extension; none if it is not wanted or Cython cannot translate it."""
+    """Return the kernels as an optional extension; none if it is not wanted or Cython cannot translate it."""
     if os.environ.get("PYSPARK_KAFKA_PURE_PYTHON") == "1":
         return []
     try:
         from Cython.Build import cythonize  # noqa: PLC0415 - may be missing
     except ImportError:
-        sys.stderr.write("pyspark-kafka: Cython is missing, the record codec is installed uncompiled (slow)\n")
+        sys.stderr.write("pyspark-kafka: Cython is missing, the codecs are installed uncompiled (slow)\n")
         return []
     flags = [] if sys.platform == "win32" else ["-O3", "-g0"]
-    kernel = [
-        Extension(
-            f"pyspark_kafka.records.{name}",
-            [f"src/pyspark_kafka/records/{name}.py"],
-            extra_compile_args=flags,
-        )
-        for name in KERNEL
-    ]
+    kernel = [Extension(path.replace("/", "."), [f"src/{path}.py"], extra_compile_args=flags) for path in KERNELS]
     built: list[Extension] = cythonize(kernel, language_level=3, build_dir="build")
     for extension in built:
         # Here, since cythonize gives new objects without it: a failing compiler must not fail the installation.

@@ -232,6 +232,7 @@ def main(
     runs: Annotated[int, typer.Option(help="Counted runs of each case, on each side.")] = 5,
     warm_ups: Annotated[int, typer.Option(help="Runs before these: Spark and the broker compile for long.")] = 10,
     jvm_jars: Annotated[Path | None, typer.Option(help="Folder with the JVM connector's jars.")] = None,
+    as_advised: Annotated[bool, typer.Option(help="Spark has the settings that docs/performance.md advises.")] = True,
     output: Annotated[Path | None, typer.Option(help="Where the JSON goes.")] = None,
 ) -> None:
     """Run the cases and print the figures; without --cases, all of them."""
@@ -249,7 +250,7 @@ def main(
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-bench-"))
         kafka = stack.enter_context(EmbeddedKafka(heap="1g", jvm_flags=WARM_JVM_FLAGS))
-        spark = start_spark(directory, jars)
+        spark = start_spark(directory, jars, as_advised=as_advised)
         stack.callback(spark.stop)
         bench = Bench(
             kafka,
@@ -278,6 +279,7 @@ def main(
             "pyspark": spark.version,
             "codec": str(codec_info()),
             "cores": os.cpu_count(),
+            "as_advised": as_advised,
             "cases": [asdict(case) | {"ratio": case.ratio} for case in figures],
             "without_kafka_rows_per_s": floor,
             "worker_peak_mib": memory,

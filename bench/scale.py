@@ -2,8 +2,8 @@
 
 Every part runs in a process of its own, so that none measures what another has left: `lookups` and reads over 40
 brokers (TCP fakes), `planning` of 10,000 partitions, exactly-once batches of tasks `below` and `above`
-the spool threshold with a driver of 1 GiB, what the driver can `publish` into 1,000 partitions, and the calls
-of a spool on an object `store`.
+the spool threshold with a driver of 1 GiB, what the driver can `publish` into 1,000 partitions, the calls
+of a spool on an object `store`, and the `lag` of 10,000 partitions of a real broker.
 Run: make bench-scale, or with ARGS="--parts lookups,store".
 """
 
@@ -36,6 +36,7 @@ _PARTS = {
     "above": ("scale_exactly_once", "measure_above", "1 to 2 minutes"),
     "publish": ("scale_publish", "measure", "2 minutes"),
     "store": ("scale_spool", "measure", "1 minute"),
+    "lag": ("scale_lag", "measure", "2 minutes"),
 }
 
 

@@ -13,12 +13,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OURS, JVM = "pyspark_kafka", "kafka"
+ADVISED = {
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.driver.extraJavaOptions": "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false",
+}
+"""As docs/performance.md advises. It concerns Python workers only; the JVM connector has none."""
 
 
 def start_spark(
-    directory: str, jars: Sequence[Path] = (), *, driver_memory: str = "3g", slots: int = 2
+    directory: str,
+    jars: Sequence[Path] = (),
+    *,
+    driver_memory: str = "3g",
+    slots: int = 2,
+    as_advised: bool = True,
 ) -> SparkSession:
-    """Start a local session, with the JVM connector's jars if there are any."""
+    """Start a local session, with the JVM connector's jars if there are any, and with the settings of `ADVISED`."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
         SparkSession.builder.master(f"local[{slots}]")
@@ -31,9 +42,10 @@ def start_spark(
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.local.dir", directory)
         .config("spark.sql.warehouse.dir", f"{directory}/warehouse")
-        # As the README advises. It concerns Python workers only; the JVM connector has none.
-        .config("spark.python.unix.domain.socket.enabled", "true")
     )
+    if as_advised:
+        for name, value in ADVISED.items():
+            builder = builder.config(name, value)
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     return builder.getOrCreate()

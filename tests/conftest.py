@@ -12,12 +12,17 @@ from hypothesis import settings
 from archive_classes import start_drivers_quickly
 
 pytest_plugins = (
+    "kit.fixtures.apicurio",
     "kit.fixtures.broker",
     "kit.fixtures.codec",
     "kit.fixtures.kafka_python",
+    "kit.fixtures.kafka_tools",
+    "kit.fixtures.kerberos",
     "kit.fixtures.leftovers",
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",
+    "kit.fixtures.registry",
+    "kit.fixtures.secured_broker",
     "kit.fixtures.spark",
     "kit.fixtures.temporary",
     "kit.fixtures.threads",
@@ -45,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_how_late)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"kafka", "bootstrap_servers", "make_topic"}:
+        if fixtures & {"kafka", "bootstrap_servers", "make_topic", "secured_kafka"}:
             item.add_marker(pytest.mark.broker)
         if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)

@@ -20,8 +20,8 @@ from pyspark_kafka.testing.jars import DEFAULT_VERSION, pinned_checksums
 
 place = pathlib.Path(sys.argv[1])
 kernels = [
-    importlib.import_module(f"pyspark_kafka.records.{path.stem}")
-    for path in place.glob("pyspark_kafka/records/_kernel*.py")
+    importlib.import_module(".".join(path.relative_to(place).with_suffix("").parts))
+    for path in place.glob("pyspark_kafka/**/_kernel*.py")
 ]
 for module in (pyspark_kafka, *kernels):
     if place not in pathlib.Path(module.__file__).parents:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (
     "pyproject.toml",
     "setup.py",
-    *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/records/_kernel*.py")),
+    *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/**/_kernel*.py")),
 )
 STAMP = "pyspark-kafka.json"
 # In a log, a step that takes longer is a line again and again: nobody takes a slow download for a program that hangs.

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from fuzzing.draw import Draw
 from fuzzing.oracles import outcome_of, require
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION, parse_fetch_response
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, HEADER_BYTES, parse_frame_size, parse_response_header
+from pyspark_kafka.client.wire.token_requests import TokenChanged, TokenCreated, TokensDescribed
 from pyspark_kafka.records import scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka.records._variant import Kernel
+
+_TOKENS: tuple[Any, ...] = (TokenCreated, TokenChanged, TokensDescribed)
 
 
 def frame(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - every target is called alike
@@ -51,3 +56,16 @@ def fetch_response(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: AR
         )
         found = scan(partition.records, max(partition.high_watermark, 0))
         require(0 <= found.complete_bytes <= partition.records.nbytes, f"{found} is beyond the records")
+
+
+def token_response(data: bytes, variants: Sequence[Kernel]) -> None:  # noqa: ARG001 - every target is called alike
+    """One byte for the request, then the body of a response about delegation tokens."""
+    draw = Draw(data)
+    response = _TOKENS[draw.number(1) % len(_TOKENS)]
+    body = memoryview(draw.rest())
+    # What `Connection` turns into an error of its own.
+    with suppress(ValueError, struct.error):
+        found = response.decode(body)
+        if isinstance(found, TokensDescribed):
+            require(len(found.tokens) * 38 <= len(body), f"{len(found.tokens)} tokens in {len(body)} bytes")
+            require(all(token.hmac in bytes(body) for token in found.tokens), "a key was made up")

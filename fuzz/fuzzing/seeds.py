@@ -6,24 +6,37 @@ by the codecs' own libraries. What fuzzing found on top of them is in corpus/.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import struct
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cramjam
 import pyarrow as pa
 from kafka.protocol.consumer import FetchResponse
 
+from fuzzing import checkpoint_target as files
+from fuzzing import login_targets as logins
 from fuzzing.batch_target import HEAD_BYTES
 from fuzzing.channel_target import AGAIN, OTHER_SIDE, RAW, SIGNED
+from fuzzing.value_seeds import VALUE_SEEDS
 from kit.record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSACTIONAL, batch, control_batch, record
+from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import Alive, End, Failed, Hello, Message, Moved, Started, Stop, encode
+from pyspark_kafka.continuous.state.version_files import delta_bytes
+from pyspark_kafka.continuous.state.versions import StateVersions
+from pyspark_kafka.options import LOGIN_MODULES
+from pyspark_kafka.sink.commit_marker import CommitMarker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "unit" / "records" / "golden"
+_STORES = Path(__file__).resolve().parents[2] / "tests" / "golden" / "stores"
 _TEXT = b"".join(b"a line that repeats itself %d\n" % (index % 7) for index in range(60))
 
 
@@ -31,14 +44,117 @@ def seeds_of(target: str) -> list[bytes]:
     """Return the seeds of a target."""
     if target.startswith("codec_"):
         return [b"\xff\xff" + written for written in _compressed(target.removeprefix("codec_"))]
-    makers = {"frame": _frames, "fetch_response": _responses, "batch": _batches, "encode": _rows, "channel": _talks}
+    makers = {
+        "frame": _frames,
+        "fetch_response": _responses,
+        "token_response": _tokens,
+        "batch": _batches,
+        "encode": _rows,
+        "channel": _talks,
+        "checkpoint": _files,
+        "store": _stores,
+        "sasl": _exchanges,
+        "jaas": _configurations,
+        "oauth_token": _answers,
+        **VALUE_SEEDS,
+    }
     return makers[target]()
+
+
+def _stores() -> list[bytes]:
+    """Return the stores of keytool, each as truststore and as keystore."""
+    files = sorted(_STORES.iterdir())
+    return [bytes([role, 0, 0, 1]) + file.read_bytes() for file in files for role in (0, 1)]
 
 
 def _frames() -> list[bytes]:
     tagged = struct.pack(">i", 7) + b"\x02\x00\x03abc\x05\x00body"
     sized = [flag + struct.pack(">i", len(tagged)) + tagged for flag in (b"\0", b"\1")]
     return [*sized, b"\0\x15\x03\x03\x00\x02", b"\0HTTP/1.1 400", b"\1" + struct.pack(">i", 4) + b"\0\0\0\0"]
+
+
+def _tokens() -> list[bytes]:
+    def text(value: bytes) -> bytes:
+        return struct.pack(">h", len(value)) + value
+
+    owner = text(b"User") + text(b"alice")
+    token = owner + struct.pack(">qqq", 1, 2, 3) + text(b"id") + struct.pack(">i", 4) + b"hmac"
+    renewed = token + struct.pack(">i", 1) + text(b"User") + text(b"bob")
+    return [
+        b"\0" + struct.pack(">h", 0) + token + struct.pack(">i", 0),
+        b"\1" + struct.pack(">hqi", 0, 9, 0),
+        b"\2" + struct.pack(">hi", 0, 2) + renewed + renewed + struct.pack(">i", 0),
+    ]
+
+
+def _exchanges() -> list[bytes]:
+    step = [bytes([number]) for number in range(4)]
+    return [
+        step[logins.SCRAM_FIRST] + logins.FIRST,
+        step[logins.SCRAM_FIRST] + b"m=x," + logins.FIRST,
+        step[logins.SCRAM_FIRST] + logins.FIRST + b",ext=1",
+        step[logins.SCRAM_FINAL] + b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+        step[logins.SCRAM_FINAL] + b"e=invalid-proof",
+        step[logins.OAUTH],
+        step[logins.OAUTH] + b'{"status":"insufficient_scope","scope":"read","openid-configuration":"https://i"}',
+        step[logins.MECHANISMS] + b"SCRAM-SHA-256,OAUTHBEARER",
+    ]
+
+
+def _configurations() -> list[bytes]:
+    oauth = 'clientId="a" clientSecret="b" scope=\'c\' extension_logicalCluster="lkc-1" ssl.truststore.location=/ca'
+    settings = {
+        "PLAIN": 'username="u" password="p\\"q\\101"',
+        "SCRAM-SHA-256": "username=u password='p' /* id */ tokenauth=true",
+        "SCRAM-SHA-512": 'username="u" // name\n password="p" debug=true',
+        "OAUTHBEARER": oauth,
+        "AWS_MSK_IAM": 'awsRoleArn="arn:aws:iam::1:role/r" awsDebugCreds=true',
+        "GSSAPI": 'useKeyTab=true keyTab="/k" principal="a@R" storeKey=true',
+    }
+    unsigned = "unsecuredLoginStringClaim_sub=a unsecuredLoginNumberClaim_n=5 unsecuredLoginListClaim_s='|a|b'"
+    lines = [*settings.items(), ("OAUTHBEARER", unsigned)]
+    names = list(settings)
+    return [
+        bytes([names.index(mechanism)]) + f"{LOGIN_MODULES[mechanism]} required {text};".encode()
+        for mechanism, text in lines
+    ]
+
+
+def _answers() -> list[bytes]:
+    def part(text: bytes) -> bytes:
+        return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+    claims = b'{"sub":"a","exp":2000000000,"iat":1.5,"aud":["k"],"iss":"i","scope":"r w"}'
+    token = part(b'{"alg":"RS256"}') + b"." + part(claims) + b".c2ln"
+    refused = b'{"error":"invalid_client","error_description":"no"}'
+    return [
+        b"\0" + token,
+        b"\1" + struct.pack(">H", 200) + b'{"access_token":"' + token + b'","expires_in":5}',
+        b"\1" + struct.pack(">H", 401) + refused,
+        b"\1" + struct.pack(">H", 503) + b"<html>",
+        b"\1" + struct.pack(">H", 302),
+    ]
+
+
+def _files() -> list[bytes]:
+    state = delta_bytes([(b"key %d" % number, b"value" * number or None) for number in range(5)], None)[8:]
+    contents: list[tuple[Callable[[bytes], None], bytes]] = [
+        (files.state_part, bytes(state)),
+        (files.state_note, b'{"parts": 3}'),
+        (
+            files.epoch_files,
+            b'{"id":"0f8fad5b-d9cb-469f-a165-70867728950e","v":1,"offset":"{}","messages":["{}"],"state":"x"}',
+        ),
+        (files.state_versions, StateVersions(("n int64",), {"0/t-0": "3-a.1"}).json().encode()),
+        (files.logs, b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"t":{"0":5,"1":7}}'),
+        (
+            files.lane_record,
+            b'{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1,"topics":{"t":{"id":"-","partitions":[0]}}}',
+        ),
+        (files.topic_ids, TopicIdentities({"t": "i"}, "end", ("t",)).to_bytes()),
+        (files.marker, CommitMarker("s", "q", 7, "f", 3, 40, 1, 2).to_bytes()),
+    ]
+    return [bytes([files.READERS.index(reader)]) + content for reader, content in contents]
 
 
 def _talks() -> list[bytes]:

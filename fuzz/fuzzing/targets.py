@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 from fuzzing import codec_targets
 from fuzzing.batch_target import batch
 from fuzzing.channel_target import channel
-from fuzzing.client_targets import fetch_response, frame
+from fuzzing.checkpoint_target import checkpoint
+from fuzzing.client_targets import fetch_response, frame, token_response
 from fuzzing.encode_target import encode
+from fuzzing.login_targets import jaas, oauth_token, sasl
 from fuzzing.mutation import mutate_bytes
 from fuzzing.record_mutation import mutate_records
+from fuzzing.registry_target import proto_text, registry_answer
+from fuzzing.schema_target import schema_text
+from fuzzing.store_target import store
+from fuzzing.value_targets import avro_values, framing, json_values, protobuf_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +42,21 @@ class Target:
 TARGETS = {
     "frame": Target(frame),
     "fetch_response": Target(fetch_response),
+    "token_response": Target(token_response),
     "batch": Target(batch, mutate_records),
     **{name: Target(run) for name, run in codec_targets.TARGETS.items()},
     "encode": Target(encode),
     "channel": Target(channel),
+    "checkpoint": Target(checkpoint),
+    "store": Target(store),
+    "sasl": Target(sasl),
+    "jaas": Target(jaas),
+    "oauth_token": Target(oauth_token),
+    "json_values": Target(json_values),
+    "avro_values": Target(avro_values),
+    "protobuf_values": Target(protobuf_values),
+    "framing": Target(framing),
+    "schema_text": Target(schema_text),
+    "proto_text": Target(proto_text),
+    "registry_answer": Target(registry_answer),
 }

@@ -3,9 +3,14 @@
 PySpark finds `DefaultSource` here automatically: programs that only read and write need not import this package.
 
 - `prepare()`: call it before the Spark session is created; Spark then runs this Python, which has the package.
+- `check()`: judges a connection to Kafka step by step, and says what to change.
+- `lag()`: how far a query or a consumer group is behind, in records, bytes and seconds, and how long records stay.
+- `dead_letters()`, `with_dead_letters()`: records that could not be read, as rows for the sink.
+- `redrive()`: sends them back to where they came from.
 - `KafkaSource`: for programs that ask for their batches themselves; a batch is a DataFrame.
 - `KafkaMicroBatchStream`: the micro-batch source behind a streaming query, to be driven by hand.
 - `pyspark_kafka.metrics`: how far streaming queries are behind.
+- `pyspark_kafka.delegation_tokens`: tokens that log queries in, in place of passwords.
 - `pyspark_kafka.testing`: a real Kafka for tests and notebooks.
 - `pyspark_kafka.records`: record batches without a broker and without Spark.
 - `pyspark_kafka.checkpoint`: the files of a streaming query's checkpoint.
@@ -21,20 +26,41 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
+    from pyspark_kafka.diagnosis import check
+    from pyspark_kafka.operations.lag.looking import lag
     from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
+    from pyspark_kafka.spark.dead_letters.letters import dead_letters, with_dead_letters
+    from pyspark_kafka.spark.dead_letters.redriving import redrive
     from pyspark_kafka.spark.kafka_source import KafkaSource
     from pyspark_kafka.spark.processes.prepare import prepare
     from pyspark_kafka.spark.table_source import as_data_source
 
-__all__ = ["DefaultSource", "KafkaMicroBatchStream", "KafkaSource", "__version__", "as_data_source", "prepare"]
+__all__ = [
+    "DefaultSource",
+    "KafkaMicroBatchStream",
+    "KafkaSource",
+    "__version__",
+    "as_data_source",
+    "check",
+    "dead_letters",
+    "lag",
+    "prepare",
+    "redrive",
+    "with_dead_letters",
+]
 
 _EXPORTS = {
     "DefaultSource": ("pyspark_kafka.spark.data_source", "KafkaDataSource"),
     "KafkaMicroBatchStream": ("pyspark_kafka.source.driver.micro_batch", "KafkaMicroBatchStream"),
     "KafkaSource": ("pyspark_kafka.spark.kafka_source", "KafkaSource"),
     "as_data_source": ("pyspark_kafka.spark.table_source", "as_data_source"),
+    "check": ("pyspark_kafka.diagnosis", "check"),
+    "dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "dead_letters"),
+    "lag": ("pyspark_kafka.operations.lag.looking", "lag"),
     "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
+    "redrive": ("pyspark_kafka.spark.dead_letters.redriving", "redrive"),
+    "with_dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "with_dead_letters"),
 }
 
 

@@ -18,6 +18,8 @@ _T = TypeVar("_T")
 
 # How many things an error or a line of the log lists by name.
 MOST_LISTED = 20
+# Tracebacks of users' functions have several lines. What a broker says has one: `broker_error`.
+_LINES = "\n\t"
 
 
 def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separator: str = ", ", noun: str = "") -> str:
@@ -34,6 +36,26 @@ def listed(things: Sequence[_T], describe: Callable[[_T], str] = str, *, separat
         return text
     more = f"and {len(things) - MOST_LISTED} more {noun}".rstrip()
     return f"{text} {more}" if separator == ", " else f"{text}{separator}{more}"
+
+
+def printable(text: str, kept: str = "") -> str:
+    r"""Return a text that may come from elsewhere as logs and terminals may show it: other characters as their escapes.
+
+    A broker, a file or a record must not end a line of a log, or move the cursor of a terminal.
+
+    Args:
+        text: any.
+        kept: characters that stay although they are not printable.
+
+    Example:
+        >>> printable("no\n26/11/22 ERROR \x1b[31m")
+        'no\\n26/11/22 ERROR \\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 class ConnectorError(Exception):
@@ -54,13 +76,13 @@ class ConnectorError(Exception):
         retriable: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> None:
-        """Build the text `[condition] message Hint: hint`."""
-        super().__init__(_text(condition, message, hint))
-        self.message = message
-        self.hint = hint
+        """Build the text `[condition] message Hint: hint`, without control characters."""
+        self.message = printable(message, _LINES)
+        self.hint = printable(hint, _LINES)
+        super().__init__(_text(condition, self.message, self.hint))
         self.condition = condition
         self.retriable = retriable
-        self.facts = {name: str(value) for name, value in (facts or {}).items()}
+        self.facts = {name: printable(str(value), _LINES) for name, value in (facts or {}).items()}
 
     def located(self, where: str) -> ConnectorError:
         """Return the same error, of the same class, with `where` before its message.
@@ -69,9 +91,14 @@ class ConnectorError(Exception):
         raises the result `from` this error.
         """
         error = _rebuild(type(self), self.args, dict(self.__dict__))
-        error.message = f"{where}: {self.message}"
+        error.message = f"{printable(where, _LINES)}: {self.message}"
         error.args = (_text(self.condition, error.message, self.hint),)
         return error
+
+    def change_hint(self, hint: str) -> None:
+        """Replace the hint in place, for a layer that knows more of what to do."""
+        self.hint = printable(hint, _LINES)
+        self.args = (_text(self.condition, self.message, self.hint),)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The finished text is pickled, not the constructor's arguments: subclasses may build it differently.
@@ -90,7 +117,18 @@ def _rebuild(cls: type[ConnectorError], args: tuple[Any, ...], state: dict[str, 
 
 
 class OptionError(ConnectorError, ValueError):
-    """Options are missing, unknown, malformed or in conflict; the text lists all of them."""
+    """Options are missing, unknown, malformed or in conflict; the text lists all of them.
+
+    Attributes:
+        problems: if there are several, each problem as its sentence and its hint.
+    """
+
+    problems: tuple[tuple[str, str], ...] = ()
+
+    def __init__(self, message: str, *, problems: Sequence[tuple[str, str]] = (), **details: Any) -> None:
+        """Keep the single problems as well."""
+        super().__init__(message, **details)
+        self.problems = tuple(problems)
 
 
 class SchemaError(ConnectorError, TypeError):
@@ -115,7 +153,15 @@ class BrokerError(ConnectorError):
 
 
 class AccessError(BrokerError):
-    """Authentication or authorization was refused."""
+    """Authentication or authorization was refused.
+
+    Attributes:
+        rights: the missing rights, all on one resource; empty if none is known.
+        grant: the sentence of the hint that says how to grant them.
+    """
+
+    rights: tuple[object, ...] = ()
+    grant: str = ""
 
 
 class TransportError(ConnectorError):
@@ -159,6 +205,10 @@ class RecordError(ConnectorError):
 
 class DeliveryError(ConnectorError):
     """Records could not be delivered; the text says what was delivered, what was not, what is unknown."""
+
+
+class RegistryError(ConnectorError):
+    """A schema registry did not answer, refused the login, or answered what cannot be used; no record is at fault."""
 
 
 class MissingDependencyError(ConnectorError, ImportError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from pyspark_kafka import DefaultSource
-from pyspark_kafka.sink.commit_marker import Finding
+from pyspark_kafka.sink.commit_marker import MarkerFinding
 from pyspark_kafka.sink.driver import publisher
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PlantedSource(DefaultSource):
             def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803 - Spark's contract
                 super().commit(copy.copy(messages), batchId)
                 if plant == "publishes_again" and batchId % _EVERY == _EVERY - 1:
-                    with patch.object(publisher, "judge", lambda *_: Finding.NOT_COMMITTED):
+                    with patch.object(publisher, "judge", lambda *_: MarkerFinding.NOT_COMMITTED):
                         super().commit(messages, batchId)
 
         plain.__class__ = Planted

@@ -1,4 +1,4 @@
-"""Metadata and ListOffsets."""
+"""Metadata, ListOffsets, DescribeLogDirs and DescribeConfigs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.record_batches import batch, plain_batch, record
+from pyspark_kafka.client.admin.topic_configs import ConfigSource, fetch_topic_configs
+from pyspark_kafka.client.lookups.log_sizes import glance_at_log_sizes
+from pyspark_kafka.client.lookups.offsets_now import glance_at_offsets
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import Earliest, Latest
 
 if TYPE_CHECKING:
     from kit.brokers.requests import AskedBroker
+    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
 
 UNKNOWN_TOPIC = 3
 LATEST, EARLIEST = -1, -2
@@ -72,3 +78,32 @@ def test_offset_has_an_error_if_the_partition_does_not_exist(broker: AskedBroker
     name = broker.make_topic()
     found = broker.offset(name, LATEST, partition=1)
     assert (found.error_code, found.offset, found.timestamp) == (UNKNOWN_TOPIC, -1, -1)
+
+
+def test_sizes_of_logs_are_the_bytes_of_their_batches(broker: AskedBroker) -> None:
+    name = broker.make_topic(partitions=2)
+    batches = [plain_batch(0, 5), plain_batch(0, 2)]
+    for each in batches:
+        broker.produce(name, each)
+    where = [TopicPartition(name, number) for number in (0, 1)]
+    led = list(broker.client.find_leaders(where).values())
+    (leader,) = {each.leader_id for each in led}
+    found = glance_at_log_sizes(broker.client, {leader: led}, broker.client.deadline())
+    assert found == ({where[0]: sum(map(len, batches)), where[1]: 0}, {})
+
+
+def test_offsets_that_are_told_now_are_the_ends_of_the_log_and_errors(broker: AskedBroker) -> None:
+    name = broker.make_topic(partitions=2)
+    broker.produce(name, plain_batch(0, 5))
+    one, two, missing = (TopicPartition(name, number) for number in (0, 1, 2))
+    broker.client.fetch_metadata([name])
+    specs: dict[TopicPartition, OffsetSpec] = {one: Latest(), two: Earliest(), missing: Latest()}
+    offsets, failures = glance_at_offsets(broker.client, specs, broker.client.deadline())
+    assert offsets == {one: 5, two: 0}
+    assert [(where, error.condition) for where, error in failures.items()] == [(missing, "LEADER_NOT_AVAILABLE")]
+
+
+def test_configuration_of_a_topic_says_which_values_are_defaults(broker: AskedBroker) -> None:
+    name = broker.make_topic()
+    found = {each.name: each for each in fetch_topic_configs(broker.client, name)}
+    assert (found["segment.jitter.ms"].value, found["segment.jitter.ms"].source) == ("0", ConfigSource.DEFAULT)

@@ -63,8 +63,10 @@ def main(path: str) -> None:
     }
     rows = spark.readStream.format("stopping_kafka").options(**stopping, **spec["source_options"]).load()
     Path(place, "ready").touch()
+    # With a format, values are texts.
+    value = "CAST(value AS STRING) AS value" if "valueFormat" in spec["sink_options"] else "value"
     writer = (
-        rows.select("key", "value")
+        rows.selectExpr("key", value)
         .writeStream.format("stopping_kafka")
         .options(**stopping, **spec["sink_options"])
         .option("checkpointLocation", spec["checkpoint"])

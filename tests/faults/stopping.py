@@ -19,7 +19,7 @@ from pyspark_kafka import DefaultSource
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.owner import TransactionalId
-from pyspark_kafka.sink.commit_marker import Finding
+from pyspark_kafka.sink.commit_marker import MarkerFinding
 from pyspark_kafka.sink.driver import publisher
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def patch_publishing(plant: str) -> None:
     wrap(TransactionalId, "end", at("before_end"), at("after_end"))
     wrap(Producer, "send", sending, lambda: None)
     if "marker_ignored" in plant:
-        setattr(publisher, "judge", lambda *_: Finding.NOT_COMMITTED)  # noqa: B010 - not a public name
+        setattr(publisher, "judge", lambda *_: MarkerFinding.NOT_COMMITTED)  # noqa: B010 - not a public name
     if "fence_skipped" in plant and not hasattr(TransactionalId, "unfenced"):
         real_init = TransactionalId.__init__
 

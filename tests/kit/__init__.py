@@ -3,7 +3,13 @@
 | You need | It is in |
 | --- | --- |
 | the broker of the run, a client of it, a topic, a broker to stop | `fixtures/broker.py` |
-| a Spark session, a Spark Connect server | `fixtures/spark.py` |
+| a broker with secured listeners and users | `fixtures/secured_broker.py` |
+| a Kerberos realm and its broker | `fixtures/kerberos.py` |
+| a Spark session, a Spark Connect server, modules for them | `fixtures/spark.py` |
+| a real schema registry, Apicurio's | `fixtures/apicurio.py` |
+| Kafka's own command line tools | `fixtures/kafka_tools.py` |
+| a file of Maven Central, got once | `maven.py` |
+| a schema registry for a test | `fixtures/registry.py` |
 | a PostgreSQL server | `fixtures/postgres.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
 | both variants of the record codec | `fixtures/codec.py` |
@@ -15,7 +21,11 @@
 | the requests and responses of a test, in order | `fixtures/wire.py` |
 | connections, clients, reads of a range, a task or a query | `reading.py` |
 | several real brokers | `brokers/two_brokers.py` |
+| a real broker whose logins last for seconds | `brokers/sessions.py` |
 | a real broker that knows users and rights | `brokers/guarded.py` |
+| to set and to take away rights of a user of that broker | `brokers/acls.py` |
+| the rights that each feature needs, as data | `rights.py` |
+| each of these features done once | `rights_in_use.py` |
 | single requests to a broker, fake or real | `brokers/requests.py` |
 | a cluster that misbehaves between two bytes | `fakes/tcp_cluster.py` |
 | how that cluster answers without a script; scripts for fetches | `fakes/handlers/` |
@@ -26,8 +36,13 @@
 | a continuous query without Spark, threads or clock | `fakes/simulated_query.py` |
 | the same with transactions, without Kafka | `fakes/simulated_transactions.py` |
 | the log of a partition in both of them, record batches for it | `fakes/logs.py` |
+| a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |
+| an https server of tokens that misbehaves | `fakes/token_endpoint.py` |
+| a TLS server with any certificate, or bytes instead of TLS | `fakes/tls_server.py` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
+| planted secrets, and where they are found | `canaries.py` |
+| every kind of query with secrets in its options | `programs/secret_queries.py` |
 | a program in a process of its own | `programs/run.py` |
 | a module of an example in a query | `programs/by_value.py` |
 | the command line in this process | `programs/cli.py` |
@@ -36,10 +51,20 @@
 | a query that waits where a test wants it to | `programs/held_query.py` |
 | the steps of a query until its first batch | `programs/first_batch.py` |
 | record batches built by hand, byte by byte | `record_batches.py` |
+| random schemas of Avro, their values and evolutions | `avro_schemas.py` |
+| a message of Protobuf with a field of each kind | `protobuf_schema.py` |
+| random messages of Protobuf, their schemas and evolutions | `protobuf_schemas.py` |
+| random columns that each format can hold | `portable_columns.py` |
+| values that other programs wrote, and schemas by id for them | `golden_formats.py` |
 | Kafka's own client, to check against | `independent_client.py` |
+| a page, looked at in a browser | `browser.py` |
+| a session that metrics listen to | `listened_session.py` |
+| a checkpoint, made of the ends of its batches | `checkpoint_files.py` |
 | what documents point to | `pointers.py` |
 | how much work a call is | `costs.py` |
 | a part of a page that a program writes | `marked_page.py` |
+| ways to log in, and what is done with them | `security_matrix.py` |
+| these on a client of Spark Connect | `programs/matrix_client.py` |
 | to wait for a condition | `waiting.py` |
 | a source and a sink that keep their contracts, and some with faults | `contracts.py` |
 | a continuous source that keeps its contract, and some with faults | `continuous_contracts.py` |

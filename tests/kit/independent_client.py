@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
 
 from kit.waiting import eventually
 
@@ -35,15 +36,20 @@ def produce(bootstrap_servers: str, topic: str, records: list[Record], **config:
 
 def consume(bootstrap_servers: str, topic: str, count: int) -> list[Record]:
     """Read a topic from its beginning to its end and check that it holds `count` records."""
-    found = _consume_all(bootstrap_servers, topic, "read_uncommitted")
+    found = consume_all(bootstrap_servers, topic)
     if len(found) != count:
         raise AssertionError(f"topic {topic} holds {len(found)} records, expected {count}")
     return found
 
 
+def consume_all(bootstrap_servers: str, topic: str) -> list[Record]:
+    """Read what a topic holds now, committed or not, from its beginning to its end."""
+    return _read(bootstrap_servers, topic, "read_uncommitted")
+
+
 def consume_committed(bootstrap_servers: str, topic: str) -> list[Record]:
     """Read what readers of committed records see of a topic now, from its beginning to its end."""
-    return _consume_all(bootstrap_servers, topic, "read_committed")
+    return _read(bootstrap_servers, topic, "read_committed")
 
 
 def await_committed(bootstrap_servers: str, topic: str, values: list[bytes]) -> None:
@@ -55,7 +61,7 @@ def await_committed(bootstrap_servers: str, topic: str, values: list[bytes]) -> 
     eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected)
 
 
-def _consume_all(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:
+def _read(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         auto_offset_reset="earliest",
@@ -75,3 +81,14 @@ def _consume_all(bootstrap_servers: str, topic: str, isolation_level: str) -> li
         return found
     finally:
         consumer.close()
+
+
+def commit_positions(bootstrap_servers: str, group_id: str, positions: dict[tuple[str, int], int]) -> None:
+    """Commit positions of a consumer group without members, by topic and partition."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group_id, enable_auto_commit=False)
+    try:
+        partitions = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in positions.items()}
+        consumer.assign(list(partitions))
+        consumer.commit(partitions)
+    finally:
+        consumer.close(autocommit=False)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.client.transactions.group_positions import GroupPositions
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
@@ -59,6 +60,13 @@ def options_for(servers: Servers, **changes: Any) -> ConnectionOptions:
 def client_of(servers: Servers, **changes: Any) -> KafkaClient:
     """Return a new client of these brokers; use it in a `with` statement."""
     return KafkaClient(options_for(servers, **changes))
+
+
+def positions_of_group(servers: Servers, group: str) -> dict[int, int]:
+    """Return the positions that Kafka's coordinator has of a group, by partition: its topics are one."""
+    with client_of(servers) as client:
+        found = GroupPositions(client, group).fetch()
+    return {topic_partition.partition: position.offset for topic_partition, position in found.items()}
 
 
 def read_range(

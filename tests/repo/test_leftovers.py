@@ -8,11 +8,13 @@ import re
 import socket
 import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
+from kafka.net import KafkaNetSocket
 
 from kit.pointers import REPO
 
@@ -59,6 +61,20 @@ def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
     with pytest.raises(KafkaError):
         KafkaConsumer(bootstrap_servers=f"{host}:{port}", bootstrap_timeout_ms=500)
     assert _open_sockets() <= before
+
+
+def test_socket_that_kafka_python_forgets_is_closed_and_warns_nobody() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        forgotten = KafkaNetSocket().socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+        forgotten.connect(server.getsockname())
+        peer, _ = server.accept()
+        with peer:
+            del forgotten
+            gc.collect()
+            peer.settimeout(20)
+            assert peer.recv(1) == b""
+    assert not said
 
 
 def _open_sockets() -> set[int]:

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from pyspark_kafka import errors
-from pyspark_kafka.errors import BrokerError, ConnectorError, DataLossError, DeadlineError, OptionError, listed
+from pyspark_kafka.errors import (
+    BrokerError,
+    ConnectorError,
+    DataLossError,
+    DeadlineError,
+    OptionError,
+    TransportError,
+    listed,
+    printable,
+)
 
 ERROR_CLASSES = sorted(
     (cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, ConnectorError)),
@@ -104,3 +113,16 @@ def test_a_long_list_names_20_and_counts_the_others(count: int, arguments: dict[
 def test_a_list_is_described_thing_by_thing() -> None:
     assert listed([3, 1], lambda number: f"t-{number}") == "t-3, t-1"
     assert listed([]) == ""
+
+
+def test_text_shows_control_characters_as_escapes_and_keeps_lines() -> None:
+    error = TransportError("a\x1b[31m\nb\t\u2028c", condition="X", hint="Do \x07.", facts={"broker": "h\x00"}).located(
+        "at \x9b"
+    )
+    assert str(error) == "[X] at \\x9b: a\\x1b[31m\nb\t\\u2028c Hint: Do \\x07."
+    assert error.facts == {"broker": "h\\x00"}
+
+
+@pytest.mark.parametrize("text", ["", "orders-3", "Größe 😀"])
+def test_printable_text_stays_as_it_is(text: str) -> None:
+    assert printable(text) is text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,13 @@ from pyspark_kafka.errors import CheckpointError
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 # Hadoop's names of file systems that pyarrow calls otherwise.
 _SCHEMES_OF_HADOOP = {"s3a": "s3", "s3n": "s3"}
+# The directory, with its slash, and the last part of a path that has one.
+_REMOTE_PATH = re.compile(r"([^:]+:(?://[^/]*|(?!//))/+(?:.*/)?)([^/]+)", re.DOTALL)
+# A user with a secret. One that is not encoded may have a slash or an at sign in it, so that everything up to the last
+# at sign may be part of it. The colon of HDFS and of its like is that of a port, if a path follows.
+_SECRET = re.compile(
+    r"\A(?!(?:hdfs|webhdfs|swebhdfs|viewfs|ofs|o3fs)://[^/@]*:[0-9]+/)([^:]+://)[^/@]*:.*@", re.DOTALL | re.IGNORECASE
+)
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -67,7 +75,59 @@ class FileLocation:
         """Return the location as errors show it: without the password and the query of a URI."""
         if not self._remote:
             return self.location
-        return re.sub(r"(://)[^/@]*:[^/@]*@", r"\1…@", self.location.partition("?")[0])
+        return _SECRET.sub(r"\1…@", self.location.partition("?")[0])
+
+    @property
+    def base_name(self) -> str:
+        """Return the last part of the path; empty for the root of a file system."""
+        return self._parts()[1]
+
+    def beside(self, name: str) -> str:
+        """Return the location of this name in the same directory; that of a URI has the same query.
+
+        Raises:
+            CheckpointError: this is the root of a file system, which has nothing beside it.
+        """
+        parent, base, query = self._parts()
+        if not base:
+            raise CheckpointError(
+                f"The {self.purpose} location {self.shown} is the root of a file system: nothing can be beside it.",
+                condition=f"{self.condition}_LOCATION_INVALID",
+                hint="Use a directory below it.",
+                facts={"location": self.shown},
+            )
+        return f"{parent}{checked_name(name)}{query}"
+
+    def overlap(self, other: FileLocation) -> str:
+        """Return how two locations share files: "" if they do not, "itself" if they are one, "within" if one is nested.
+
+        Links of local paths are followed. URIs are compared without the password and the query.
+        """
+        first, second = self._compared(), other._compared()
+        if first == second:
+            return "itself"
+        return "within" if first.startswith(second) or second.startswith(first) else ""
+
+    def _parts(self) -> tuple[str, str, str]:
+        """Return the directory with its slash, the last part of the path, and the query with its question mark."""
+        if not self._remote:
+            parent, slash, base = self.location.rpartition("/")
+            return parent + slash, base, ""
+        path, mark, query = self.location.partition("?")
+        found = _REMOTE_PATH.fullmatch(path.rstrip("/"))
+        return (found[1], found[2], mark + query) if found else (path, "", mark + query)
+
+    def _compared(self) -> str:
+        if not self._remote:
+            return os.path.realpath(self.location).rstrip("/") + "/"
+        parent, base, _ = self._parts()
+        scheme, _, rest = _for_arrow(parent + base).partition(":")
+        host, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
+        user, _, host = host.rpartition("@")
+        # The user of S3 is a key; that of others may name a container.
+        user = "" if scheme.lower() == "s3" else user.partition(":")[0]
+        path = posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
+        return f"{scheme.lower()}://{user}@{host.lower()}{path}/"
 
     @property
     def _remote(self) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,7 +24,43 @@ if TYPE_CHECKING:
 # An offset of 100,000 partitions takes 2 MiB; a file of this size belongs to something else, or is damaged.
 MAX_FILE_BYTES = 64 * 1024 * 1024
 
+# A query keeps 100 batches, unless somebody has set another number.
+MAX_NAMES = 2_000_000
+
+# Files of state stores may be large; a copy holds one piece of them.
+_COPIED_AT_ONCE = 1024 * 1024
+
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryNames:
+    """The names directly in a directory of a checkpoint, as they were at one moment.
+
+    Attributes:
+        files: those of files, in no order.
+        hidden: those of files that begin with a dot: checksums, and files that are being written or were left behind.
+        directories: those of directories, in no order.
+        complete: whether that is all; a directory with more than `MAX_NAMES` names is not listed to its end.
+    """
+
+    files: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """The size of a file, and when it was written.
+
+    Attributes:
+        size: in bytes.
+        modified_ms: milliseconds since 1970-01-01 UTC; None if the file system does not tell. A copy has its own time.
+    """
+
+    size: int
+    modified_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,6 +146,61 @@ class CheckpointFiles(FileLocation):
         except (OSError, pa.ArrowException) as error:
             raise self._failure("list", directory or ".", error) from error
 
+    def scan(self, directory: str = "") -> DirectoryNames:
+        """Return everything that is directly in `directory`, by one listing; nothing if there is no such directory."""
+        files: list[str] = []
+        hidden: list[str] = []
+        directories: list[str] = []
+        try:
+            for number, (name, is_directory) in enumerate(self._entries(directory)):
+                if number >= MAX_NAMES:
+                    return DirectoryNames(tuple(files), tuple(hidden), tuple(directories), complete=False)
+                (directories if is_directory else hidden if name.startswith(".") else files).append(name)
+        except (FileNotFoundError, NotADirectoryError):
+            return DirectoryNames()
+        except (OSError, pa.ArrowException) as error:
+            raise self._failure("list", directory or ".", error) from error
+        return DirectoryNames(tuple(files), tuple(hidden), tuple(directories))
+
+    def facts(self, name: str) -> FileFacts | None:
+        """Return the size and the time of a file; None if there is no such file."""
+        try:
+            if not self._remote:
+                found = os.stat(self._path(name))  # noqa: PTH116
+                return FileFacts(found.st_size, found.st_mtime_ns // 1_000_000)
+            opened, root = self._open()
+            info = opened.get_file_info(f"{root}/{checked_name(name)}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, pa.ArrowException) as error:
+            raise self._failure("read", name, error) from error
+        if info.size is None:
+            return None
+        return FileFacts(info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
+
+    def copy_from(self, other: CheckpointFiles, name: str) -> bool:
+        """Copy a file of another location under the same name, of any size; return False if there is no such file.
+
+        A file of this name is replaced as a whole, and its checksum removed.
+        """
+        directory, _, base = checked_name(name).rpartition("/")
+        temporary = f"{directory}/" * bool(directory) + f".{base}.{uuid.uuid4().hex}.tmp"
+        try:
+            with other._opened(name) as source, self._writing(temporary) as target:
+                while chunk := source.read(_COPIED_AT_ONCE):
+                    target.write(chunk)
+            self._put_in_place(temporary, name)
+        except FileNotFoundError:
+            if other.facts(name) is None:
+                return False
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise self._failure("copy", name, error) from error
+        finally:
+            with suppress(OSError, pa.ArrowException, CheckpointError):
+                self._remove(temporary)
+        return True
+
     def delete(self, name: str) -> None:
         """Remove a file and its checksum; do nothing if there is no such file."""
         try:
@@ -121,6 +212,38 @@ class CheckpointFiles(FileLocation):
                     _sync_directory(os.path.dirname(self._path(name)))  # noqa: PTH120
         except (OSError, pa.ArrowException) as error:
             raise self._failure("delete", name, error) from error
+
+    def _opened(self, name: str) -> Any:
+        if self._remote:
+            opened, root = self._open()
+            return opened.open_input_stream(f"{root}/{checked_name(name)}")
+        return open(self._path(name), "rb")  # noqa: PTH123 - the caller closes it
+
+    @contextmanager
+    def _writing(self, temporary: str) -> Iterator[Any]:
+        if self._remote:
+            opened, root = self._open()
+            opened.create_dir(f"{root}/{temporary}".rpartition("/")[0], recursive=True)
+            with opened.open_output_stream(f"{root}/{temporary}") as stream:
+                yield stream
+            return
+        path = self._path(temporary)
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:  # noqa: PTH123
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _put_in_place(self, temporary: str, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self._remove(_checksum_name(name))
+        if self._remote:
+            opened, root = self._open()
+            opened.move(f"{root}/{temporary}", f"{root}/{name}")
+            return
+        path = self._path(name)
+        os.replace(self._path(temporary), path)  # noqa: PTH105
+        _sync_directory(os.path.dirname(path))  # noqa: PTH120
 
     def _put(self, name: str, data: bytes, *, replace: bool, durable: bool = True) -> bool:
         directory, _, base = checked_name(name).rpartition("/")
@@ -194,16 +317,27 @@ class CheckpointFiles(FileLocation):
             opened.delete_file(path)
 
     def _names(self, directory: str) -> Iterator[str]:
+        return (name for name, is_directory in self._entries(directory) if not is_directory)
+
+    def _entries(self, directory: str) -> Iterator[tuple[str, bool]]:
+        """Yield the names of files and directories in `directory`, and whether each is a directory."""
         if not self._remote:
             path = self._path(directory) if directory else self.location
             with os.scandir(path) as entries:
-                yield from (entry.name for entry in entries if entry.is_file())
+                for entry in entries:
+                    # Most are files.
+                    if entry.is_file():
+                        yield entry.name, False
+                    elif entry.is_dir():
+                        yield entry.name, True
             return
         from pyarrow import fs  # noqa: PLC0415 - as above
 
         opened, root = self._open()
         selected = fs.FileSelector(f"{root}/{checked_name(directory)}" if directory else root, allow_not_found=True)
-        yield from (info.base_name for info in opened.get_file_info(selected) if info.type == fs.FileType.File)
+        for info in opened.get_file_info(selected):
+            if info.type in (fs.FileType.File, fs.FileType.Directory):
+                yield info.base_name, info.type == fs.FileType.Directory
 
 
 def _checksum_name(name: str) -> str:

@@ -16,14 +16,15 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from rich.table import Table
 
-from pyspark_kafka.cli.heartbeat import Step
-from pyspark_kafka.cli.interrupts import (
+from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.cli.common.interrupts import (
     handled_by,
     interruptible,
     raise_if_interrupted,
@@ -31,6 +32,7 @@ from pyspark_kafka.cli.interrupts import (
     was_interrupted,
 )
 from pyspark_kafka.cli.orders import OrderEvents
+from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.options import parse_write_options
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
@@ -45,7 +47,10 @@ if TYPE_CHECKING:
 
 _ORDERS, _REVENUE = "orders", "revenue_by_country"
 _PARTITIONS = 4
+# Orders that are printed.
+_SHOWN = 3
 _ORDER_SCHEMA = "order_id LONG, customer STRING, country STRING, item STRING, cents LONG, time_ms LONG"
+_REVENUE_SCHEMA = "country STRING, start TIMESTAMP, cents LONG, orders LONG"
 
 
 def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) -> None:
@@ -59,7 +64,10 @@ def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) 
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, but for the one that `keep_running` waits for.
+        MissingDependencyError: without the packages that read JSON.
     """
+    # Said before anything is started.
+    JsonDecoder(pa.struct([]))
     with interruptible(), ExitStack() as stack:
         kafka = _start_kafka(console, stack)
         events = OrderEvents(records)
@@ -68,6 +76,8 @@ def run_demo(console: Console, *, records: int, codec: str, keep_running: bool) 
         raise_if_interrupted()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyspark-kafka-demo-"))
         spark = _start_spark(console, stack, directory)
+        _show_orders(console, spark, kafka.bootstrap_servers)
+        raise_if_interrupted()
         _aggregate(console, spark, kafka.bootstrap_servers, directory, codec, records)
         raise_if_interrupted()
         _show(console, spark, kafka.bootstrap_servers, events)
@@ -216,6 +226,27 @@ def _stop_spark(
             spark.stop()
 
 
+def _show_orders(console: Console, spark: SparkSession, bootstrap_servers: str) -> None:
+    """Print the first orders: JSON in the topic, columns in Spark."""
+    with Step(console, f"Reading the first records of '{_ORDERS}'"):
+        orders = (
+            spark.read.format("pyspark_kafka")
+            .option("kafka.bootstrap.servers", bootstrap_servers)
+            .option("subscribe", _ORDERS)
+            .option("valueFormat", "json")
+            .option("valueSchema", _ORDER_SCHEMA)
+            .load()
+            .select("value.*")
+        )
+        rows = orders.limit(_SHOWN).collect()
+    table = Table(title=f"First records of topic '{_ORDERS}': JSON, read as columns with valueFormat=json")
+    for field in orders.schema.fields:
+        table.add_column(f"{field.name} {field.dataType.simpleString()}")
+    for row in rows:
+        table.add_row(*map(str, row))
+    console.print(table)
+
+
 def _aggregate(
     console: Console, spark: SparkSession, bootstrap_servers: str, directory: str, codec: str, records: int
 ) -> None:
@@ -226,6 +257,8 @@ def _aggregate(
             .option("kafka.bootstrap.servers", bootstrap_servers)
             .option("subscribe", _ORDERS)
             .option("startingOffsets", "earliest")
+            .option("valueFormat", "json")
+            .option("valueSchema", _ORDER_SCHEMA)
             .load()
         )
         query = (
@@ -234,6 +267,7 @@ def _aggregate(
             .option("kafka.bootstrap.servers", bootstrap_servers)
             .option("kafka.compression.type", codec)
             .option("topic", _REVENUE)
+            .option("valueFormat", "json")
             .option("checkpointLocation", f"{directory}/checkpoint")
             .outputMode("append")
             .trigger(availableNow=True)
@@ -246,15 +280,14 @@ def _aggregate(
 
 def _sums(orders: DataFrame) -> DataFrame:
     """Return a record for each country and 10 minutes of event time, with what its orders come to."""
-    parsed = orders.select(sf.from_json(sf.col("value").cast("string"), _ORDER_SCHEMA).alias("o"))
-    timed = parsed.select("o.*", sf.timestamp_millis("o.time_ms").alias("time"))
+    timed = orders.select("value.*", sf.timestamp_millis("value.time_ms").alias("time"))
     return (
         timed.withWatermark("time", "10 minutes")
         .groupBy(sf.window("time", "10 minutes").alias("w"), "country")
         .agg(sf.sum("cents").alias("cents"), sf.count("*").alias("orders"))
         .select(
             sf.concat_ws("@", "country", sf.col("w.start")).alias("key"),
-            sf.to_json(sf.struct("country", sf.col("w.start").alias("start"), "cents", "orders")).alias("value"),
+            sf.struct("country", sf.col("w.start").alias("start"), "cents", "orders").alias("value"),
         )
     )
 
@@ -266,6 +299,8 @@ def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events:
             spark.read.format("pyspark_kafka")
             .option("kafka.bootstrap.servers", bootstrap_servers)
             .option("subscribe", _REVENUE)
+            .option("valueFormat", "json")
+            .option("valueSchema", _REVENUE_SCHEMA)
             .load()
         )
         rows = _totals(revenue).collect()
@@ -292,11 +327,10 @@ def _show(console: Console, spark: SparkSession, bootstrap_servers: str, events:
 
 
 def _totals(revenue: DataFrame) -> DataFrame:
-    parsed = sf.from_json(sf.col("value").cast("string"), "country STRING, cents LONG, orders LONG").alias("v")
     return (
-        revenue.select(parsed)
-        .groupBy("v.country")
-        .agg(sf.count("*").alias("windows"), sf.sum("v.orders").alias("orders"), sf.sum("v.cents").alias("cents"))
+        revenue.select("value.*")
+        .groupBy("country")
+        .agg(sf.count("*").alias("windows"), sf.sum("orders").alias("orders"), sf.sum("cents").alias("cents"))
         .orderBy(sf.desc("cents"))
     )
 
@@ -314,8 +348,9 @@ def _keep_running(console: Console, bootstrap_servers: str) -> None:
         "Paste there:\n\n"
         'df = (spark.read.format("pyspark_kafka")\n'
         f'      .option("kafka.bootstrap.servers", "{bootstrap_servers}")\n'
-        f'      .option("subscribe", "{_ORDERS}").load())\n'
-        'df.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").show(truncate=False)\n'
+        f'      .option("subscribe", "{_ORDERS}").option("valueFormat", "json")\n'
+        f'      .option("valueSchema", "{_ORDER_SCHEMA}").load())\n'
+        'df.select("value.*", "partition", "offset").show(truncate=False)\n'
     )
     # The signal that is waited for is the end that was asked for, not an interruption. It may come during the print,
     # and must not raise there: rich would print the text again with the next line. A SimpleQueue takes what a signal

@@ -8,18 +8,29 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from pyspark_kafka.cli import transactions
+from pyspark_kafka.cli.checking.command import check
+from pyspark_kafka.cli.checkpoints import app as checkpoints
+from pyspark_kafka.cli.common.outcome import ExitStatus
+from pyspark_kafka.cli.common.pipes import outliving_readers
+from pyspark_kafka.cli.lag.command import lag
+from pyspark_kafka.cli.report.command import report
+from pyspark_kafka.cli.topics import app as topics
+from pyspark_kafka.cli.topics.tail import tail
+from pyspark_kafka.cli.transactions import app as transactions
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
-
-# The exit code of a program that SIGINT ended, in shells: 128 + 2.
-_INTERRUPTED = 130
 
 app = typer.Typer(
     help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
+app.add_typer(checkpoints.app, name="checkpoint")
+app.add_typer(topics.app, name="topics")
 app.add_typer(transactions.app, name="transactions")
+app.command()(check)
+app.command()(report)
+app.command()(tail)
+app.command()(lag)
 
 
 def _print_version(asked: bool) -> None:
@@ -71,7 +82,7 @@ def demo(
     ] = False,
 ) -> None:
     """Start a real Kafka, stream orders through Spark on it, check the result, and remove everything."""
-    from pyspark_kafka.cli.heartbeat import Step  # noqa: PLC0415
+    from pyspark_kafka.cli.common.heartbeat import Step  # noqa: PLC0415
     from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415
 
     # Lines are left whole: the terminal breaks them where they are shown, not where they are copied.
@@ -83,13 +94,14 @@ def demo(
         run_demo(console, records=records, codec=codec, keep_running=keep_running)
     except KeyboardInterrupt:
         console.print("Interrupted. The broker is stopped, and its files are gone.")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(ExitStatus.INTERRUPTED) from None
 
 
 def main() -> None:
     """Run the program: errors of the connector are shown as their sentence; Ctrl-C ends it with 130."""
-    try:
-        app()
-    except ConnectorError as error:
-        Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
-        sys.exit(1)
+    with outliving_readers():
+        try:
+            app()
+        except ConnectorError as error:
+            Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
+            sys.exit(ExitStatus.REFUSED)

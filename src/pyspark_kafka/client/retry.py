@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
+from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ class Backoff:
     def next_s(self) -> float:
         """Return the next wait, and count it."""
         self.attempts += 1
+        COUNTERS.add(RETRIES)
         return self.wait_s(self.attempts - 1)
 
     def reset(self) -> None:

@@ -13,6 +13,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.counters import COUNTERS, OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -232,6 +234,7 @@ class Waits:
         # Serializes lines: a wait that ends while it is reported is not reported after its end.
         self._reporting = threading.Lock()
         self._waiting: dict[int, Wait] = {}
+        self._looked_at = 0.0
         self._local = threading.local()
         self._thread: threading.Thread | None = None
 
@@ -260,11 +263,25 @@ class Waits:
             wait.over()
 
     def report(self) -> None:
-        """Log a line for each wait that is due."""
+        """Log a line for each wait that is due, and count what was logged: an outage, and its time until now."""
+        now = self.clock()
+        # A wait may have been left, and entered again, since the thread looked for the last time.
+        since = min(now - self._looked_at, 2 * self._look_every_s)
+        active = 0
         for ident, wait in list(self._waiting.items()):
             with self._reporting:
-                if self._waiting.get(ident) is wait and self._due(wait):
+                if self._waiting.get(ident) is not wait:
+                    continue
+                begun = wait.warned_at is None
+                if self._due(wait):
                     wait.warn()
+                if wait.warned_at is not None:
+                    active += 1
+                    COUNTERS.add(OUTAGES, begun)
+                    COUNTERS.add(OUTAGE_SECONDS, wait.waited_s if begun else since)
+        self._looked_at = now
+        COUNTERS.set(OUTAGES_ACTIVE, active)
+        COUNTERS.publish()
 
     def _due(self, wait: Wait) -> bool:
         if wait.warned_at is None:

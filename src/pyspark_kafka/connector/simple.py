@@ -192,7 +192,7 @@ def _is_number(value: Any) -> bool:
 def _parse(text: str, source: SimpleSource) -> SimpleOffset:
     try:
         return SimpleOffset(json.loads(text)["at"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{text[:200]!r} is no offset of source {source.name()!r}. Nothing was read.",
             condition="OFFSET_UNREADABLE",

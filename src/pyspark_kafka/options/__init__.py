@@ -11,37 +11,107 @@ before it:
 
 `page` renders the catalogue as `docs/options.md`.
 
-Invariant: a default and a name stand once; no I/O, no Spark, no Kafka client. Layer: above offsets and model.
+Invariant: a default and a name stand once; no I/O but what `Secret.reveal` reads, no Spark, no Kafka client.
+Layer: above offsets and model.
 """
 
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Scope
-from pyspark_kafka.options.parse.times import duration_ms
-from pyspark_kafka.options.resolve.read import parse_batch_read_options, parse_read_options, parse_stream_read_options
+from pyspark_kafka.options.parse.offsets_json import parse_specific_offsets
+from pyspark_kafka.options.parse.times import Moment, duration_ms, looks_like_seconds, moment
+from pyspark_kafka.options.resolve.login import parse_login
+from pyspark_kafka.options.resolve.read import (
+    asks_for_view,
+    parse_batch_read_options,
+    parse_lag_view_options,
+    parse_read_options,
+    parse_stream_read_options,
+)
 from pyspark_kafka.options.resolve.write import parse_write_options
 from pyspark_kafka.options.values.connection import ConnectionOptions
 from pyspark_kafka.options.values.fetch import FetchOptions
+from pyspark_kafka.options.values.formats import (
+    CorruptMode,
+    FormatName,
+    FormatOptions,
+    FramingName,
+    RegistryOptions,
+    TypedReadOptions,
+    TypedWriteOptions,
+)
 from pyspark_kafka.options.values.producer import ProducerOptions
 from pyspark_kafka.options.values.read import BatchReadOptions, StreamReadOptions, Subscription
-from pyspark_kafka.options.values.secret import Secret
+from pyspark_kafka.options.values.secret import HiddenBytes, Revealed, Secret
+from pyspark_kafka.options.values.security import (
+    LOGIN_MODULES,
+    CertificateStore,
+    KerberosLogin,
+    Login,
+    PlainLogin,
+    ReferredLogin,
+    ScramLogin,
+    TlsOptions,
+)
+from pyspark_kafka.options.values.tokens import (
+    MskIamLogin,
+    OAuthLogin,
+    TokenEndpoint,
+    TokenFile,
+    TokenFunction,
+    TokenRenewal,
+    UnsignedToken,
+)
+from pyspark_kafka.options.values.views import LagViewOptions
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
 
 __all__ = [
     "EVERYWHERE",
+    "LOGIN_MODULES",
     "OPTIONS",
     "BatchReadOptions",
+    "CertificateStore",
     "ConnectionOptions",
+    "CorruptMode",
     "ExactlyOnceOptions",
     "FetchOptions",
+    "FormatName",
+    "FormatOptions",
+    "FramingName",
+    "HiddenBytes",
+    "KerberosLogin",
+    "LagViewOptions",
+    "Login",
+    "Moment",
+    "MskIamLogin",
+    "OAuthLogin",
+    "PlainLogin",
     "ProducerOptions",
+    "ReferredLogin",
+    "RegistryOptions",
+    "Revealed",
     "Scope",
+    "ScramLogin",
     "Secret",
     "StreamReadOptions",
     "Subscription",
+    "TlsOptions",
+    "TokenEndpoint",
+    "TokenFile",
+    "TokenFunction",
+    "TokenRenewal",
+    "TypedReadOptions",
+    "TypedWriteOptions",
+    "UnsignedToken",
     "WriteOptions",
+    "asks_for_view",
     "duration_ms",
+    "looks_like_seconds",
+    "moment",
     "parse_batch_read_options",
+    "parse_lag_view_options",
+    "parse_login",
     "parse_read_options",
+    "parse_specific_offsets",
     "parse_stream_read_options",
     "parse_write_options",
 ]

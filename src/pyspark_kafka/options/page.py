@@ -9,7 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.options.catalogue import OPTIONS
+from pyspark_kafka.options.catalogue.formats import FORMAT_OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option, Scope, Status
+from pyspark_kafka.options.catalogue.registry import REGISTRY_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,13 +32,20 @@ reported together, when the DataFrame is loaded or the query starts.
 
 def render_options() -> str:
     """Return the whole page as Markdown."""
-    spark_options = [option for option in OPTIONS if not option.name.startswith("kafka.")]
     properties = [option for option in OPTIONS if option.name.startswith("kafka.")]
+    typed = (*FORMAT_OPTIONS, *REGISTRY_OPTIONS)
+    spark_options = [option for option in OPTIONS if option not in (*typed, *properties)]
     return "\n".join(
         (
             _INTRODUCTION,
             "## Options of reads and writes\n",
             *_used_table(spark_options),
+            "\n## Typed keys and values\n",
+            "Their fields become columns: [typed formats](typed-formats.md). Without these options they are bytes.\n",
+            *_used_table(FORMAT_OPTIONS),
+            "\n## Schema registry\n",
+            "Names and meanings of Confluent's clients, behind the prefix `schema.registry.`.\n",
+            *_used_table(REGISTRY_OPTIONS),
             "\n## Kafka client properties\n",
             *_used_table(properties),
             "\n## Not supported yet\n",

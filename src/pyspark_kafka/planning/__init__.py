@@ -9,7 +9,7 @@ of its arguments. Layer: planning.
 from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.byte_limit import byte_limit
 from pyspark_kafka.planning.continuous import ContinuousPlan, EndedPlan, end_plan, plan_continuous, share_partitions
-from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, data_loss_error, deleted_topic
+from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, count_lost, data_loss_error, deleted_topic
 from pyspark_kafka.planning.packing import pack_ranges
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
@@ -25,6 +25,7 @@ __all__ = [
     "Plan",
     "byte_limit",
     "check_available_now",
+    "count_lost",
     "data_loss_error",
     "deleted_topic",
     "end_plan",

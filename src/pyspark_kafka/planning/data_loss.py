@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.errors import MOST_LISTED, DataLossError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark_kafka.model import TopicPartition
 
@@ -47,6 +47,13 @@ class DataLoss:
     expected_offset: int | None = None
     found_offset: int | None = None
     group_id: str | None = None
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets are lost; 1 if nobody knows how many."""
+        if self.expected_offset is None or self.found_offset is None:
+            return 1
+        return max(1, abs(self.found_offset - self.expected_offset))
 
     def describe(self) -> str:
         """Return a sentence without its full stop: what happened to the partition."""
@@ -113,6 +120,11 @@ def _causes(kinds: Sequence[DataLossKind]) -> str:
     if DataLossKind.PARTITION_OFFSET_CHANGED not in kinds:
         return gone
     return back if len(kinds) == 1 else f"{gone}; if a log ends too early, {back}"
+
+
+def count_lost(findings: Iterable[DataLoss]) -> int:
+    """Return how many offsets a plan's findings are about; of a partition of which nobody knows, 1."""
+    return sum(finding.offsets for finding in findings)
 
 
 def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLossError:

@@ -11,6 +11,9 @@ from pyspark_kafka.errors import SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from pyspark_kafka.formats.column_format import ColumnFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,25 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SinkColumns:
-    """The positions of the sink's columns in the rows to write; -1 if a column is absent or has no effect."""
+    """The positions of the sink's columns in the rows to write; -1 if a column is absent or has no effect.
+
+    Attributes:
+        key_format: how the column of keys becomes bytes; None: it is text or bytes, and sent as it is.
+        value_format: the same of values.
+    """
 
     value: int
     key: int = -1
     topic: int = -1
     partition: int = -1
     headers: int = -1
+    key_format: ColumnFormat | None = None
+    value_format: ColumnFormat | None = None
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether keys or values are encoded before they are sent."""
+        return self.key_format is not None or self.value_format is not None
 
 
 def _is_string(data_type: pa.DataType) -> bool:
@@ -74,10 +89,17 @@ SINK_COLUMN_NAMES = frozenset(name for name, _, _ in _RULES)
 """The columns that have an effect; Spark's own connector takes the same."""
 
 
-def find_sink_columns(columns: Sequence[Column], *, topic_option: str | None) -> SinkColumns:
+def find_sink_columns(
+    columns: Sequence[Column], *, topic_option: str | None, typed: AbstractSet[str] = frozenset()
+) -> SinkColumns:
     """Find the sink's columns among those of a DataFrame and check their types.
 
     With the option `topic` set, a column `topic` is neither used nor checked. Other columns have no effect.
+
+    Args:
+        columns: those of the DataFrame.
+        topic_option: the topic of every row; None: each row names its own.
+        typed: `key`, `value` or both, which are of any type here, and must be there.
 
     Raises:
         SchemaError: a needed column is missing or a column has a type that cannot be written; all such are named.
@@ -90,8 +112,15 @@ def find_sink_columns(columns: Sequence[Column], *, topic_option: str | None) ->
     problems = [
         f"column '{name}' is {by_name[name][1].type_name} and must be {expected}"
         for name, fits, expected in _RULES
-        if name in by_name and not fits(by_name[name][1].data_type)
+        if name in by_name and name not in typed and not fits(by_name[name][1].data_type)
     ]
+    problems += [
+        f"column '{name}' is {by_name[name][1].type_name}, or has parts of a type, that has no form outside of Spark"
+        for name in sorted(typed)
+        if name in by_name and pa.types.is_null(by_name[name][1].data_type)
+    ]
+    if "key" in typed and "key" not in by_name:
+        problems.append("the column 'key' is missing, for which there is the option 'keyFormat'")
     if "value" not in by_name:
         problems.append("the required column 'value' is missing")
     if topic_option is None and "topic" not in by_name:
@@ -106,4 +135,7 @@ def find_sink_columns(columns: Sequence[Column], *, topic_option: str | None) ->
             '(array<struct<key:string,value:binary>>), e.g. df.selectExpr("CAST(id AS STRING) AS key", '
             '"to_json(struct(*)) AS value"), and name the topic with .option("topic", …).',
         )
-    return SinkColumns(**{name: by_name[name][0] for name, _, _ in _RULES if name in by_name})
+    positions = {name: by_name[name][0] if name in by_name else -1 for name, _, _ in _RULES}
+    return SinkColumns(
+        positions["value"], positions["key"], positions["topic"], positions["partition"], positions["headers"]
+    )

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _VERSION = 1
+_ID_PREFIX = "pyspark-kafka-"
+
+
+def default_sink_id(owner: str) -> str:
+    """Return the transactional id of a sink for which the user has set none.
+
+    Args:
+        owner: the id of the streaming query, or of the job of a batch write.
+    """
+    return f"{_ID_PREFIX}{owner}"
+
+
+def batch_fingerprint(sources: Sequence[str], offsets: Sequence[str | None]) -> str:
+    """Return the fingerprint of a micro-batch: a hash of where it ends in each source, as the checkpoint has it.
+
+    Args:
+        sources: the names of the sources.
+        offsets: the JSON of the offset of each.
+    """
+    return hashlib.sha256(json.dumps([sources, offsets]).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +85,7 @@ class CommitMarker:
                 )
             known = {name: kind(fields[name]) for name, kind in _FIELDS.items()}
             return cls(**known, partitions=int(fields.get("partitions", 0)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             if isinstance(error, CheckpointError):
                 raise
             raise CorruptRecordsError(
@@ -82,14 +106,14 @@ _FIELDS: dict[str, type] = {
 }
 
 
-class Finding(Enum):
+class MarkerFinding(Enum):
     """Whether a micro-batch is committed, by the newest commit marker of its sink."""
 
     COMMITTED = "committed"
     NOT_COMMITTED = "not committed"
 
 
-def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
+def judge(found: CommitMarker | None, ours: CommitMarker) -> MarkerFinding:
     """Return whether a micro-batch is committed already.
 
     Args:
@@ -101,7 +125,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             offsets: to write would duplicate records, not to write would lose some.
     """
     if found is None:
-        return Finding.NOT_COMMITTED
+        return MarkerFinding.NOT_COMMITTED
     if found.query_id != ours.query_id:
         raise CheckpointError(
             f"The sink '{ours.sink_id}' belongs to query {found.query_id}, which has committed batch "
@@ -121,7 +145,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             facts=_facts(found, ours),
         )
     if found.batch_id < ours.batch_id:
-        return Finding.NOT_COMMITTED
+        return MarkerFinding.NOT_COMMITTED
     if found.fingerprint != ours.fingerprint:
         raise CheckpointError(
             f"Batch {ours.batch_id} of query {ours.query_id} was committed by the sink '{ours.sink_id}' with other "
@@ -132,7 +156,7 @@ def judge(found: CommitMarker | None, ours: CommitMarker) -> Finding:
             "one. To write the batch again on purpose, set a new 'kafka.transactional.id'.",
             facts=_facts(found, ours),
         )
-    return Finding.COMMITTED
+    return MarkerFinding.COMMITTED
 
 
 def _facts(found: CommitMarker, ours: CommitMarker) -> dict[str, object]:

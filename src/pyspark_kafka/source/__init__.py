@@ -2,6 +2,7 @@
 
 - `driver/` plans: which offsets each batch reads, and which task reads what. Runs on the driver at each trigger.
 - `executor/` obeys: fetches, decodes, returns Arrow batches. Runs in the tasks.
+- `read_columns`: the columns of a read, and what its keys and values are. Runs on the driver.
 - `handoff`: what the driver pickles for the tasks.
 
 Entry points: `driver.micro_batch.KafkaMicroBatchStream`, `driver.batch.KafkaBatch`,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import ConnectionOptions, FetchOptions
     from pyspark_kafka.planning.open_ends import OpenEnds
+    from pyspark_kafka.typed.reading import ReadFormats
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
         fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
         leaves_recreated: whether a recreated topic is left to a later batch, which reads it from its beginning. If not,
             and if loss is tolerated, a task continues in it at the same offset.
+        formats: what keys and values are, of which the schema has columns; None: bytes.
     """
 
     connection: ConnectionOptions
@@ -76,6 +78,7 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
     schema: pa.Schema
     fail_on_data_loss: bool
     leaves_recreated: bool = False
+    formats: ReadFormats | None = None
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""
@@ -117,12 +120,14 @@ class KafkaContinuousPartitionReaderFactory(ContinuousPartitionReaderFactory):
         fetch: sizes, waits and isolation of the fetch requests.
         schema: the exact Arrow schema of the batches that readers return.
         fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
+        formats: what keys and values are, as in `KafkaPartitionReaderFactory`.
     """
 
     connection: ConnectionOptions
     fetch: FetchOptions
     schema: pa.Schema
     fail_on_data_loss: bool
+    formats: ReadFormats | None = None
 
     def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""

@@ -43,8 +43,11 @@ def schema_to_write(schema: StructType) -> pa.Schema:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the Spark schema of an Arrow schema; timestamps with a zone become Spark's session-zone timestamps."""
-    return from_arrow_schema(schema)
+    """Return the Spark schema of an Arrow schema.
+
+    Timestamps with a zone become Spark's session-zone timestamps; others stay without a zone.
+    """
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def from_spark_limit(limit: spark_limits.ReadLimit, default: ReadLimit | None = None) -> ReadLimit:

@@ -55,16 +55,25 @@ class KafkaDataSource(TableDataSource):
     def schema(self) -> StructType:
         """Return the source's columns, after checking the options, so that mistakes show at `load()`.
 
-        The table's own `schema` is made of Arrow's types, whose import takes longer than the rest of this process.
+        The table's own `schema` is made of Arrow's types, whose import takes longer than the rest of this process. It
+        is asked only where keys or values have a format.
         """
-        from pyspark_kafka.options import parse_read_options
+        from pyspark_kafka.options import asks_for_view, parse_read_options
         from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.source_schema import spark_source_schema
 
         log_as_spark("load()")
+        if asks_for_view(self.options):
+            from pyspark_kafka.spark.compat import spark_schema
+
+            return spark_schema(self._schema())
         # Spark does not say whether this is a batch read or a stream. An option that is wrong in one of them alone is
         # refused when the query is planned or started.
         options = parse_read_options(self.options)
+        if options.typed is not None:
+            from pyspark_kafka.spark.compat import spark_schema
+
+            return spark_schema(self._schema())
         return spark_source_schema(include_headers=options.include_headers)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -20,8 +20,8 @@ from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.read_columns import plan_columns, reader_schemas
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
 from pyspark_kafka.spark.processes.python_choice import warn_without_package, without_package
 
@@ -63,10 +63,13 @@ class KafkaSource:
         options: those of `spark.readStream.format("pyspark_kafka")`.
         metadata_path: the source's own directory, `<checkpoint>/sources/<index>`, where the initial offsets are kept.
             They are resolved once; in a later run they take precedence over the starting options. None: below the
-            location in option `checkpointLocation`, or in memory only without that option.
+            location in option `checkpointLocation`, or in memory only without that option. The version of a schema in a
+            registry that keys or values are read with is kept there, too.
 
     Raises:
         OptionError: options are missing, unknown, malformed or in conflict.
+        SchemaError, RegistryError, CheckpointError, MissingDependencyError: keys or values have a format; see
+            `plan_columns`.
 
     Source: Spark `KafkaSource`.
     """
@@ -81,8 +84,13 @@ class KafkaSource:
         self._initial_log = _initial_log(parsed, metadata_path)
         # Where the batch is read, its options split it; and its initial offsets are kept here.
         self._options = replace(parsed, min_partitions=None, max_records_per_partition=None, checkpoint_location=None)
-        self._arrow_schema = source_schema(include_headers=parsed.include_headers)
-        self._stream = KafkaMicroBatchStream(self._options, self._arrow_schema)
+        self._columns = plan_columns(parsed, starts=True, directory=metadata_path)
+        if self._columns.versions is not None:
+            self._columns.versions.keep()
+        # A program may look for an end from wherever it likes; it says with `commit` what it has finished.
+        self._stream = KafkaMicroBatchStream(
+            self._options, self._columns.schema, self._columns.formats, starts_are_finished=False
+        )
         self._initial: KafkaSourceOffset | None = None
         self._position: KafkaSourceOffset | None = None
 
@@ -91,7 +99,7 @@ class KafkaSource:
 
     def schema(self) -> StructType:
         """Return the columns of every batch."""
-        return spark_schema(self._arrow_schema)
+        return spark_schema(self._columns.schema)
 
     def initialOffset(self) -> KafkaSourceOffset:
         """Return where the first batch begins. The first call resolves the starting option, and keeps the result.
@@ -185,6 +193,10 @@ class KafkaSource:
         if not ranges:
             return self._spark.createDataFrame([], self.schema())
         options = _batch_options(self._raw, ranges)
+        if self._columns.formats is not None:
+            # The schemas of this source, whatever the registry has by now.
+            for side, schema in reader_schemas(self._columns.formats).items():
+                options |= {f"{side}Subject": schema.subject, f"{side}SchemaVersion": schema.version}
         try:
             # A Connect client asks the server for nothing before the first action, and raises only then.
             return self._spark.read.format("pyspark_kafka").options(**options).load()
@@ -203,7 +215,10 @@ class KafkaSource:
         return KafkaSourceOffset.from_json(text)
 
     def commit(self, end: OffsetLike) -> None:
-        """Note that everything below `end` is processed. Nothing is committed to Kafka.
+        """Note that everything below `end` is processed.
+
+        With option `commitOffsetsToGroup`, it is committed to a group for Kafka's own tools, without waiting; else
+        nothing is done.
 
         Raises:
             CheckpointError: `end` is not an offset of a Kafka source.
@@ -211,12 +226,17 @@ class KafkaSource:
         self._stream.commit(_offset(end))
 
     def stop(self) -> None:
-        """Release what the source holds. Batches that it has returned can still be read."""
+        """Release what the source holds. Batches that it has returned can still be read.
+
+        With option `commitOffsetsToGroup`, blocks for at most about 2 s, until the last `commit` has reached the group.
+        """
         self._stream.stop()
 
     def _resolve_initial(self) -> KafkaSourceOffset:
         # With another stream: one that has resolved a start puts it into the end of its first batch.
-        return KafkaSourceOffset(KafkaMicroBatchStream(self._options, self._arrow_schema).resolve_start())
+        return KafkaSourceOffset(
+            KafkaMicroBatchStream(self._options, self._columns.schema, self._columns.formats).resolve_start()
+        )
 
 
 def _initial_log(options: StreamReadOptions, metadata_path: str | None) -> InitialOffsetLog | None:

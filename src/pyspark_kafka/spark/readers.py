@@ -11,9 +11,11 @@ from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SparkSupportsTriggerAvailableNow
 
 from pyspark_kafka.connector import SupportsTriggerAvailableNow
+from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.processes.process_log import log_as_spark
+from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,6 +53,7 @@ def read_partition(factory: PartitionReaderFactory, partition: SparkInputPartiti
             yield reader.get()
     finally:
         reader.close()
+        COUNTERS.publish()
 
 
 class BatchReaderAdapter(DataSourceReader):
@@ -173,6 +176,7 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
     def _announce(self) -> None:
         announce, self._at_first_call = self._at_first_call, None
         if announce is not None:
+            stop_at_sigterm(self.stop)
             announce()
 
     def initialOffset(self) -> dict[str, Any]:
@@ -183,7 +187,10 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
         """Return the end of the next batch."""
         control = self._control
         limits = from_spark_limit(limit, control.getDefaultReadLimit())
-        return _to_dict(control.latestOffset(self._offset(start), limits))
+        try:
+            return _to_dict(control.latestOffset(self._offset(start), limits))
+        finally:
+            COUNTERS.publish()
 
     def getDefaultReadLimit(self) -> SparkReadLimit:
         """Return the limit that the options ask for."""
@@ -212,7 +219,7 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
         self._stream.commit(self._offset(end))
 
     def stop(self) -> None:
-        """Stop the stream. PySpark calls it in the planning process only."""
+        """Stop the stream, in the planning process only: at the signal by which Spark ends it, or at an error."""
         if self._planned is not None:
             self._planned.stop()
 

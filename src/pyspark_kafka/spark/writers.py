@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
 from pyspark_kafka.connector import PhysicalWriteInfo
+from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.processes.process_log import log_as_spark
 
@@ -62,6 +63,7 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
             raise
     finally:
         writer.close()
+        COUNTERS.publish()
 
 
 def _task() -> TaskContext:
@@ -90,7 +92,10 @@ class BatchWriterAdapter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[Any]) -> None:
         """Finish the job."""
         log_as_spark("committing a batch write")
-        self._job.commit([message.message for message in messages])
+        try:
+            self._job.commit([message.message for message in messages])
+        finally:
+            COUNTERS.publish()
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Abort the job."""
@@ -121,7 +126,10 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
         """Finish one micro-batch."""
         log_as_spark(f"committing batchId={batchId}")
-        self._job.commit(batchId, [message.message for message in messages])
+        try:
+            self._job.commit(batchId, [message.message for message in messages])
+        finally:
+            COUNTERS.publish()
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:
         """Abort one micro-batch."""

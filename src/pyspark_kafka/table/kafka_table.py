@@ -13,7 +13,12 @@ from pyspark_kafka.connector import (
     WriteBuilder,
 )
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import parse_batch_read_options, parse_read_options
+from pyspark_kafka.options import (
+    asks_for_view,
+    parse_batch_read_options,
+    parse_lag_view_options,
+    parse_read_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +32,7 @@ class KafkaTable(SupportsRead, SupportsWrite):
     The options say which topics; docs/options.md has all of them. The modules of a read or of a write are imported when
     one is built: an engine may use a process for each step, as PySpark does.
 
-    Runs on: driver; plain, pickles; no method opens a connection.
+    Runs on: driver; plain, pickles; no method opens a connection to a broker.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceProvider.KafkaTable`.
     """
@@ -49,14 +54,22 @@ class KafkaTable(SupportsRead, SupportsWrite):
         )
 
     def schema(self, options: Mapping[str, str]) -> pa.Schema:
-        """Return the source's columns; `headers` is one of them with option `includeHeaders`.
+        """Return the source's columns; `headers` is one of them with option `includeHeaders`. A view has its own.
+
+        Blocks on the schema registry, if keys or values have a format whose schema is there.
 
         Raises:
             OptionError: the options are invalid in a batch read and in a streaming read.
+            SchemaError, RegistryError, CheckpointError, MissingDependencyError: see `plan_columns`.
         """
-        from pyspark_kafka.source.executor.columns import source_schema  # noqa: PLC0415 - see above
+        if asks_for_view(options):
+            from pyspark_kafka.operations.lag.columns import LAG_SCHEMA  # noqa: PLC0415 - see above
 
-        return source_schema(include_headers=parse_read_options(options).include_headers)
+            parse_lag_view_options(options)
+            return LAG_SCHEMA
+        from pyspark_kafka.source.read_columns import plan_columns  # noqa: PLC0415 - see above
+
+        return plan_columns(parse_read_options(options)).schema
 
     def newScanBuilder(self, options: Mapping[str, str]) -> ScanBuilder:
         """Return the builder of one read. Options are checked when it is known which kind of read it is.
@@ -64,6 +77,10 @@ class KafkaTable(SupportsRead, SupportsWrite):
         Raises:
             OptionError: see `KafkaScan`, whose methods raise it.
         """
+        if asks_for_view(options):
+            from pyspark_kafka.table.lag_scan import LagScanBuilder  # noqa: PLC0415 - see above
+
+            return LagScanBuilder(options)
         if _asks_for_filters(options):
             from pyspark_kafka.table.filtering_scan import FilteringKafkaScanBuilder  # noqa: PLC0415 - see above
 

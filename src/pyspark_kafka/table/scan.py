@@ -12,7 +12,7 @@ from pyspark_kafka.connector import (
     SupportsPushDownRequiredColumns,
 )
 from pyspark_kafka.options import parse_batch_read_options, parse_read_options, parse_stream_read_options
-from pyspark_kafka.source.executor.columns import check_asked_columns, source_schema
+from pyspark_kafka.source.read_columns import plan_columns
 from pyspark_kafka.table.notes import codec_notes
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.options import BatchReadOptions, StreamReadOptions
     from pyspark_kafka.planning.filtering import RecordFilter
+    from pyspark_kafka.source.read_columns import ReadColumns
 
 
 class KafkaScanBuilder(SupportsPushDownRequiredColumns):
@@ -50,7 +51,8 @@ class KafkaScan(Scan):
 
     Which options are valid depends on the kind of query, so they are checked when a batch or a stream is asked for.
 
-    Runs on: driver; no method opens a connection.
+    Runs on: driver; no method opens a connection to a broker. If keys or values have a format, the methods that begin
+    with `to`, and `readSchema` where the query names no columns, block on the schema registry.
 
     Args:
         options: as the user set them.
@@ -60,6 +62,7 @@ class KafkaScan(Scan):
     Raises:
         OptionError: from every method that begins with `to`: options are missing, unknown, malformed or in conflict.
         SchemaError: from the same: a column does not exist, is asked for twice, or has another type.
+        RegistryError, CheckpointError, MissingDependencyError: from the same; see `plan_columns`.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaSourceProvider.KafkaScan`.
     """
@@ -71,10 +74,15 @@ class KafkaScan(Scan):
         self._asked = asked
         self._filter = record_filter
         self._parsed: BatchReadOptions | StreamReadOptions | None = None
+        self._planned: ReadColumns | None = None
 
     def readSchema(self) -> pa.Schema:
         """Return the columns of every Arrow batch."""
-        return self._asked if self._asked is not None else self._columns(self._options)
+        if self._asked is not None:
+            return self._asked
+        if self._planned is None:
+            self._planned = plan_columns(self._options)
+        return self._planned.schema
 
     def description(self) -> str:
         """Return the subscription, as `Subscribe[orders]`."""
@@ -90,7 +98,8 @@ class KafkaScan(Scan):
 
         options = parse_batch_read_options(self._raw)
         self._parsed = options
-        batch = KafkaBatch(options, self._columns(options))
+        columns = self._columns(options)
+        batch = KafkaBatch(options, columns.schema, columns.formats)
         if self._filter is not None:
             batch.narrow(self._filter)
         return batch
@@ -106,7 +115,10 @@ class KafkaScan(Scan):
 
         options = parse_stream_read_options(self._raw)
         self._parsed = options
-        return KafkaMicroBatchStream(options, self._columns(options), location=checkpointLocation)
+        columns = self._columns(options)
+        return KafkaMicroBatchStream(
+            options, columns.schema, columns.formats, location=checkpointLocation, versions=columns.versions
+        )
 
     def toContinuousStream(self, checkpointLocation: str | None) -> ContinuousStream:
         """Return this read for a continuous query.
@@ -118,7 +130,10 @@ class KafkaScan(Scan):
 
         options = parse_stream_read_options(self._raw)
         self._parsed = options
-        return KafkaContinuousStream(options, self._columns(options), location=checkpointLocation)
+        columns = self._columns(options)
+        return KafkaContinuousStream(
+            options, columns.schema, columns.formats, location=checkpointLocation, versions=columns.versions
+        )
 
     @property
     def _options(self) -> BatchReadOptions | StreamReadOptions:
@@ -126,10 +141,8 @@ class KafkaScan(Scan):
             self._parsed = parse_read_options(self._raw)
         return self._parsed
 
-    def _columns(self, options: BatchReadOptions | StreamReadOptions) -> pa.Schema:
-        if self._asked is None:
-            return source_schema(include_headers=options.include_headers)
-        check_asked_columns(
-            [(field.name, field.type) for field in self._asked], include_headers=options.include_headers
-        )
-        return self._asked
+    def _columns(self, options: BatchReadOptions | StreamReadOptions) -> ReadColumns:
+        # The columns that were returned are those of this read, whatever the registry has by now.
+        asked = self._asked if self._planned is None else self._planned.schema
+        self._planned = plan_columns(options, asked, starts=True)
+        return self._planned

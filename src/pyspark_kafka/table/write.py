@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import BatchWrite, LogicalWriteInfo, StreamingWrite, SupportsTruncate, Write
@@ -14,6 +15,7 @@ from pyspark_kafka.table.notes import codec_notes
 if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousStream
     from pyspark_kafka.options import WriteOptions
+    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
 
 
 class KafkaWriteBuilder(SupportsTruncate):
@@ -39,12 +41,15 @@ class KafkaWriteBuilder(SupportsTruncate):
 class KafkaWrite(Write):
     """A write of rows with the columns `value`, `key`, `topic`, `partition` and `headers`; others have no effect.
 
-    Runs on: driver; no method opens a connection.
+    Runs on: driver; methods open no connection, but one to a schema registry, which they wait for: its schemas are
+    found and checked before any row is written.
 
     Raises:
         OptionError: from `toBatch`, `toStreaming`, `toContinuous`: options are missing, unknown, malformed or in
             conflict.
-        SchemaError: from the same: a needed column is missing, or a column has a type that cannot be written.
+        SchemaError: from the same: a needed column is missing, or a column has a type that cannot be written, or does
+            not fit its schema; or there is no such schema.
+        RegistryError: from the same: the schema registry does not answer.
 
     Source: Spark `org.apache.spark.sql.kafka010.KafkaWrite`.
     """
@@ -52,6 +57,7 @@ class KafkaWrite(Write):
     def __init__(self, info: LogicalWriteInfo) -> None:
         self._info = info
         self._notes: tuple[str, ...] = ()
+        self._schemas: PendingSchemas | None = None
 
     def notes(self) -> tuple[str, ...]:
         """Return the options without effect, and a slow codec."""
@@ -60,7 +66,7 @@ class KafkaWrite(Write):
     def toBatch(self) -> BatchWrite:
         """Return this write for a batch query: at least once, or exactly once by option `deliveryGuarantee`."""
         options = self._options(streaming=False)
-        columns = self._columns(options)
+        columns = self._columns(options, streaming=False)
         if options.exactly_once is not None:
             from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceBatchWrite  # noqa: PLC0415 - one of two
 
@@ -72,14 +78,14 @@ class KafkaWrite(Write):
     def toStreaming(self) -> StreamingWrite:
         """Return this write for a streaming query: at least once, or exactly once by option `deliveryGuarantee`."""
         options = self._options(streaming=True)
-        columns = self._columns(options)
+        columns = self._columns(options, streaming=True)
         if options.exactly_once is not None:
             from pyspark_kafka.sink.driver.exactly_once import KafkaExactlyOnceStreamingWrite  # noqa: PLC0415 - as above
 
-            return KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns)
+            return KafkaExactlyOnceStreamingWrite(options, options.exactly_once, columns, self._schemas)
         from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite  # noqa: PLC0415 - as above
 
-        return KafkaStreamingWrite(options, columns)
+        return KafkaStreamingWrite(options, columns, self._schemas)
 
     def toContinuous(self, stream: ContinuousStream, epoch_ms: int) -> StreamingWrite:
         """Return this write for a continuous query: at least once, or exactly once if it reads Kafka as well.
@@ -109,13 +115,23 @@ class KafkaWrite(Write):
                 hint="Use deliveryGuarantee=at_least_once, or a micro-batch query, which is exactly once with any "
                 "source.",
             )
+        if stream.committedGroup is not None:
+            raise OptionError(
+                "Option 'commitOffsetsToGroup' has no place in an exactly-once continuous query: its transactions "
+                "commit the positions of the source to a consumer group already. Nothing was read.",
+                condition="OPTION_CONFLICT",
+                hint="Remove 'commitOffsetsToGroup'; option 'offsetsGroupId' of the writer names the group.",
+                facts={"options": "commitOffsetsToGroup, deliveryGuarantee"},
+            )
+        columns = self._columns(options, streaming=True)
         return KafkaTransactionalWrite(
             options,
             options.exactly_once,
-            self._columns(options),
+            columns,
             query_id=self._info.queryId,
             source=stream.connection,
             epoch_ms=epoch_ms,
+            schemas=self._schemas,
         )
 
     def _options(self, *, streaming: bool) -> WriteOptions:
@@ -123,6 +139,22 @@ class KafkaWrite(Write):
         self._notes = options.notes
         return options
 
-    def _columns(self, options: WriteOptions) -> SinkColumns:
+    def _columns(self, options: WriteOptions, *, streaming: bool) -> SinkColumns:
+        fields = {field.name: field.type for field in self._info.schema}
         columns = [Column(field.name, field.type, type_name(field)) for field in self._info.schema]
-        return find_sink_columns(columns, topic_option=options.topic)
+        if options.typed is None:
+            return find_sink_columns(columns, topic_option=options.topic)
+        from pyspark_kafka.sink.driver.write_schemas import plan_formats  # noqa: PLC0415 - most writes have no format
+        from pyspark_kafka.typed.writing import typed_columns  # noqa: PLC0415 - as above
+
+        typed = typed_columns(options.typed)
+        found = find_sink_columns(columns, topic_option=options.topic, typed=typed)
+        planned = plan_formats(
+            options,
+            options.typed,
+            {side: fields[side] for side in typed},
+            streaming=streaming,
+            query_id=self._info.queryId,
+        )
+        self._schemas = planned.schemas
+        return replace(found, key_format=planned.formats.key, value_format=planned.formats.value)

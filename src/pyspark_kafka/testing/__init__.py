@@ -10,5 +10,6 @@ from __future__ import annotations
 
 from pyspark_kafka.testing.embedded_kafka import EmbeddedKafka
 from pyspark_kafka.testing.java import ensure_java_for_spark
+from pyspark_kafka.testing.secured.listeners import Listener
 
-__all__ = ["EmbeddedKafka", "ensure_java_for_spark"]
+__all__ = ["EmbeddedKafka", "Listener", "ensure_java_for_spark"]

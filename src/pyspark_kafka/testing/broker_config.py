@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,10 +25,17 @@ WARM_JVM_FLAGS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """The two loopback ports of a broker that is its own controller."""
+    """The loopback ports of a broker that is its own controller.
+
+    Attributes:
+        port: of clients that neither encrypt nor authenticate.
+        controller_port: of the controller.
+        listener_ports: of the other listeners, by name.
+    """
 
     port: int
     controller_port: int
+    listener_ports: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import tempfile
 import time
 import weakref
@@ -22,24 +21,29 @@ from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
 from pyspark_kafka.testing.broker_config import (
     HOST,
+    NODE_ID,
     QUICK_JVM_FLAGS,
     BrokerAddress,
     build_java_command,
     build_logging_text,
     build_properties,
-    explain_log,
     new_cluster_id,
     parse_cluster_id,
     to_properties_text,
 )
 from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive, kafka_classpath
 from pyspark_kafka.testing.java import Java, find_java
+from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster
+from pyspark_kafka.testing.secured.broker_security import BrokerSecurity
+from pyspark_kafka.testing.start_errors import not_started, start_failed
 from pyspark_kafka.testing.supervised import SupervisedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
+
+    from pyspark_kafka.testing.secured.listeners import Listener
 
 _FORMAT_TIMEOUT_S = 60
 _POLL_S = 0.05
@@ -62,6 +66,13 @@ class EmbeddedKafka:
         with EmbeddedKafka() as kafka:
             kafka.create_topic("events", partitions=2)
             ...  # clients use kafka.bootstrap_servers
+
+        secured = Listener("SASL_SSL", mechanisms=("SCRAM-SHA-512",))
+        with EmbeddedKafka(listeners=[secured], users={"alice": "..."}) as kafka:
+            spark.read.format("pyspark_kafka").options(**kafka.client_options("SASL_SSL", "alice"))
+
+    Attributes:
+        security: certificates, tokens, users and rights of its secured listeners.
     """
 
     def __init__(
@@ -70,6 +81,9 @@ class EmbeddedKafka:
         *,
         default_partitions: int = 1,
         properties: Mapping[str, str] | None = None,
+        listeners: Sequence[Listener] = (),
+        users: Mapping[str, str] | None = None,
+        authorizer: bool = False,
         port: int | None = None,
         heap: str = "512m",
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
@@ -85,6 +99,10 @@ class EmbeddedKafka:
             default_partitions: partitions of a topic that is created without a number.
             properties: broker properties that are added to the defaults, or replace them. A PLAINTEXT listener on
                 `bootstrap_servers` must stay.
+            listeners: more listeners, which encrypt or authenticate; `bootstrap_servers` stays as it is. They need
+                the extra `testing`.
+            users: password by name, for PLAIN and SCRAM.
+            authorizer: whether users need rights (`security.grant`). Clients without a name may do all.
             port: the port of clients; None takes a free one.
             heap: the JVM's largest heap, as its flag `-Xmx` wants it.
             jvm_flags: other flags of the JVM. The default starts soon; `WARM_JVM_FLAGS` of `broker_config` is for
@@ -97,6 +115,7 @@ class EmbeddedKafka:
         self._version = version
         self._default_partitions = default_partitions
         self._overrides = dict(properties or {})
+        self.security = BrokerSecurity(listeners, users, authorizer=authorizer, node_id=NODE_ID)
         self._port = port
         self._heap = heap
         self._jvm_flags = tuple(jvm_flags)
@@ -135,8 +154,26 @@ class EmbeddedKafka:
             SetupError: before the first start.
         """
         if self._address is None:
-            raise _not_started()
+            raise not_started()
         return self._address.bootstrap_servers
+
+    def address(self, listener: str = "PLAINTEXT") -> str:
+        """Return the address of a listener, `127.0.0.1:port`; the same after a restart.
+
+        Raises:
+            SetupError: there is no listener of that name, or the broker has not been started.
+        """
+        return self.security.address(listener)
+
+    def client_options(
+        self, listener: str = "PLAINTEXT", user: str | None = None, *, mechanism: str | None = None, store: str = "PEM"
+    ) -> dict[str, str]:
+        """Return the options of a query on a listener: address, certificates, login; as `BrokerSecurity` does.
+
+        Raises:
+            SetupError: there is no listener or no user of that name.
+        """
+        return self.security.client_options(listener, user, mechanism=mechanism, store=store)
 
     @property
     def running(self) -> bool:
@@ -151,7 +188,7 @@ class EmbeddedKafka:
             SetupError: before the first start.
         """
         if self._pid is None:
-            raise _not_started()
+            raise not_started()
         return self._pid
 
     @property
@@ -263,7 +300,7 @@ class EmbeddedKafka:
 
     def _client(self) -> KafkaClient:
         if self._address is None:
-            raise _not_started()
+            raise not_started()
         return KafkaClient(ConnectionOptions(bootstrap_servers=((HOST, self._address.port),), client_id="embedded"))
 
     def _open(self, java: Java, classpath: str) -> None:
@@ -271,12 +308,13 @@ class EmbeddedKafka:
         process, home = self._workspace()
         started_before = self._address is not None
         for attempt in range(1, _COLLISION_ATTEMPTS + 1):
-            address = self._address or _choose_ports(self._port)
+            address = self._address or choose_ports(self._port, self.security.listeners)
             command = self._configure(java, classpath, address)
             self._pid = process.start(command, home / "broker.log")
             collided = self._await_ready(process, address, home)
             if not collided:
                 self._address = address
+                self.security.after_start()
                 return
             # Between choosing a port and the broker's taking it, or while a broker was down, something else got it.
             if attempt == _COLLISION_ATTEMPTS or (self._port is not None and not started_before):
@@ -315,19 +353,24 @@ class EmbeddedKafka:
         """Write the broker's files, format its data directory when that is new, and return its command line."""
         process, home = self._workspace()
         data = self._data_in(home)
+        ports = {"PLAINTEXT": address.port, **address.listener_ports}
+        secured = self.security.prepare(home / "security", ports, address.controller_port)
         properties = home / "server.properties"
-        properties.write_text(
-            to_properties_text(
-                build_properties(address, data, default_partitions=self._default_partitions, overrides=self._overrides)
-            )
-        )
+        overrides = {**secured, **self._overrides}
+        content = build_properties(address, data, default_partitions=self._default_partitions, overrides=overrides)
+        properties.write_text(to_properties_text(content))
         flag, text = build_logging_text(self._version)
         logging_file = home / "logging.properties"
         logging_file.write_text(text)
         # What a JVM unpacks it removes when it ends in order; a broker whose data are temporary is killed.
         temporary = home / "tmp"
         temporary.mkdir(exist_ok=True)
-        flags = (*self._jvm_flags, flag.format(file=logging_file), f"-Djava.io.tmpdir={temporary}")
+        flags = (
+            *self._jvm_flags,
+            *self.security.jvm_flags(),
+            flag.format(file=logging_file),
+            f"-Djava.io.tmpdir={temporary}",
+        )
         archive = class_archive(self._version, java)
         if archive.exists():
             flags += (f"-XX:SharedArchiveFile={archive}",)
@@ -354,26 +397,16 @@ class EmbeddedKafka:
                 log = self.log[logged_before:] or self.log
                 if any(text in log for text in _COLLISION_TEXTS):
                     return True
-                raise _start_failed(f"it ended with exit code {code}", log)
+                raise start_failed(f"it ended with exit code {code}", log)
             if self._serves(address, cluster_id):
                 return False
             time.sleep(_POLL_S)
         self.kill()
-        raise _start_failed(f"it did not serve clients within {self._start_timeout_s:g} s", self.log)
+        raise start_failed(f"it did not serve clients within {self._start_timeout_s:g} s", self.log)
 
     def _serves(self, address: BrokerAddress, cluster_id: str | None) -> bool:
         # Another cluster may answer there, while this broker is about to find its port taken.
         return find_cluster(HOST, address.port) == cluster_id
-
-
-def _choose_ports(port: int | None) -> BrokerAddress:
-    """Find ports that are free now: both are bound at the same time, so they differ."""
-    with socket.socket() as for_clients, socket.socket() as for_controller:
-        for_controller.bind((HOST, 0))
-        if port is None:
-            for_clients.bind((HOST, 0))
-            port = for_clients.getsockname()[1]
-        return BrokerAddress(port, for_controller.getsockname()[1])
 
 
 def _run_format(process: SupervisedProcess, command: list[str], log: Path) -> None:
@@ -384,21 +417,4 @@ def _run_format(process: SupervisedProcess, command: list[str], log: Path) -> No
     elif process.exit_code() == 0:
         return
     text = log.read_text(errors="replace")
-    raise _start_failed("its data directory could not be formatted" + ("" if in_time else " in time"), text)
-
-
-def _start_failed(why: str, log: str) -> SetupError:
-    explained = explain_log(log)
-    return SetupError(
-        f"The embedded Kafka broker did not start: {why}." + (f" Its log says:\n{explained}\n" if explained else ""),
-        condition="BROKER_NOT_STARTED",
-        hint="Check the properties given to EmbeddedKafka, the memory and the disk of this machine.",
-    )
-
-
-def _not_started() -> SetupError:
-    return SetupError(
-        "The embedded Kafka broker has not been started.",
-        condition="BROKER_NOT_RUNNING",
-        hint="Use it as a context manager, or call start() first.",
-    )
+    raise start_failed("its data directory could not be formatted" + ("" if in_time else " in time"), text)

@@ -90,7 +90,7 @@ class FileEpochLog(EpochLog):
             if parsed["v"] != _VERSION or type(parsed["id"]) is not str:
                 raise ValueError("unknown version or form")  # noqa: TRY301 - one place says what is wrong
             return EpochRecord(epoch_id, parsed["id"], CommitState(parsed["state"]))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CheckpointError(
                 f"The commit record {name} below {self.files.shown} is not readable: {error}. Nothing was committed.",
                 condition="COMMIT_RECORD_INVALID",

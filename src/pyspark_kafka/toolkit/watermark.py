@@ -154,7 +154,7 @@ class WatermarkTracker:
             numbers = [watermark, *partitions.values()]
             if not all(value is None or type(value) is int for value in numbers):
                 raise TypeError("a time is not a whole number")  # noqa: TRY301 - one place says what is wrong
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(
                 f"The state of a watermark is not readable: {error}. Nothing was restored.",
                 condition="WATERMARK_STATE_INVALID",

@@ -140,6 +140,7 @@ def test_demo_ends_and_is_never_silent_and_leaves_nothing(tmp_path: Path) -> Non
     assert "WARN" not in output
     assert re.search(r"^Produced 20,000 orders .* records/s\.$", output, re.MULTILINE)
     assert re.search(r"│ DE\s+│\s+6 │", output)
+    assert "First records of topic 'orders'" in output
     await_no_process_with(str(tmp_path))
     await_no_file_in(tmp_path)
 
@@ -197,7 +198,7 @@ def test_the_signal_that_a_demo_left_running_waits_for_is_a_success(tmp_path: Pa
     with demo_until("Paste there:", tmp_path, "--keep-running") as demo:
         assert demo.stdout is not None
         demo.stdout.readline()
-        pasted = [demo.stdout.readline() for _ in range(4)]
+        pasted = [demo.stdout.readline() for _ in range(5)]
         # Whatever the width of the terminal is: Python must take the lines as they are copied.
         compile("".join(pasted), "pasted", "exec")
         assert pasted[-1].endswith(".show(truncate=False)\n")

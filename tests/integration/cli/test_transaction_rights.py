@@ -84,7 +84,7 @@ def test_user_without_rights_sees_no_transactional_id_and_cannot_abort_it(
     done = run(ports[1], "abort", left_open, "--yes", "--config", str(file))
     assert (done.exit_code, done.stdout) == (2, "")
     assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)" in done.stderr
-    assert "DESCRIBE on the transactional id" in done.stderr
+    assert "Missing right: DESCRIBE on transactional id" in done.stderr
     file.write_text(file.read_text().replace(PASSWORD, "wrong-one"))
     done = run(ports[1], "list", "--config", str(file))
     assert done.exit_code == 2

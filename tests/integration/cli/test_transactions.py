@@ -20,7 +20,7 @@ import typer.main
 from kit.independent_client import Record, consume_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
-from pyspark_kafka.cli import transactions
+from pyspark_kafka.cli.transactions import app as transactions
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
@@ -30,7 +30,7 @@ from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
@@ -93,7 +93,7 @@ def test_an_open_transaction_is_listed_with_its_partitions(
     done = run(bootstrap_servers, "list", "--prefix", name)
     assert done.exit_code == 0, done.output
     (row,) = [line for line in done.stdout.splitlines() if name in line]
-    cells = [cell.strip() for cell in row.strip("│").split("│")]
+    cells = re.split(r" {2,}", row)
     identity = transaction.identity
     assert cells[:4] == [
         name,
@@ -101,9 +101,8 @@ def test_an_open_transaction_is_listed_with_its_partitions(
         f"{identity.producer_id}, epoch {identity.producer_epoch}",
         f"1 ({bootstrap_servers})",
     ]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \([\d.]+ s\)", cells[4])
-    assert cells[5:] == ["2 m 3 s", f"{one} 0"]
-    assert f"{two} 0" in done.stdout
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \([\d.]+ m?s\)", cells[4])
+    assert cells[5:] == ["2 m 3 s", f"{one} 0; {two} 0"]
 
     (told,) = json.loads(run(bootstrap_servers, "list", "--prefix", name, "--json").stdout)
     # The broker's clock is this machine's.
@@ -239,7 +238,7 @@ def test_an_exactly_once_sink_writes_its_batch_again_by_itself(
     monkeypatch.setattr(TransactionalId, "end", aborted_before)
     data = encode(pa.RecordBatch.from_pydict({"value": [b"a", b"b"]}))
     chunk = Chunk((PreparedBatch(where, len(data), 2),), data)
-    assert publisher.publish(CommitMarker(name, "query", 4, "f"), [chunk]) is Finding.NOT_COMMITTED
+    assert publisher.publish(CommitMarker(name, "query", 4, "f"), [chunk]) is MarkerFinding.NOT_COMMITTED
     assert f"The transaction of '{name}' is aborted" in shown[0]
     assert "Its owner: no commit marker.\n" in shown[0]
     publisher.publish(CommitMarker(name, "query", 5, "f"), [])
@@ -277,7 +276,7 @@ def test_the_commands_of_the_page_run_as_they_stand(
     options = re.findall(r"^\| `(--[a-z-]+)", _PAGE.read_text(), re.MULTILINE)
     command: Any = typer.main.get_command(transactions.app)
     known = {name for parameter in command.commands["list"].params for name in parameter.opts}
-    assert sorted(options) == sorted(known - {"--help"})
+    assert sorted(options) == sorted(known - {"--help", "-o"})
 
 
 def test_the_program_takes_its_options_from_file_and_environment(

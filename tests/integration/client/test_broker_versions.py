@@ -73,7 +73,7 @@ def connect(kafka: EmbeddedKafka) -> KafkaClient:
 
 def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tuple[str, int]]:
     """Let brokers seem to offer nothing newer; return the set that fills with the requests sent and their versions."""
-    negotiate, send = handshake._negotiate_versions, Connection.send
+    negotiate, send = handshake.negotiate_versions, Connection.send
     sent: set[tuple[str, int]] = set()
 
     def negotiate_less(connection: Connection, deadline: Deadline) -> ApiVersions:
@@ -88,7 +88,7 @@ def cut_down(monkeypatch: pytest.MonkeyPatch, newest: dict[Any, int]) -> set[tup
         sent.add((request.name, version))
         return version
 
-    monkeypatch.setattr(handshake, "_negotiate_versions", negotiate_less)
+    monkeypatch.setattr(handshake, "negotiate_versions", negotiate_less)
     monkeypatch.setattr(Connection, "send", note)
     return sent
 

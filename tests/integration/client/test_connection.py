@@ -17,7 +17,7 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError
-from pyspark_kafka.options import ConnectionOptions, Secret
+from pyspark_kafka.options import CertificateStore, ConnectionOptions, Login, PlainLogin, ScramLogin, Secret, TlsOptions
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -33,21 +33,29 @@ SCRAM = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 pytestmark = pytest.mark.broker
 
 
+def login(mechanism: str, password: str = PASSWORD) -> Login:
+    secret = Secret(password)
+    return PlainLogin("alice", secret) if mechanism == "PLAIN" else ScramLogin("alice", secret, mechanism)
+
+
 @dataclass(frozen=True)
 class SecureBroker:
     ports: dict[str, int]
     authority: str
     client_store: str
 
+    def tls(self, **changes: Any) -> TlsOptions:
+        return TlsOptions(truststore=CertificateStore(self.authority), **changes)
+
     def options(self, protocol: str, *, port_of: str | None = None, **changes: Any) -> ConnectionOptions:
         options = ConnectionOptions(
             (("127.0.0.1", self.ports[port_of or protocol]),),
             security_protocol=protocol,
-            ssl_ca_location=self.authority if protocol.endswith("SSL") else None,
+            tls=self.tls() if protocol.endswith("SSL") else TlsOptions(),
             api_timeout_ms=15_000,
         )
         if protocol.startswith("SASL"):
-            options = replace(options, sasl_mechanism="PLAIN", sasl_username="alice", sasl_password=Secret(PASSWORD))
+            options = replace(options, login=login("PLAIN"))
         return replace(options, **changes)
 
 
@@ -137,26 +145,27 @@ def test_each_security_protocol_reaches_the_cluster(broker: SecureBroker, protoc
 @pytest.mark.parametrize("mechanism", SCRAM)
 @pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_scram_authenticates(broker: SecureBroker, protocol: str, mechanism: str) -> None:
-    assert cluster_id(broker.options(protocol, sasl_mechanism=mechanism))
+    assert cluster_id(broker.options(protocol, login=login(mechanism)))
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
 def test_a_wrong_password_is_an_access_error(broker: SecureBroker, mechanism: str) -> None:
-    error = failure(broker.options("SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_password=Secret("wrong-one")))
+    error = failure(broker.options("SASL_PLAINTEXT", login=login(mechanism, "wrong-one")))
     assert isinstance(error, AccessError)
     assert error.condition == "SASL_AUTHENTICATION_FAILED"
     assert "wrong-one" not in str(error)
 
 
 def test_wrong_credentials_end_a_step_at_once_and_not_at_its_deadline(broker: SecureBroker) -> None:
-    options = broker.options("SASL_PLAINTEXT", sasl_password=Secret("wrong-one"), api_timeout_ms=120_000)
+    options = broker.options("SASL_PLAINTEXT", login=login("PLAIN", "wrong-one"), api_timeout_ms=120_000)
     with KafkaClient(options) as client, pytest.raises(AccessError):
         client.fetch_metadata(())
 
 
 def test_a_certificate_of_an_unknown_authority_is_rejected(broker: SecureBroker) -> None:
-    error = failure(broker.options("SSL", ssl_ca_location=None))
+    error = failure(broker.options("SSL", tls=TlsOptions()))
     assert error.condition == "TLS_CERTIFICATE_REJECTED"
+    assert "'CN=test' is self-signed, and is not trusted. Trusted are the authorities of the system" in str(error)
     assert "kafka.ssl.truststore.location" in str(error)
 
 
@@ -164,18 +173,19 @@ def test_a_certificate_for_another_name_is_rejected_unless_the_check_is_off(brok
     elsewhere = (("localhost", broker.ports["SSL"]),)
     error = failure(broker.options("SSL", bootstrap_servers=elsewhere))
     assert error.condition == "TLS_CERTIFICATE_REJECTED"
-    assert cluster_id(broker.options("SSL", bootstrap_servers=elsewhere, ssl_check_hostname=False))
+    assert "it is not for 'localhost', the name that this client used, but for '127.0.0.1'" in str(error)
+    assert cluster_id(broker.options("SSL", bootstrap_servers=elsewhere, tls=broker.tls(check_hostname=False)))
 
 
 def test_a_client_certificate_is_shown_where_it_is_wanted(broker: SecureBroker) -> None:
-    options = broker.options("SSL", port_of=MUTUAL, ssl_certificate_location=broker.client_store)
+    options = broker.options("SSL", port_of=MUTUAL, tls=broker.tls(keystore=CertificateStore(broker.client_store)))
     assert cluster_id(options) == cluster_id(broker.options("PLAINTEXT"))
 
 
-def test_a_missing_client_certificate_is_guessed(broker: SecureBroker) -> None:
+def test_a_missing_client_certificate_is_told(broker: SecureBroker) -> None:
     error = failure(broker.options("SSL", port_of=MUTUAL))
-    assert error.condition == "TLS_HANDSHAKE_FAILED"
-    assert "it asks for a client certificate" in str(error)
+    assert error.condition == "TLS_CLIENT_CERTIFICATE_REFUSED"
+    assert "asks for a client certificate, and none is given" in str(error)
     assert "kafka.ssl.keystore.location" in str(error)
 
 
@@ -204,7 +214,9 @@ def test_a_sasl_client_on_a_listener_without_it_is_told_so(broker: SecureBroker)
 def test_a_certificate_file_that_is_none_is_an_option_error(broker: SecureBroker, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("not a certificate")
-    assert isinstance(failure(broker.options("SSL", ssl_ca_location=str(broken))), OptionError)
+    assert isinstance(
+        failure(broker.options("SSL", tls=TlsOptions(truststore=CertificateStore(str(broken))))), OptionError
+    )
 
 
 def test_a_current_broker_is_spoken_to_in_a_version_with_topic_ids(broker: SecureBroker) -> None:

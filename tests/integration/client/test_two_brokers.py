@@ -28,7 +28,7 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ExactlyOnceOptions, FetchOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
@@ -400,12 +400,12 @@ def test_batch_is_published_once_though_a_broker_dies(
         marker = CommitMarker(sink_id, "query", 4, "print")
         publisher = publisher_of(client, sink_id)
         die(cluster, publisher, monkeypatch)
-        assert publisher.publish(marker, chunks) is Finding.NOT_COMMITTED
+        assert publisher.publish(marker, chunks) is MarkerFinding.NOT_COMMITTED
     assert not cluster.second.running
     monkeypatch.undo()
     # As a driver that has lost the answer does; what is committed is complete then.
     with KafkaClient(cluster.options()) as client:
-        assert publisher_of(client, sink_id).publish(marker, [chunk(topic, 0, b"x")]) is Finding.COMMITTED
+        assert publisher_of(client, sink_id).publish(marker, [chunk(topic, 0, b"x")]) is MarkerFinding.COMMITTED
     assert committed(cluster, topic) == {0: [b"c", b"e", b"f"], 1: [b"a", b"b", b"d"]}
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kit.independent_client import Record, consume, produce
+from kit.fakes.schema_registry import SchemaRegistryServer
+from kit.independent_client import Record, await_committed, consume, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
@@ -78,6 +79,38 @@ def test_records_flow_and_a_restart_continues(
     again.stop()
     # At least once, and after a stop exactly once: the last epoch is committed.
     assert values(consume(bootstrap_servers, target, 62)) == sorted(b"V%d" % number for number in range(62))
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+def test_typed_values_are_written_with_the_schema_that_the_query_began_with(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, guarantee: str
+) -> None:
+    source, target = make_topic(partitions=2), make_topic(partitions=2)
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "v", "type": "string"}]})
+    with SchemaRegistryServer() as registry:
+        schema_id = registry.add(f"{target}-value", schema)
+        for numbers in ((0, 1, 2), (3, 4)):
+            produce(bootstrap_servers, source, records(*numbers))
+            query = (
+                continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+                .option("subscribe", source).option("startingOffsets", "earliest").load()
+                .map_in_arrow(as_structs, "key binary, value struct<v:string>")
+                .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+                .option("topic", target).option("deliveryGuarantee", guarantee).option("valueFormat", "avro")
+                .option("schema.registry.url", registry.url).option("checkpointLocation", str(tmp_path))
+                .trigger(continuous="200 milliseconds").start()
+            )  # fmt: skip
+            query.processAllAvailable()
+            query.stop()
+            registry.stop()
+    encoded = [b"\0" + schema_id.to_bytes(4, "big") + b"\x04v%d" % number for number in range(5)]
+    await_committed(bootstrap_servers, target, encoded)
+
+
+def as_structs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        value = pa.StructArray.from_arrays([pc.cast(batch.column("value"), pa.string())], names=["v"])
+        yield pa.RecordBatch.from_arrays([batch.column("key"), value], ["key", "value"])
 
 
 def test_micro_batches_continue_the_checkpoint_and_hand_it_back(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -15,7 +18,9 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from faults.harness import Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
+from kit.fakes.schema_registry import SchemaRegistryServer
 from pyspark_kafka import DefaultSource
+from pyspark_kafka.formats.framing import CONFLUENT
 from pyspark_kafka.spark.writers import SparkMessage
 
 if TYPE_CHECKING:
@@ -60,6 +65,42 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
     report = world.outcome(seen).report()
     assert not report.anomalies, report
     assert report.batches == len(chains) + 1
+
+
+@pytest.mark.timeout(600)
+def test_typed_values_are_written_once_and_with_one_schema_over_kills(
+    kafka: EmbeddedKafka, make_world: Callable[..., World]
+) -> None:
+    world = make_world(kafka)
+    subject = f"{world.sink}-value"
+    # Of a task that has encoded, before and after the end of the transaction.
+    stops = [Stop(batch, point) for batch, point in enumerate(("task_prepared", "before_end", "after_end"))]
+    world.produce(len(stops) + 1)
+    with SchemaRegistryServer() as registry:
+        schema_id = registry.add(subject, '"string"')
+        world.sink_options.update({"valueFormat": "avro", "schema.registry.url": registry.url})
+        with world.driver(*stops, available_now=True, master="local[2,3]", restarts=len(stops)) as driver:
+            driver.kill_at(stops[0])
+            # The schema is in the checkpoint before a task runs.
+            registry.add(subject, '["null", "string"]')
+            registry.stop()
+            for stop in stops[1:]:
+                driver.kill_at(stop)
+            assert driver.await_end() == 0, driver.log
+    prefix = CONFLUENT.prefix(schema_id)
+    outcome = world.outcome()
+    texts = {
+        partition: [text_of(value.removeprefix(prefix)) for value in values]
+        for partition, values in outcome.visible.items()
+    }
+    report = replace(outcome, visible=texts).report()
+    assert not report.anomalies, report
+    assert report.batches == len(stops) + 1
+
+
+def text_of(encoded: bytes) -> bytes:
+    """Read a string of Avro."""
+    return str(fastavro.schemaless_reader(io.BytesIO(encoded), "string", None)).encode()
 
 
 @pytest.mark.long

@@ -269,8 +269,8 @@ def test_tasks_of_one_process_write_one_after_the_other_under_one_identity(
 ) -> None:
     asked = []
 
-    def counting(client: Any) -> Any:
-        asked.append(request_identity(client))
+    def counting(client: Any, topic: str) -> Any:
+        asked.append(request_identity(client, topic))
         return asked[-1]
 
     monkeypatch.setattr("pyspark_kafka.client.produce.identity.request_identity", counting)

@@ -22,7 +22,7 @@ from pyspark_kafka.model import IsolationLevel, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.sink.spool import SpoolFiles
@@ -92,17 +92,17 @@ def test_a_batch_is_published_once_however_often_it_is_run(
 ) -> None:
     topic = make_topic(partitions=2)
     chunks = [chunk(topic, b"a", b"b"), chunk(topic, b"c", partition=1), chunk(topic, b"d")]
-    assert publisher_of(client, marker).publish(marker, chunks) is Finding.NOT_COMMITTED
+    assert publisher_of(client, marker).publish(marker, chunks) is MarkerFinding.NOT_COMMITTED
     # Run again with other rows, as by a function that is not deterministic.
-    assert publisher_of(client, marker).publish(marker, [chunk(topic, b"x")]) is Finding.COMMITTED
+    assert publisher_of(client, marker).publish(marker, [chunk(topic, b"x")]) is MarkerFinding.COMMITTED
     following = replace(marker, batch_id=marker.batch_id + 1)
-    assert publisher_of(client, marker).publish(following, [chunk(topic, b"e")]) is Finding.NOT_COMMITTED
+    assert publisher_of(client, marker).publish(following, [chunk(topic, b"e")]) is MarkerFinding.NOT_COMMITTED
     assert sorted(committed(client, bootstrap_servers, marker, topic)) == [b"a", b"b", b"c", b"d", b"e"]
 
 
 def test_a_batch_without_records_is_noted_as_well(client: KafkaClient, marker: CommitMarker) -> None:
-    assert publisher_of(client, marker).publish(marker, []) is Finding.NOT_COMMITTED
-    assert publisher_of(client, marker).publish(marker, []) is Finding.COMMITTED
+    assert publisher_of(client, marker).publish(marker, []) is MarkerFinding.NOT_COMMITTED
+    assert publisher_of(client, marker).publish(marker, []) is MarkerFinding.COMMITTED
 
 
 @pytest.mark.parametrize(("after", "ends"), [(True, 1), (False, 2)], ids=["was committed", "was not committed"])
@@ -318,16 +318,16 @@ def test_a_batch_is_not_written_again_after_the_commit_topic_got_more_partitions
 ) -> None:
     topic, commits = make_topic(), make_topic(partitions=2)
 
-    def publish() -> Finding:
+    def publish() -> MarkerFinding:
         settings = ExactlyOnceOptions(commit_topic=commits)
         publisher = Publisher(client, WriteOptions(client.options), settings, marker.sink_id, None)
         return publisher.publish(marker, [chunk(topic, b"a")])
 
-    assert publish() is Finding.NOT_COMMITTED
+    assert publish() is MarkerFinding.NOT_COMMITTED
     # To numbers of which at least one puts the sink's key elsewhere.
     for count in (3, 4, 5, 7, 11):
         create_partitions(client, {commits: count})
-        assert publish() is Finding.COMMITTED
+        assert publish() is MarkerFinding.COMMITTED
     assert committed(client, bootstrap_servers, marker, topic) == [b"a"]
 
 

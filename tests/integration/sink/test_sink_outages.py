@@ -21,7 +21,7 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import WriteOptions, parse_write_options
 from pyspark_kafka.records import encode
 from pyspark_kafka.sink.columns import SinkColumns
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver.at_least_once import KafkaDataWriterFactory
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
@@ -180,7 +180,7 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
 
     monkeypatch.setattr(publisher._id, step, held)
     marker = CommitMarker(name, "query", 0, "print")
-    found: list[Finding] = []
+    found: list[MarkerFinding] = []
     committing = threading.Thread(
         target=lambda: found.append(publisher.publish(marker, [chunk(topic, b"a", b"b")])), daemon=True
     )

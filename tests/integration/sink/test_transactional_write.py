@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
-from kit.independent_client import await_committed, consume_committed
+from kit.independent_client import await_committed, consume_all, consume_committed
 from kit.reading import client_of, options_for
 from kit.waiting import eventually
 from pyspark_kafka.client.admin.topics import create_topic
@@ -95,6 +95,11 @@ class Query:
     def visible(self) -> list[bytes]:
         return sorted(record.value or b"" for record in consume_committed(self.servers, self.target))
 
+    def has_sent(self, writer: SourceOffsetsWriter, count: int) -> bool:
+        """Let a writer go on sending; return whether the target holds this many records, committed or not."""
+        writer.flushNow()
+        return len(consume_all(self.servers, self.target)) == count
+
     def group_has(self) -> list[int]:
         admin = KafkaAdminClient(bootstrap_servers=self.servers)
         try:
@@ -138,6 +143,8 @@ def test_epochs_are_visible_with_their_positions_over_runs(query: Query) -> None
     begin, (first, second) = query.run(query.write(), query.at(0, 0))
     assert begin == query.at(0, 0)
     put(first, b"a", b"b")
+    # Readers see nothing behind the first record of an open transaction: the second lane's must not come first.
+    eventually(lambda: query.has_sent(first, 2))
     put(second, b"c")
     assert query.visible() == []
     # Sequences and identity over epochs: with rows in each, in some, and in none.

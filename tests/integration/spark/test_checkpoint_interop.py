@@ -19,6 +19,7 @@ import pyspark
 import pytest
 
 from kit.independent_client import Record, produce
+from kit.programs.cli import invoke
 from pyspark_kafka import records
 from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, InitialOffsetLog, OffsetSeqLog
 from pyspark_kafka.checkpoint.initial_offset_log import encode
@@ -390,3 +391,45 @@ def test_sparks_connector_reads_what_was_committed_exactly_once(
         fail_at=None, conf={}, grouped=False,
     )  # fmt: skip
     assert answer == {"batches": {"0": list(range(30))}, "error": ""}
+
+
+def command(name: str, *arguments: object) -> None:
+    """Fork or rewind a checkpoint, without the brokers."""
+    done = invoke("checkpoint", name, *map(str, arguments), "--yes")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(("first", "second"), [(JVM, JVM), (JVM, OURS), (OURS, JVM)])
+def test_query_of_either_connector_continues_from_a_fork_and_after_a_rewind(
+    query: Query, spark_with_jars: Spark, bootstrap_servers: str, tmp_path: Path, first: str, second: str
+) -> None:
+    query.produce(8)
+    assert query.run(first, maxOffsetsPerTrigger="4") == {0: [0, 1, 2, 3], 1: [4, 5, 6, 7]}
+    forked = Query(spark_with_jars, bootstrap_servers, query.topic, tmp_path / "forked")
+    command("fork", query.checkpoint, forked.checkpoint, "--offsets", json.dumps({query.topic: {"0": 3}}))
+    assert forked.run(second) == {3: [3, 4, 5, 6, 7]}
+    query.produce(1)
+    assert forked.run(first) == {4: [8]}
+    command("rewind", query.checkpoint, "--batch", 0, "--force")
+    assert query.run(second) == {3: [4, 5, 6, 7, 8]}
+
+
+@pytest.mark.parametrize(("first", "second"), [(JVM, JVM), (JVM, OURS), (OURS, OURS)])
+def test_aggregation_of_either_connector_continues_from_a_fork_with_and_without_its_state(
+    query: Query, spark_with_jars: Spark, bootstrap_servers: str, tmp_path: Path, first: str, second: str
+) -> None:
+    query.produce(3)
+    assert query.attempt(first, grouped=True) == {"batches": {"0": [3]}, "error": ""}
+    query.produce(2)
+    assert query.attempt(first, grouped=True) == {"batches": {"1": [5]}, "error": ""}
+    carried, dropped = (
+        Query(spark_with_jars, bootstrap_servers, query.topic, tmp_path / name) for name in ("carried", "dropped")
+    )
+    command("fork", query.checkpoint, carried.checkpoint, "--batch", 0)
+    assert carried.attempt(second, grouped=True) == {"batches": {"1": [5]}, "error": ""}
+    offsets = json.dumps({query.topic: {"0": 1}})
+    command("fork", query.checkpoint, dropped.checkpoint, "--offsets", offsets, "--drop-state")
+    done = dropped.attempt(second, grouped=True)
+    assert done["error"] == ""
+    # The first batch reads nothing: it begins where it ends.
+    assert {number: held for number, held in done["batches"].items() if held} == {"1": [4]}

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,23 +224,30 @@ def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_alread
     rows = stream(spark, bootstrap_servers, topic, maxOffsetsPerTrigger="20")
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.queryName("exposed").trigger(processingTime="100 milliseconds").start()
+    names: dict[str, Any] = {"spark": spark}
     try:
         query.processAllAvailable()
         listening, exposing, stalling = blocks()
-        names: dict[str, Any] = {"spark": spark}
         exec(listening, names)  # noqa: S102 - the page's own example
-        exec(exposing, names)  # noqa: S102 - the same
+        assert exposing.count("9404") == 1
+        exec(exposing.replace("9404", "0"), names)  # noqa: S102 - the same, at a port that is free
         # Nobody but Spark holds the listener.
         collect_quietly()
         produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 30)
         lines.of(query, 30)
-        assert 'kafka_max_offsets_behind_latest{query="exposed",source="0"} 0\n' in names["exposition"]()
+        with urllib.request.urlopen(names["endpoint"].url, timeout=60) as response:  # noqa: S310 - of this test
+            text = response.read().decode()
+        assert (
+            f'pyspark_kafka_source_records_behind_max{{query="exposed",query_id="{query.id}",source="0"}} 0.0\n' in text
+        )
         exec(stalling, names)  # noqa: S102 - the same
         assert str(query.id) not in [stalled.query_id for stalled in names["stalled"]]
         exec(stalling.replace("> 60", ">= 0"), names)  # noqa: S102 - the same, for any time without progress
         assert str(query.id) in [stalled.query_id for stalled in names["stalled"]]
     finally:
         query.stop()
+        if "endpoint" in names:
+            names["endpoint"].stop()
         metrics.listen(spark).stop()
 
 
@@ -291,3 +299,42 @@ def test_metrics_are_the_same_on_spark_connect(
         "latest 2 True {'minOffsetsBehindLatest': '0', 'maxOffsetsBehindLatest': '0', 'avgOffsetsBehindLatest': '0.0'}"
         in said
     )
+
+
+_CLASSIC = """
+import logging.config
+import sys
+from pyspark.sql import SparkSession
+from pyspark_kafka import metrics
+
+servers, topic, place, configured = sys.argv[1:]
+if configured == "yes":
+    # As many programs do; what existed before, such as the log of metrics, is disabled by it.
+    handler = {"class": "logging.StreamHandler", "formatter": "own"}
+    form = {"format": "own form: %(message)s"}
+    root = {"level": "WARNING", "handlers": ["console"]}
+    parts = {"formatters": {"own": form}, "handlers": {"console": handler}, "root": root}
+    logging.config.dictConfig({"version": 1, **parts})
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+listener = metrics.listen(spark)
+rows = (spark.readStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic).option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "20").load())
+query = (rows.select("value").writeStream.format("noop").option("checkpointLocation", place + "/checkpoint")
+         .queryName("orders").trigger(availableNow=True).start())
+query.awaitTermination()
+while metrics.latest(query) is None or not metrics.latest(query).terminated:
+    pass
+spark.stop()
+"""
+
+
+@pytest.mark.parametrize("configured", ["no", "yes"])
+def test_each_micro_batch_is_a_line_by_default_in_a_program(
+    bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, configured: str
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b"v", 0)] * 50)
+    _, log = run_logging_program(_CLASSIC, bootstrap_servers, topic, str(tmp_path), configured, place=tmp_path)
+    before = {"no": r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d INFO pyspark_kafka\.metrics:", "yes": "own form:"}[configured]
+    found = re.findall(rf"^{before} query 'orders' [0-9a-f]{{8}} batch (\d): ", log, re.MULTILINE)
+    assert found == ["0", "1", "2"]

@@ -132,7 +132,8 @@ def test_settings_of_sparks_connector_are_not_read() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in _SOURCES.rglob("*.py")}
     assert len(texts) > 50
     for name in (
-        "spark.kafka.",
+        "spark.kafka.consumer.",
+        "spark.kafka.producer.",
         "spark.sql.kafkaConsumerCache",
         "useDeprecatedOffsetFetching",
         "spark.network.timeout",

@@ -68,6 +68,13 @@ def test_read_and_show_prints_the_same_on_spark_connect(tmp_path: Path) -> None:
     assert printed == f"{shown}\n"
 
 
+def test_typed_columns_print_what_the_readme_shows(tmp_path: Path) -> None:
+    program = "".join([*blocks("python", "Read and show")[:1], *blocks("python", "Typed columns"), "spark.stop()\n"])
+    (shown,) = blocks("text", "Typed columns")
+    printed, _ = run_logging_program(program, place=tmp_path, environment=other_python_on_path(tmp_path))
+    assert printed == f"{shown}\n"
+
+
 def test_topics_are_created_as_the_readme_says(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     (example,) = blocks("python", "With a Kafka of your own")
     assert "localhost:9092" in example

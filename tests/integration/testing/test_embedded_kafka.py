@@ -17,7 +17,8 @@ from kit.independent_client import Record, produce
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import BrokerError, SetupError
 from pyspark_kafka.options import ConnectionOptions
-from pyspark_kafka.testing import EmbeddedKafka, embedded_kafka
+from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ PROGRAM = """
 import os, signal, sys, time
 from pyspark_kafka.testing import EmbeddedKafka
 
+# Ignored in what a shell has started in the background, and so in the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 kafka = EmbeddedKafka().start()
 print(kafka.pid, kafka._process._supervisor.pid, kafka._home, flush=True)
 """
@@ -166,7 +169,7 @@ def test_kept_classes_are_used_and_a_file_that_holds_none_does_no_harm(
 ) -> None:
     archive = tmp_path / "classes.jsa"
     archive.write_bytes(b"no archive")
-    monkeypatch.setattr(embedded_kafka, "class_archive", lambda *_: archive)
+    monkeypatch.setattr("pyspark_kafka.testing.embedded_kafka.class_archive", lambda *_: archive)
     own_kafka.restart()
     command = subprocess.run(
         ["ps", "-ww", "-o", "args=", "-p", str(own_kafka.pid)], capture_output=True, text=True, check=True
@@ -208,9 +211,11 @@ def test_a_port_that_is_taken_is_one_clear_error(kafka: EmbeddedKafka) -> None:
 
 def test_a_chosen_port_that_gets_taken_is_chosen_again(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = kafka._address
-    choose = embedded_kafka._choose_ports
     choices = iter([taken])
-    monkeypatch.setattr(embedded_kafka, "_choose_ports", lambda port: next(choices, None) or choose(port))
+    monkeypatch.setattr(
+        "pyspark_kafka.testing.embedded_kafka.choose_ports",
+        lambda port, listeners: next(choices, None) or choose_ports(port, listeners),
+    )
     with EmbeddedKafka() as broker:
         assert broker.bootstrap_servers != kafka.bootstrap_servers
         assert broker.running

@@ -79,11 +79,13 @@ class FakeConnection:
         self.broker_id = broker_id
         self.address = f"broker-{broker_id}:9092"
         self.closed = False
+        self.session_is_old = False
         self._answers: deque[tuple[float, Any]] = deque()
         self._hangs = False
 
     def send(self, request: FramedRequest, *, max_version: int, timeout_ms: float) -> None:
         assert timeout_ms > 0
+        assert not self.session_is_old
         self._check_open()
         version = min(max_version, self.cluster.produce_version)
         frame = b"".join(map(bytes, request.build(version, 7, "test")))
@@ -112,6 +114,11 @@ class FakeConnection:
             self.closed = True
             raise answer
         return answer
+
+    @property
+    def pending(self) -> int:
+        """How many responses have not been received."""
+        return len(self._answers)
 
     def supports(self, request_class: Any) -> bool:
         assert request_class.name == "InitProducerIdRequest"
@@ -273,6 +280,10 @@ class MemoryCluster:
         assert not deadline.expired
         return self.cached_broker(broker_id)
 
+    def connect(self, dials: FakeDials, broker_id: int, deadline: Deadline) -> None:
+        node = self.find_broker(broker_id, deadline)
+        dials.start(broker_id, node.host, node.port, deadline)
+
     def dials(self) -> FakeDials:
         return FakeDials(self)
 
@@ -282,6 +293,7 @@ class MemoryCluster:
 
     def give_back(self, broker_id: int, connection: FakeConnection) -> None:
         assert broker_id == connection.broker_id
+        assert not connection.session_is_old or not connection.pending
         self.given_back.append(connection)
 
     def drop_idle_connections(self, broker_id: int) -> None:

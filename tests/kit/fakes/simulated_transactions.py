@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+from uuid import UUID
 
 from kit.fakes.simulated_query import (
     TOPIC,
@@ -20,6 +21,7 @@ from kit.fakes.simulated_query import (
     Simulation,
     rows_of,
 )
+from pyspark_kafka.client.cluster.metadata import TopicMetadata
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 QUERY = "id"
-_TOPIC_ID = "topic-id"
+_TOPIC_ID = UUID(int=7)
 _SOME_ADDRESS = ConnectionOptions((("localhost", 9092),))
 
 
@@ -205,7 +207,7 @@ class TransactionalSimulation(Simulation):
                 raise BrokenInvariantError(f"the group is at {position} in partition {name}, the checkpoint at {count}")
 
 
-_NOTE = PositionNote(QUERY, _TOPIC_ID, "0").text()
+_NOTE = PositionNote(QUERY, str(_TOPIC_ID), "0").text()
 
 
 def _partition(name: str) -> TopicPartition:
@@ -252,7 +254,7 @@ class _Group:
 
 @contextmanager
 def _borrowed(_: ConnectionOptions) -> Iterator[Any]:
-    topic = SimpleNamespace(name=TOPIC, topic_id=_TOPIC_ID, error_code=0)
+    topic = TopicMetadata(TOPIC, _TOPIC_ID)
     yield SimpleNamespace(fetch_metadata=lambda _: SimpleNamespace(cluster_id="one", topics={TOPIC: topic}))
 
 

@@ -17,8 +17,19 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kafka.protocol.admin import DescribeTransactionsRequest, ListTransactionsRequest
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from kafka.protocol.consumer import (
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
@@ -51,12 +62,16 @@ REQUESTS = {
         ApiVersionsRequest,
         MetadataRequest,
         FindCoordinatorRequest,
+        DescribeConfigsRequest,
+        DescribeLogDirsRequest,
         ListTransactionsRequest,
         DescribeTransactionsRequest,
         InitProducerIdRequest,
         AddPartitionsToTxnRequest,
         EndTxnRequest,
         ProduceRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
     )
@@ -96,6 +111,8 @@ class TcpCluster:
         # First and end offset of partitions whose log a test does not fill.
         self.ends: dict[tuple[str, int], tuple[int, int]] = {}
         self.transactions: dict[str, Transaction] = {}
+        # Position and metadata of each partition, by group.
+        self.groups: dict[str, dict[tuple[str, int], tuple[int, str | None]]] = defaultdict(dict)
         self.max_message_bytes: dict[str, int] = {}
         self._producer_ids = itertools.count(1_000)
         # What brokers advertise where it is not their own address.

@@ -12,7 +12,7 @@ from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.wire.messages import MetadataRequest
-from pyspark_kafka.options import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def test_two_borrowers_at_a_time_get_two_clients(pool: ClientPool) -> None:
 
 
 def test_client_is_another_one_for_other_options(pool: ClientPool) -> None:
-    other = ConnectionOptions((("127.0.0.1", 1),), sasl_password=Secret("other"))
+    other = ConnectionOptions((("127.0.0.1", 1),), login=PlainLogin("alice", Secret("other")))
     with pool.borrow(OPTIONS) as first:
         pass
     with pool.borrow(other) as second:

@@ -23,7 +23,8 @@ from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
-from pyspark_kafka.client.net.tls import TlsContexts
+from pyspark_kafka.client.net.login_session import LoginSession
+from pyspark_kafka.client.tls.contexts import TlsContexts
 from pyspark_kafka.client.wire.messages import (
     ApiVersionsRequest,
     FetchRequest,
@@ -39,7 +40,7 @@ from pyspark_kafka.errors import (
     ProtocolError,
     TransportError,
 )
-from pyspark_kafka.options import ConnectionOptions, Secret
+from pyspark_kafka.options import CertificateStore, ConnectionOptions, PlainLogin, ScramLogin, Secret, TlsOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +51,7 @@ if TYPE_CHECKING:
 SASL = ConnectionOptions(
     (("127.0.0.1", 1),),
     security_protocol="SASL_PLAINTEXT",
-    sasl_mechanism="PLAIN",
-    sasl_username="alice",
-    sasl_password=Secret("hunter2"),
+    login=PlainLogin("alice", Secret("hunter2")),
 )
 
 
@@ -167,6 +166,20 @@ def test_a_tls_alert_as_first_answer_is_guessed() -> None:
     with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Raw(b"\x15\x03\x03\x00\x02\x02\x46"))
         assert "probably a TLS listener" in open_error(cluster)
+
+
+def test_first_response_is_refused_if_it_is_larger_than_any_broker_needs() -> None:
+    """Otherwise four bytes of anybody who listens at the port cost as much memory as the largest response."""
+    with TcpCluster() as cluster:
+        cluster.script(ApiVersionsRequest, Raw(struct.pack(">i", (1 << 20) + 1)))
+        assert "announced a frame of 1048577 bytes" in open_error(cluster)
+
+
+def test_later_responses_may_be_large() -> None:
+    with TcpCluster() as cluster, opened(cluster) as connection:
+        cluster.script(MetadataRequest, Raw(struct.pack(">i", 100 << 20)))
+        with pytest.raises(DeadlineError, match=f"0 of {100 << 20} bytes had arrived"):
+            connection.call(metadata_request(), Deadline(150))
 
 
 def test_silence_ends_with_the_deadline_and_names_the_listener() -> None:
@@ -321,8 +334,8 @@ class TlsFiles:
         subprocess.run([*command.split(), *named], check=True, capture_output=True)
 
     def client_options(self, port: int, **changes: Any) -> ConnectionOptions:
-        servers = (("127.0.0.1", port),)
-        return ConnectionOptions(servers, security_protocol="SSL", ssl_ca_location=str(self.certificate), **changes)
+        tls = TlsOptions(truststore=CertificateStore(str(self.certificate)))
+        return ConnectionOptions((("127.0.0.1", port),), security_protocol="SSL", tls=tls, **changes)
 
 
 @pytest.fixture
@@ -366,23 +379,30 @@ def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline() 
 def test_certificates_that_were_replaced_are_loaded_for_the_next_connection(
     tls_files: TlsFiles, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options = tls_files.client_options(
-        1, ssl_certificate_location=str(tls_files.certificate), ssl_key_location=str(tls_files.key)
+    client = tls_files.certificate.with_name("client.pem")
+
+    def make_client() -> None:
+        tls_files.make()
+        client.write_text(tls_files.key.read_text() + tls_files.certificate.read_text())
+
+    make_client()
+    options = TlsOptions(
+        truststore=CertificateStore(str(tls_files.certificate)), keystore=CertificateStore(str(client))
     )
     contexts = TlsContexts()
     first = contexts.get(options)
     assert contexts.get(options) is first
-    before = first.get_ca_certs()
-    tls_files.make()
+    before = first.context.get_ca_certs()
+    make_client()
     second = contexts.get(options)
     assert second is not first
-    assert second.get_ca_certs() != before
+    assert second.context.get_ca_certs() != before
     # In the middle of the next replacement.
-    tls_files.key.write_text("half a k")
+    client.write_text("half a k")
     assert contexts.get(options) is second
     assert "kafka.ssl.keystore.location" in caplog.text
     assert "Those loaded before are still used." in caplog.text
-    tls_files.make()
+    make_client()
     assert contexts.get(options) is not second
 
 
@@ -417,9 +437,11 @@ def test_a_tls_client_on_a_plaintext_listener_gets_a_guess() -> None:
 
 def test_a_missing_certificate_file_is_an_option_error_before_any_connection(tmp_path: Path) -> None:
     options = ConnectionOptions(
-        (("127.0.0.1", 1),), security_protocol="SSL", ssl_ca_location=str(tmp_path / "missing.pem")
+        (("127.0.0.1", 1),),
+        security_protocol="SSL",
+        tls=TlsOptions(truststore=CertificateStore(str(tmp_path / "missing.pem"))),
     )
-    with pytest.raises(OptionError, match=r"\[TLS_FILES_INVALID\].*kafka.ssl.truststore.location.*missing.pem"):
+    with pytest.raises(OptionError, match=r"\[TLS_FILES_INVALID\].*missing.pem.*kafka.ssl.truststore.location"):
         open_connection("127.0.0.1", 1, options, Deadline(5_000))
 
 
@@ -448,7 +470,7 @@ def test_plain_credentials_are_sent_after_the_handshake() -> None:
         with opened(cluster, SASL) as connection:
             assert connection.idle_and_alive
         assert cluster.requests(SaslHandshakeRequest)[0].request.mechanism == "PLAIN"
-        assert cluster.requests(SaslAuthenticateRequest)[0].request.auth_bytes == b"alice\x00alice\x00hunter2"
+        assert cluster.requests(SaslAuthenticateRequest)[0].request.auth_bytes == b"\x00alice\x00hunter2"
 
 
 def test_a_session_at_its_end_is_not_used_for_new_requests() -> None:
@@ -458,7 +480,7 @@ def test_a_session_at_its_end_is_not_used_for_new_requests() -> None:
             SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=1),
         )
         with opened(cluster, SASL) as connection:
-            connection.session_ends_at = 0.0
+            connection.session = LoginSession(0.0, 0.0, 0.0)
             assert not connection.idle_and_alive
             assert not connection.closed
 
@@ -481,6 +503,8 @@ def test_a_mechanism_that_is_not_offered_names_those_that_are() -> None:
         text = open_error(cluster, SASL)
         assert text.startswith("[UNSUPPORTED_SASL_MECHANISM]")
         assert "enabled mechanisms: SCRAM-SHA-512" in text
+        assert "Set kafka.sasl.mechanism to SCRAM-SHA-512 (now 'PLAIN')" in text
+        assert "ScramLoginModule" in text
 
 
 def test_sasl_on_a_listener_without_it_is_guessed() -> None:
@@ -499,9 +523,7 @@ def test_a_scram_server_that_lies_is_not_trusted() -> None:
     scram = ConnectionOptions(
         (("127.0.0.1", 1),),
         security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="SCRAM-SHA-256",
-        sasl_username="alice",
-        sasl_password=Secret("hunter2"),
+        login=ScramLogin("alice", Secret("hunter2"), "SCRAM-SHA-256"),
     )
     with sasl_cluster(["SCRAM-SHA-256"]) as cluster:
         cluster.script(
@@ -515,7 +537,7 @@ def test_a_scram_server_that_lies_is_not_trusted() -> None:
         assert "hunter2" not in text
 
 
-def test_an_unknown_mechanism_is_an_option_error() -> None:
-    options = ConnectionOptions((("127.0.0.1", 1),), security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER")
+def test_a_connection_with_sasl_and_no_login_is_refused() -> None:
+    options = ConnectionOptions((("127.0.0.1", 1),), security_protocol="SASL_PLAINTEXT")
     with TcpCluster() as cluster:
-        assert open_error(cluster, options).startswith("[SASL_MECHANISM_UNSUPPORTED]")
+        assert open_error(cluster, options).startswith("[OPTION_MISSING]")

@@ -203,11 +203,16 @@ def test_advertised_address_that_cannot_be_reached_is_guessed() -> None:
             answer.brokers[0].port = dead
             return answer
 
+        host, port = cluster.address(0)
+
         cluster.script(MetadataRequest, advertise)
         with pytest.raises(TransportError) as caught:
             client.connection_to(0)
     text = str(caught.value)
-    assert text.startswith(f"[ADVERTISED_ADDRESS_UNREACHABLE] Broker 0 advertises the address 127.0.0.1:{dead}")
+    assert text.startswith(
+        f"[ADVERTISED_ADDRESS_UNREACHABLE] Broker 0 advertises the address 127.0.0.1:{dead}, which this machine cannot "
+        f"reach, although {host}:{port} was reached and has named it. Broker 127.0.0.1:{dead} cannot be reached: "
+    )
     assert "advertised.listeners" in text
     assert "(a guess)" in text
 
@@ -335,5 +340,5 @@ def test_broker_is_not_needed_for_no_partitions() -> None:
 
 
 def test_repr_shows_servers_and_no_secret() -> None:
-    client = KafkaClient(ConnectionOptions((("a", 1), ("b", 2)), sasl_username="alice"))
+    client = KafkaClient(ConnectionOptions((("a", 1), ("b", 2)), client_id="alice"))
     assert repr(client) == "KafkaClient(a:1,b:2, PLAINTEXT)"

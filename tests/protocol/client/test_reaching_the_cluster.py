@@ -20,7 +20,7 @@ from pyspark_kafka.client.wire.messages import ApiVersionsRequest, MetadataReque
 from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
-from pyspark_kafka.options import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
 
 T0 = TopicPartition("t", 0)
 
@@ -97,9 +97,7 @@ def test_refused_credentials_are_reported_although_another_server_is_silent() ->
         options = ConnectionOptions(
             (hole.address, *cluster.bootstrap_servers),
             security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="SCRAM-SHA-256",
-            sasl_username="alice",
-            sasl_password=Secret("hunter2"),
+            login=ScramLogin("alice", Secret("hunter2"), "SCRAM-SHA-256"),
             api_timeout_ms=1_500,
         )
         with KafkaClient(options) as client, pytest.raises(AccessError, match="UNSUPPORTED_SASL_MECHANISM"):

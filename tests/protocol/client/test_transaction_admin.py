@@ -160,8 +160,10 @@ def test_unknown_id_is_none_and_a_refused_one_names_the_right_that_is_missing(
     host, port = cluster.address(0)
     assert str(caught.value) == (
         f"[TRANSACTIONAL_ID_AUTHORIZATION_FAILED] Describing transactional id 'a' at {host}:{port} failed: the broker "
-        "answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53). Hint: Grant the principal DESCRIBE on the transactional "
-        "id, and to abort its transactions WRITE."
+        "answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53). Missing right: DESCRIBE on transactional id 'a'. "
+        f"Hint: Have an administrator run `kafka-acls --bootstrap-server {host}:{port} --add --allow-principal "
+        "User:ANONYMOUS --operation Describe --transactional-id a`. To abort its transactions, WRITE is needed, which "
+        "includes DESCRIBE."
     )
 
 

@@ -19,7 +19,7 @@ from pyspark_kafka.client.wire.messages import (
     SaslHandshakeRequest,
 )
 from pyspark_kafka.errors import ConnectorError, TransportError
-from pyspark_kafka.options import ConnectionOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, PlainLogin, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,9 +135,9 @@ def test_credentials_are_in_no_line(cluster: TcpCluster, wire: WireTrace, caplog
     cluster.script(SaslHandshakeRequest, SaslHandshakeResponse(error_code=0, mechanisms=["PLAIN"]))
     refusal = SaslAuthenticateResponse(error_code=58, error_message="no", auth_bytes=b"", session_lifetime_ms=0)
     cluster.script(SaslAuthenticateRequest, refusal)
-    login = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": Secret(PLANTED)}
+    login = PlainLogin("alice", Secret(PLANTED))
     with caplog.at_level(logging.DEBUG, "pyspark_kafka.wire"), pytest.raises(ConnectorError):
-        opened(cluster, security_protocol="SASL_PLAINTEXT", **login)
+        opened(cluster, security_protocol="SASL_PLAINTEXT", login=login)
     assert wire.counts() == {"ApiVersions": 1, "SaslHandshake": 1, "SaslAuthenticate": 1}
     assert wire.events[-1].reason.startswith("[SASL_AUTHENTICATION_FAILED] ")
     assert PLANTED not in caplog.text + repr(wire.events)

@@ -132,6 +132,41 @@ def test_stranger_is_refused_and_the_run_goes_on(driver: Driver, key: str) -> No
     task.close()
 
 
+def test_bytes_of_a_task_are_worth_nothing_on_another_connection(driver: Driver) -> None:
+    connection, nonce = stranger(driver)
+    writer = FrameWriter(connection_key(driver.key, nonce, b"t" * NONCE_BYTES), Direction.TO_DRIVER)
+    said = b"t" * NONCE_BYTES + writer.frame(encode(Hello(1)))
+    with connection:
+        connection.sendall(said)
+        assert driver.said.get(timeout=_SECONDS) == (1, Hello(1))
+    assert driver.lost.get(timeout=_SECONDS)[0] == 1
+    again, _ = stranger(driver)
+    again.sendall(said)
+    wait_for_its_end(again)
+    assert driver.said.empty()
+
+
+def test_task_gives_up_on_somebody_who_greets_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_side, "_CONNECT_SECONDS", 0.3)
+    ended = threading.Event()
+
+    def greet(listener: socket.socket) -> None:
+        accepted, _ = listener.accept()
+        with accepted, suppress(OSError):
+            for _ in range(NONCE_BYTES - 1):
+                accepted.sendall(b"d")
+                if ended.wait(0.1):
+                    return
+
+    with socket.create_server((_LOOPBACK, 0)) as listener, ThreadPoolExecutor(1) as pool:
+        greeting = pool.submit(greet, listener)
+        with pytest.raises(TransportError, match="cannot reach its driver"):
+            DriverConnection(listener.getsockname()[:2], new_key(), 0)
+        assert not greeting.done()
+        ended.set()
+        greeting.result(_SECONDS)
+
+
 def test_second_task_with_the_same_number_is_refused(driver: Driver) -> None:
     first = driver.task(0)
     connection, nonce = stranger(driver)
@@ -240,11 +275,17 @@ def connections_at(host: str, port: int = 0) -> TaskConnections:
     return TaskConnections(new_key(), host, lambda *_: None, lambda *_: None, port)
 
 
-def test_driver_listens_on_all_addresses_if_the_one_is_of_a_gateway() -> None:
+def test_driver_listens_on_all_addresses_if_the_one_is_of_a_gateway(caplog: pytest.LogCaptureFixture) -> None:
     # Of a block that documents use: no machine has it.
     connections = connections_at("203.0.113.77")
     socket.create_connection((_LOOPBACK, connections.port), _SECONDS).close()
     connections.close()
+    assert "listens on all addresses of this machine: 203.0.113.77" in caplog.text
+
+
+def test_driver_listens_on_no_other_address_if_the_one_is_its_own(driver: Driver) -> None:
+    with pytest.raises(OSError, match=r".*"):
+        socket.create_connection(("127.0.0.2", driver.address[1]), _SECONDS)
 
 
 def test_driver_listens_at_the_port_that_is_named() -> None:

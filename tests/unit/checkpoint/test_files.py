@@ -5,6 +5,7 @@ import os
 import pickle
 import stat
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -224,6 +225,38 @@ def test_secrets_of_a_location_are_shown_nowhere() -> None:
         assert "gopher://…@host/x" in text or "Cannot" in text
 
 
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("s3://AKIA:ab/cdPLANTED@bucket/x", "s3://…@bucket/x"),
+        ("s3a://AKIA:12/PLANTED@bucket/x", "s3a://…@bucket/x"),
+        ("s3://AKIA:PLANTED@bucket/a:b", "s3://…@bucket/a:b"),
+        ("s3://me:a@PLANTED/c@bucket/x", "s3://…@bucket/x"),
+    ],
+)
+def test_secret_with_a_slash_is_shown_nowhere(location: str, shown: str) -> None:
+    files = CheckpointFiles(location)
+    assert files.shown == shown
+    if "/c" in location.partition("@")[0]:
+        with pytest.raises(CheckpointError) as caught:
+            files.read("0")
+        assert "PLANTED" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "hdfs://name:8020/user/me@corp.com/x",
+        "s3://bucket/a:b/me@corp.com",
+        "hdfs://name:8020/a:b@c",
+        "viewfs://name:8020/a@b",
+        "webhdfs://name:9870/u/a@b/c",
+    ],
+)
+def test_location_without_a_secret_is_shown_whole(location: str) -> None:
+    assert CheckpointFiles(location).shown == location
+
+
 def test_a_container_before_an_at_sign_is_no_secret() -> None:
     assert CheckpointFiles("abfss://data@account.dfs.core.windows.net/x").shown.startswith("abfss://data@account")
 
@@ -252,3 +285,71 @@ def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: p
     assert done == ["fsync", "link", "fsync"]
     files.replace("0", b"y")
     assert done[3:] == ["fsync", "replace", "fsync"]
+
+
+def test_scan_tells_files_hidden_ones_and_directories_apart(files: CheckpointFiles) -> None:
+    for name in ("a", ".a.crc", "b", "c/d"):
+        files.create(name, b"")
+    found = files.scan()
+    assert (sorted(found.files), found.hidden, found.directories) == (["a", "b"], (".a.crc",), ("c",))
+    assert found.complete
+    assert files.scan("missing").files == ()
+    assert files.scan("a").files == ()
+
+
+def test_scan_ends_at_its_bound_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        (tmp_path / str(number)).write_text("")
+    monkeypatch.setattr("pyspark_kafka.checkpoint.files.MAX_NAMES", 3)
+    found = CheckpointFiles(str(tmp_path)).scan()
+    assert (len(found.files), found.complete) == (3, False)
+
+
+def test_facts_are_size_and_time(files: CheckpointFiles) -> None:
+    files.create("a", b"12345")
+    facts = files.facts("a")
+    assert facts is not None
+    assert facts.size == 5
+    assert facts.modified_ms is not None
+    assert abs(facts.modified_ms - time.time() * 1000) < 600_000
+    assert files.facts("b") is None
+    assert files.facts("a/b") is None
+
+
+def test_copy_has_the_bytes_of_another_location_and_no_checksum_of_a_former_file(
+    files: CheckpointFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_files, "_COPIED_AT_ONCE", 7)
+    other = CheckpointFiles(str(tmp_path / "other"))
+    data = bytes(range(256))
+    other.replace("state/0/1.delta", data)
+    files.replace("state/0/1.delta", b"former")
+    files.replace("state/0/.1.delta.crc", b"of the former")
+    assert files.copy_from(other, "state/0/1.delta")
+    assert files.read("state/0/1.delta") == data
+    assert files.scan("state/0").hidden == ()
+    # And the other way round.
+    assert other.copy_from(files, "state/0/1.delta")
+
+
+def test_copy_of_a_file_that_is_not_there_is_false_and_changes_nothing(files: CheckpointFiles, tmp_path: Path) -> None:
+    files.replace("metadata", b"kept")
+    assert not files.copy_from(CheckpointFiles(str(tmp_path / "other")), "metadata")
+    assert files.read("metadata") == b"kept"
+    assert files.scan().hidden == ()
+
+
+def test_copy_that_fails_leaves_the_former_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, other = CheckpointFiles(str(tmp_path / "checkpoint")), CheckpointFiles(str(tmp_path / "other"))
+    files.replace("metadata", b"kept")
+    other.replace("metadata", b"other")
+
+    def full(descriptor: int) -> None:  # noqa: ARG001
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match=r"Cannot copy metadata of checkpoint .* OSError") as caught:
+        files.copy_from(other, "metadata")
+    assert caught.value.condition == "CHECKPOINT_IO"
+    assert everything(tmp_path / "checkpoint") == ["metadata"]
+    assert files.read("metadata") == b"kept"

@@ -11,7 +11,8 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 
-from pyspark_kafka.cli import demo, interrupts
+from pyspark_kafka.cli import demo
+from pyspark_kafka.cli.common import interrupts
 
 
 def test_next_step_raises_the_interrupt_that_python_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from pyspark_kafka.client import waiting
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.errors import closed_by_broker, silent
 from pyspark_kafka.client.waiting import Contact, Wait, Waits, clock_time, contact_of, note_failure, what_failed
+from pyspark_kafka.counters import OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
 from pyspark_kafka.errors import TransportError
 from pyspark_kafka.options import ConnectionOptions
 
@@ -251,3 +252,32 @@ def test_a_cluster_is_known_by_its_servers() -> None:
 def test_the_time_of_another_day_has_its_date() -> None:
     assert len(clock_time(0)) == len("12:34:56")
     assert len(clock_time(86_400 * 2)) == len("2026-01-01 12:34:56")
+
+
+def test_a_wait_that_is_reported_is_counted_as_an_outage_until_it_is_over(
+    clock: Clock, waits: Waits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = Counters()
+    published: list[float] = []
+    counters.publish = lambda: published.append(counters.values().get(OUTAGES_ACTIVE, 0))
+    monkeypatch.setattr(waiting, "COUNTERS", counters)
+    with Wait(lambda: "listing partitions", Contact(), waits) as wait:
+        for second in range(12):
+            clock.now = 1_000.0 + second
+            waits.report()
+        assert counters.values() == {OUTAGES: 1, OUTAGE_SECONDS: 11, OUTAGES_ACTIVE: 1}
+        wait.progress()
+        clock.now += 1
+        waits.report()
+        assert counters.values() == {OUTAGES: 1, OUTAGE_SECONDS: 11, OUTAGES_ACTIVE: 0}
+    # Seen while it lasts: the thread that waits cannot say so.
+    assert published == [0] * 5 + [1] * 7 + [0]
+
+
+def test_a_short_wait_is_not_counted(clock: Clock, waits: Waits, monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = Counters()
+    monkeypatch.setattr(waiting, "COUNTERS", counters)
+    with Wait(lambda: "listing partitions", Contact(), waits):
+        clock.now += 4.9
+        waits.report()
+    assert OUTAGES not in counters.values()

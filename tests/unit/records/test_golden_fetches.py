@@ -180,4 +180,4 @@ def test_transactional_fixtures_have_markers_and_listed_aborts(name: str) -> Non
 
 
 def test_fixtures_stay_small() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.parent.rglob("*")) < 300_000
+    assert sum(path.stat().st_size for path in FOLDER.parent.rglob("*")) < 800_000

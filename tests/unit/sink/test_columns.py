@@ -117,3 +117,17 @@ def test_columns_that_do_not_fit_are_all_named_with_their_types(
 def test_headers_of_another_shape_are_refused(data_type: pa.DataType) -> None:
     with pytest.raises(SchemaError, match=r"column 'headers' is x and must be array<struct<key:string,value:binary>>"):
         find_sink_columns([VALUE, Column("headers", data_type, "x")], topic_option="t")
+
+
+def test_typed_columns_are_of_any_type_and_must_be_there() -> None:
+    row = Column("value", pa.struct([("a", pa.int64())]), "struct<a:bigint>")
+    assert find_sink_columns([row], topic_option="t", typed={"value"}) == SinkColumns(value=0)
+    with pytest.raises(SchemaError, match="column 'value' is struct<a:bigint> and must be string or binary"):
+        find_sink_columns([row], topic_option="t", typed=set())
+    with pytest.raises(SchemaError, match="the column 'key' is missing, for which there is the option 'keyFormat'"):
+        find_sink_columns([row], topic_option="t", typed={"key", "value"})
+    # What PySpark has no Arrow type for is null.
+    other = Column("value", pa.null(), "struct<a:interval>")
+    with pytest.raises(SchemaError, match=r"column .value. is struct<a:interval>, or has parts of a type, that has"):
+        find_sink_columns([other], topic_option="t", typed={"value"})
+    assert not SinkColumns(value=0).is_typed

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from pyspark_kafka.errors import CheckpointError, CorruptRecordsError
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding, judge
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding, judge
 
 OURS = CommitMarker("sink", "query", 7, "abc", records=10, encoded_bytes=1000, committed_at_ms=5)
+DEEP = b"[" * 100_000
+ENDLESS = OURS.to_bytes().replace(b'"batch_id":7', b'"batch_id":Infinity')
 
 
 def test_a_marker_round_trips_as_json_that_people_can_read() -> None:
@@ -21,7 +23,9 @@ def test_fields_of_a_later_kind_of_the_same_version_are_passed_over() -> None:
     assert CommitMarker.from_bytes(OURS.to_bytes()[:-1] + b',"more":1}', "t-0@1") == OURS
 
 
-@pytest.mark.parametrize("value", [b"", b"{}", b"[]", b'{"version":1}', b"\xff", b'{"version":1,"sink_id":"s"}'])
+@pytest.mark.parametrize(
+    "value", [b"", b"{}", b"[]", b'{"version":1}', b"\xff", b'{"version":1,"sink_id":"s"}', DEEP, ENDLESS]
+)
 def test_record_that_is_no_marker_is_an_error_with_its_offset(value: bytes) -> None:
     with pytest.raises(CorruptRecordsError, match=r"\[COMMIT_MARKER_INVALID\] The record at t-0@1 is no commit marker"):
         CommitMarker.from_bytes(value, "t-0@1")
@@ -36,15 +40,15 @@ def test_a_marker_of_a_newer_version_is_refused() -> None:
 @pytest.mark.parametrize(
     ("found", "finding"),
     [
-        (None, Finding.NOT_COMMITTED),
-        (replace(OURS, batch_id=6, fingerprint="other"), Finding.NOT_COMMITTED),
-        (replace(OURS, batch_id=0), Finding.NOT_COMMITTED),
+        (None, MarkerFinding.NOT_COMMITTED),
+        (replace(OURS, batch_id=6, fingerprint="other"), MarkerFinding.NOT_COMMITTED),
+        (replace(OURS, batch_id=0), MarkerFinding.NOT_COMMITTED),
         # Run again with other rows: a function that is not deterministic, another partitioning.
-        (replace(OURS, records=11, encoded_bytes=7, committed_at_ms=9), Finding.COMMITTED),
+        (replace(OURS, records=11, encoded_bytes=7, committed_at_ms=9), MarkerFinding.COMMITTED),
     ],
 )
 def test_an_older_marker_means_not_written_and_the_same_one_means_written(
-    found: CommitMarker | None, finding: Finding
+    found: CommitMarker | None, finding: MarkerFinding
 ) -> None:
     assert judge(found, OURS) is finding
 

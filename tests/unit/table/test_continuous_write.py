@@ -59,3 +59,11 @@ def test_group_has_no_effect_in_other_writes_and_a_note_says_so() -> None:
     made = write(offsetsGroupId="mine")
     made.toContinuous(kafka_stream(), 100)
     assert any("offsetsGroupId" in note for note in made.notes())
+
+
+def test_group_of_the_source_is_refused_where_transactions_keep_the_positions() -> None:
+    stream = KafkaContinuousStream.from_options({**_SERVERS, "subscribe": "a", "commitOffsetsToGroup": "lag"})
+    assert not isinstance(write().toContinuous(stream, 100), SupportsSourceOffsets)
+    with pytest.raises(OptionError, match=r"'commitOffsetsToGroup' has no place in an exactly-once") as raised:
+        write(deliveryGuarantee="exactly_once").toContinuous(stream, 100)
+    assert "'offsetsGroupId'" in raised.value.hint

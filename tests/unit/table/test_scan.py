@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -88,3 +89,23 @@ def test_notes_tell_the_options_without_effect() -> None:
     scan = KafkaScanBuilder({**READ, "maxTriggerDelay": "5m"}).build()
     scan.toMicroBatchStream(None)
     assert scan.notes()[:1] == ("Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given.",)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_readers_know_the_formats_of_the_columns_that_are_asked_for(kind: str) -> None:
+    typed = {**READ, "valueFormat": "json", "valueSchema": "id BIGINT, name STRING"}
+    narrow = pa.struct([("name", pa.string())])
+    value, offset = pa.field("value", narrow), pa.field("offset", pa.int64())
+
+    def formats_of(columns: pa.Schema) -> Any:
+        made = KINDS[kind](pruned(typed, columns))
+        continuous = isinstance(made, KafkaContinuousStream)
+        factory = made.createContinuousReaderFactory() if continuous else made.createReaderFactory()
+        return pickle.loads(pickle.dumps(factory)).formats  # noqa: S301 - as Spark sends it
+
+    found = formats_of(pa.schema([offset, value]))
+    assert (found.value.format, found.value.arrow_type, found.key) == ("json", narrow, None)
+    assert formats_of(pa.schema([offset])) is None
+    whole = KafkaScanBuilder(typed).build()
+    assert whole.readSchema().field("value").type == pa.struct([("id", pa.int64()), ("name", pa.string())])
+    assert schema_of(KINDS[kind](whole)) == whole.readSchema()

@@ -117,7 +117,9 @@ def test_files_of_others_beside_the_log_stay(log: FileEpochLog, tmp_path: Path) 
     assert (tmp_path / "commits-of-sink" / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"v": 1}', b'{"v": 9, "id": "a", "state": "committed"}'])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b'{"v": 1}', b'{"v": 9, "id": "a", "state": "committed"}', b"[" * 100_000]
+)
 def test_record_that_is_cut_short_is_an_error_and_no_commit(log: FileEpochLog, tmp_path: Path, damage: bytes) -> None:
     target = Target(log)
     target.commit(0, [Wrote(1)])

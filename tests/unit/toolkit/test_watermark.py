@@ -148,6 +148,7 @@ def test_batch_that_runs_again_from_its_offset_has_the_same_late_rows() -> None:
         '{"watermark_ms":1,"partitions":{},"idle":"a"}',
         '{"watermark_ms":1,"partitions":{},"idle":[{}]}',
         '{"watermark_ms":1,"part',
+        "[" * 100_000,
     ],
 )
 def test_state_that_is_not_readable_is_an_error(text: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.wire.messages import DeleteRecordsRequest, ErrorCode, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def delete_records(
                         starts[topic_partition] = entry.low_watermark
                     else:
                         text = f"Deleting records of {topic_partition} below {before[topic_partition]} failed"
-                        failures[topic_partition] = broker_error(entry.error_code, text)
+                        failures[topic_partition] = broker_error(
+                            entry.error_code, text, rights=(Right("Delete", "topic", topic.name),)
+                        )
         for topic_partition in left.keys() - starts.keys() - failures.keys():
             text = f"{topic_partition} was left out of a response about the deletion of records"
             failures[topic_partition] = broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, text)

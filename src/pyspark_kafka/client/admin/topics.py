@@ -8,18 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.admin.configs import TOPIC_RESOURCE, build_alter_request, raise_refused
+from pyspark_kafka.client.admin.topic_configs import fetch_topic_configs
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    DescribeConfigsRequest,
     ErrorCode,
-    IncrementalAlterConfigsRequest,
     broker_error,
 )
-from pyspark_kafka.errors import DeadlineError, TransportError
+from pyspark_kafka.client.wire.missing_rights import Right, name_user
+from pyspark_kafka.errors import AccessError, DeadlineError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import ClusterMetadata
     from pyspark_kafka.client.deadline import Deadline
-
-_TOPIC_RESOURCE = 2
-_SET_OPERATION = 0
+    from pyspark_kafka.client.wire.missing_rights import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class NewTopic:
 
     Attributes:
         name: the topic.
-        partitions: how many it has.
+        partitions: how many it has; -1 takes the broker's default.
         replication_factor: -1 takes the broker's default.
         configs: topic configuration by Kafka's names.
     """
@@ -88,11 +87,16 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
             # After a lost response the topic may exist because of this request.
             when_lost=lambda: tolerated.add(ErrorCode.TOPIC_ALREADY_EXISTS),
         )
-        _raise_first(response.topics, "Creating topic", tolerated)
+        _raise_first(response.topics, "Creating topic", "Create", tolerated)
 
     client.retrying("Creating topics", deadline, attempt)
     sizes = {topic.name: topic.partitions for topic in wanted}
-    _wait_for_metadata(client, sizes, deadline, "Waiting for leaders of new topics", lambda seen: _all_led(seen, sizes))
+
+    def is_done(seen: ClusterMetadata) -> bool:
+        _raise_hidden(seen, client)
+        return _all_led(seen, sizes)
+
+    _wait_for_metadata(client, sizes, deadline, "Waiting for leaders of new topics", is_done)
 
 
 def create_topic(
@@ -134,7 +138,7 @@ def delete_topics(client: KafkaClient, names: Iterable[str], deadline: Deadline 
             # After a lost response the topic may be deleted because of this request.
             when_lost=lambda: tolerated.add(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         )
-        _raise_first(response.responses, "Deleting topic", tolerated)
+        _raise_first(response.responses, "Deleting topic", "Delete", tolerated)
 
     client.retrying("Deleting topics", deadline, attempt)
     _wait_for_metadata(
@@ -176,7 +180,7 @@ def create_partitions(client: KafkaClient, counts: Mapping[str, int], deadline: 
             ),
             step,
         )
-        _raise_first(response.results, "Adding partitions to topic", set())
+        _raise_first(response.results, "Adding partitions to topic", "Alter", set())
 
     client.retrying("Adding partitions", deadline, attempt)
     _wait_for_metadata(
@@ -196,35 +200,13 @@ def alter_topic_configs(
         AccessError: not allowed.
         DeadlineError: not done in time.
     """
+    what = f"Changing the configuration of topic '{topic}'"
 
     def attempt(step: Deadline) -> None:
-        resource_class = IncrementalAlterConfigsRequest.AlterConfigsResource
-        response = _call_controller(
-            client,
-            IncrementalAlterConfigsRequest(
-                resources=[
-                    resource_class(
-                        resource_type=_TOPIC_RESOURCE,
-                        resource_name=topic,
-                        configs=[
-                            resource_class.AlterableConfig(name=name, config_operation=_SET_OPERATION, value=value)
-                            for name, value in configs.items()
-                        ],
-                    )
-                ],
-                validate_only=False,
-            ),
-            step,
-        )
-        for entry in response.responses:
-            if entry.error_code != ErrorCode.NONE:
-                raise broker_error(
-                    entry.error_code,
-                    f"Changing the configuration of topic '{topic}' failed",
-                    detail=entry.error_message,
-                )
+        request = build_alter_request(TOPIC_RESOURCE, topic, configs)
+        raise_refused(_call_controller(client, request, step), what, Right("AlterConfigs", "topic", topic))
 
-    client.retrying(f"Changing the configuration of topic '{topic}'", deadline or client.deadline(), attempt)
+    client.retrying(what, deadline or client.deadline(), attempt)
 
 
 def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
@@ -238,24 +220,7 @@ def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
         DeadlineError: no response in time.
         TransportError: no broker can be reached.
     """
-
-    def attempt(step: Deadline) -> dict[str, str]:
-        resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=None
-        )
-        response = client.call(DescribeConfigsRequest(resources=[resource]), deadline=step)
-        for result in response.results:
-            if result.error_code != ErrorCode.NONE:
-                what = f"Describing the configuration of topic '{topic}' failed"
-                raise broker_error(result.error_code, what, detail=result.error_message)
-        return {
-            config.name: config.value
-            for result in response.results
-            for config in result.configs
-            if config.value is not None
-        }
-
-    return client.retrying("Describing a topic's configuration", client.deadline(), attempt)
+    return {config.name: config.value for config in fetch_topic_configs(client, topic) if config.value is not None}
 
 
 def _call_controller(
@@ -282,7 +247,7 @@ def _remaining_ms(deadline: Deadline) -> int:
     return max(1, int(deadline.remaining_s() * 1000))
 
 
-def _raise_first(entries: Iterable[Any], what: str, tolerated: set[int]) -> None:
+def _raise_first(entries: Iterable[Any], what: str, operation: Operation, tolerated: set[int]) -> None:
     for entry in entries:
         if entry.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and entry.error_code not in tolerated:
             # The controller knows every topic, so waiting does not help.
@@ -293,8 +258,24 @@ def _raise_first(entries: Iterable[Any], what: str, tolerated: set[int]) -> None
                 f"{what} '{entry.name}' failed",
                 # Older versions of these responses have no message.
                 detail=getattr(entry, "error_message", None),
+                rights=(Right(operation, "topic", entry.name),),
                 topic=entry.name,
             )
+
+
+def _raise_hidden(seen: ClusterMetadata, client: KafkaClient) -> None:
+    """Raise if a new topic may not be looked up: CREATE does not include DESCRIBE, and waiting does not help."""
+    for topic in seen.topics.values():
+        if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            error = broker_error(
+                topic.error_code,
+                f"Topic '{topic.name}' was created; looking it up failed",
+                rights=(Right("Describe", "topic", topic.name),),
+                topic=topic.name,
+            )
+            if isinstance(error, AccessError):
+                name_user(error, client.options)
+            raise error
 
 
 def _all_led(seen: ClusterMetadata, counts: Mapping[str, int]) -> bool:

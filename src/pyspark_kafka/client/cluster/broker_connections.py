@@ -80,7 +80,7 @@ class Connections:
         connection = self.shared.get(broker_id)
         if connection is None:
             return None
-        if (connection.in_flight and not connection.closed) or connection.idle_and_alive:
+        if (connection.in_flight and not connection.closed) or connection.idle_and_alive or connection.renewable:
             return connection
         connection.close()
         return None
@@ -88,12 +88,19 @@ class Connections:
     def take_idle(self, broker_id: int) -> Connection | None:
         """Lend a connection to a broker on which a conversation can start at once; None if there is none."""
         idle = self._idle.get(broker_id, [])
-        while idle:
-            connection = idle.pop()
+        for connection in reversed(list(idle)):
             if connection.idle_and_alive:
+                idle.remove(connection)
                 return connection
-            connection.close()
+            if not connection.renewable:
+                idle.remove(connection)
+                connection.close()
         return None
+
+    def take_old(self, broker_id: int) -> Connection | None:
+        """Lend a connection to a broker whose login is to be repeated first; None if there is none."""
+        idle = self._idle.get(broker_id, [])
+        return next((idle.pop(index) for index in reversed(range(len(idle))) if idle[index].renewable), None)
 
     def give_back(self, broker_id: int, connection: Connection) -> None:
         """Take back a lent connection; one with requests in flight is closed: nobody waits for the responses."""
@@ -123,7 +130,7 @@ class Connections:
                 if connection.idle_and_alive:
                     # It stays among those that are lent: it is idle again when the call is over.
                     return connection
-                if not connection.in_flight:
+                if not connection.in_flight and not connection.renewable:
                     connection.close()
                     idle.remove(connection)
         return None

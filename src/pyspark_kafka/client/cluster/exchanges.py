@@ -118,7 +118,7 @@ class Exchanges:
         exchange.min_version = min_version
         connection = self._client.borrow_idle(broker_id)
         if connection is None:
-            self._dials.start(broker_id, node.host, node.port, self._deadline)
+            self._client.connect(self._dials, broker_id, self._deadline)
         else:
             self._send(broker_id, exchange, connection)
 

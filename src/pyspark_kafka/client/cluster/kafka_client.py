@@ -27,7 +27,8 @@ from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.retry import Backoff, retrying
-from pyspark_kafka.errors import TransportError
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,7 +100,11 @@ class KafkaClient:
 
     def retrying(self, step: str, deadline: Deadline, attempt: Callable[[Deadline], _T]) -> _T:
         """Run `attempt` until it succeeds, with the waits of the options; see `retry.retrying`."""
-        return retrying(step, deadline, self.backoff(), attempt)
+        try:
+            return retrying(step, deadline, self.backoff(), attempt)
+        except AccessError as error:
+            name_user(error, self.options)
+            raise
 
     def call(self, request: Any, *, broker_id: int | None = None, deadline: Deadline | None = None) -> Any:
         """Send one request to a broker (None: to any) on an idle connection and wait for the response; no retry.
@@ -245,6 +250,19 @@ class KafkaClient:
         """Return what connects to several brokers side by side, by broker id; the caller closes it."""
         return Dials(self.options, self.connections.buffers)
 
+    def connect(self, dials: Dials[int], broker_id: int, deadline: Deadline) -> None:
+        """Begin to connect to a broker of which no connection is idle, or to repeat the login of one that is.
+
+        Raises:
+            TransportError: the broker is no member (condition BROKER_UNKNOWN), or no broker can be reached.
+        """
+        node = self.find_broker(broker_id, deadline)
+        old = self.connections.take_old(broker_id)
+        if old is not None and (old.host, old.port) != (node.host, node.port):
+            old.close()
+            old = None
+        dials.start(broker_id, node.host, node.port, deadline, old)
+
     def give_back(self, broker_id: int, connection: Connection) -> None:
         """Take back a connection of `borrow_idle` or `dials`; one with requests in flight is closed."""
         self.connections.give_back(broker_id, connection)
@@ -255,4 +273,4 @@ class KafkaClient:
 
     def explain_unreachable(self, node: BrokerNode, error: ConnectorError) -> ConnectorError:
         """Return the error for a broker that cannot be connected to; see `errors.explain_unreachable`."""
-        return errors.explain_unreachable(self.options, node, error)
+        return errors.explain_unreachable(self.options, node, error, self.servers.last_asked)

@@ -109,7 +109,8 @@ def _step(missing: list[TopicPartition]) -> str:
 
 def _check_exists(found: ClusterMetadata, topic_partition: TopicPartition, *, last_look: bool) -> None:
     topic = found.topics.get(topic_partition.topic)
-    error = topic.error if topic is not None else unknown_topic(topic_partition.topic)
+    # Of all that looks up leaders here, reading alone meets a topic first without having been asked about it.
+    error = topic.error_for("Read") if topic is not None else unknown_topic(topic_partition.topic)
     if error is not None:
         patient = error.condition == "UNKNOWN_TOPIC" and not last_look
         if not patient and decide(error).action is Action.FAIL:

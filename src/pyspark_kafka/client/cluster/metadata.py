@@ -6,11 +6,13 @@ Layer: client.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -86,11 +88,21 @@ class TopicMetadata:
     @property
     def error(self) -> BrokerError | None:
         """The error that the code stands for, naming the topic; not raised."""
+        return self.error_for("")
+
+    def error_for(self, purpose: Literal["Read", "Write", ""]) -> BrokerError | None:
+        """Return the error that the code stands for, naming the topic; not raised.
+
+        Args:
+            purpose: what the topic is looked up for: the right that is to be granted if this one is missing.
+        """
         if self.error_code == ErrorCode.NONE:
             return None
         if self.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return unknown_topic(self.name)
-        return broker_error(self.error_code, f"Looking up topic '{self.name}' failed", topic=self.name)
+        right = Right("Describe", "topic", self.name, granted_by=purpose)
+        what = f"Looking up topic '{self.name}' failed"
+        return broker_error(self.error_code, what, rights=(right,), topic=self.name)
 
     def partition(self, number: int) -> PartitionMetadata | None:
         """Return a partition by its number; None if there is none."""
@@ -128,6 +140,9 @@ def parse_metadata(response: Any, version: int) -> ClusterMetadata:
     Args:
         response: as kafka-python decodes it.
         version: the version of the response. Before `_FIRST_WITH_RELIABLE_EPOCHS`, the epochs of leaders are left out.
+
+    Raises:
+        ProtocolError: a topic or broker has a name that no Kafka cluster has: it would change what logs show.
     """
     epochs = version >= _FIRST_WITH_RELIABLE_EPOCHS
     topics: dict[str, TopicMetadata] = {}
@@ -136,6 +151,8 @@ def parse_metadata(response: Any, version: int) -> ClusterMetadata:
         if name is None:
             # Null only if a topic was asked for by id, which this package does not do.
             continue
+        if topic.error_code == ErrorCode.NONE:
+            _check_name(name, "topic")
         topics[name] = TopicMetadata(
             name=name,
             topic_id=topic.topic_id if topic.topic_id not in (None, _NO_ID) else None,
@@ -145,12 +162,25 @@ def parse_metadata(response: Any, version: int) -> ClusterMetadata:
             ),
             error_code=topic.error_code,
         )
+    for node in response.brokers:
+        _check_name(node.host, "broker")
     return ClusterMetadata(
         brokers={node.node_id: BrokerNode(node.node_id, node.host, node.port, node.rack) for node in response.brokers},
         topics=topics,
         cluster_id=response.cluster_id,
         controller_id=response.controller_id,
     )
+
+
+def _check_name(name: str, of: str) -> None:
+    if not name.isprintable():
+        raise ProtocolError(
+            f"The metadata of the cluster name a {of} {name!r}, with characters that are not printable. Nothing was "
+            "used of them.",
+            condition="RESPONSE_INVALID",
+            hint="Check kafka.bootstrap.servers: the server is perhaps not a Kafka broker.",
+            facts={of: name},
+        )
 
 
 def _parse_partition(topic: str, entry: Any, *, epochs: bool) -> PartitionMetadata:

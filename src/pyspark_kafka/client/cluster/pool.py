@@ -12,6 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.counters import CLIENTS_IDLE, CLIENTS_LENT, COUNTERS
+from pyspark_kafka.errors import AccessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,10 +60,19 @@ class ClientPool:
         elif options.learned_servers:
             # What it knows itself may be older.
             client.servers.learn(options.learned_servers)
+        self._count(1)
         try:
             yield client
+        except AccessError as error:
+            name_user(error, options)
+            raise
         finally:
             self._put_back(client)
+            self._count(-1)
+
+    def _count(self, lent: int) -> None:
+        COUNTERS.add(CLIENTS_LENT, lent)
+        COUNTERS.set(CLIENTS_IDLE, len(self._idle))
 
     def learned_servers(self, options: ConnectionOptions) -> tuple[tuple[str, int], ...]:
         """Return some brokers of the cluster, as far as clients of this process have learned of them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import BrokerError, CorruptRecordsError, DataLossError, DeadlineError
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def fetch_refused(cursor: Cursor, code: int) -> BrokerError:
         code,
         f"Fetching {cursor.offset_range} at offset {cursor.position} from {cursor.last_address} failed",
         consequence=f"Records of the range before {cursor.position} were handed out, none from there on.",
+        rights=(Right("Read", "topic", cursor.topic_partition.topic),),
         topic=cursor.topic_partition.topic,
         partition=cursor.topic_partition.partition,
         offset=cursor.position,

@@ -35,7 +35,8 @@ from pyspark_kafka.client.fetch.steps import (
 )
 from pyspark_kafka.client.lookups.leader_epochs import fetch_epoch_ends
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.errors import ConnectorError, DeadlineError
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError
 from pyspark_kafka.offsets import Earliest, Latest
 
 if TYPE_CHECKING:
@@ -307,6 +308,8 @@ class Fetcher:
             if isinstance(step, Done):
                 return None
             if isinstance(step, Raise):
+                if isinstance(step.error, AccessError):
+                    name_user(step.error, self._client.options)
                 raise step.error
             progress = self._patience.check(progress)
             if until is not None:

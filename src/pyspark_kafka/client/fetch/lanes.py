@@ -105,8 +105,7 @@ class FetchLanes:
         lane.give_back(self._client)
         lane.connection = self._client.borrow_idle(lane.broker_id)
         if lane.connection is None:
-            node = self._client.find_broker(lane.broker_id, deadline)
-            self._dials.start(lane.broker_id, node.host, node.port, deadline)
+            self._client.connect(self._dials, lane.broker_id, deadline)
         return lane.connection
 
     def take_connected(self) -> list[tuple[int, ConnectorError | None]]:

@@ -49,6 +49,7 @@ from pyspark_kafka.client.lookups.leader_epochs import EpochQuestion
 from pyspark_kafka.client.outage import may_be_outage
 from pyspark_kafka.client.retry import Action
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
+from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -434,6 +435,7 @@ class FetchSession:
         self._nothing_before = -math.inf
         if response.throttle_time_ms > 0:
             broker.throttled_until = now + response.throttle_time_ms / 1000
+            COUNTERS.add(THROTTLE_SECONDS, response.throttle_time_ms / 1000)
         if response.error_code != ErrorCode.NONE:
             for cursor in request.cursors:
                 self._fail([cursor], fetch_refused(cursor, response.error_code))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Union
 
 from pyspark_kafka.client.wire.messages import ErrorCode, ListOffsetsRequest, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 
@@ -95,6 +96,7 @@ def parse_response(
                 failures[topic_partition] = broker_error(
                     entry.error_code,
                     f"Looking up an offset of {topic_partition} at {address} failed",
+                    rights=(Right("Describe", "topic", topic_partition.topic, granted_by="Read"),),
                     topic=topic_partition.topic,
                     partition=topic_partition.partition,
                 )

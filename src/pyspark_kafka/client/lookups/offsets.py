@@ -14,7 +14,8 @@ from pyspark_kafka.client.cluster.leaders import fetch_leaders, leaderless
 from pyspark_kafka.client.lookups.offset_messages import build_request, parse_response
 from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.client.wire.error_codes import ErrorCode
-from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
 from pyspark_kafka.model import IsolationLevel
 
 if TYPE_CHECKING:
@@ -66,8 +67,12 @@ def list_offsets(
     Source: KIP-79, KIP-98; Java `OffsetFetcher`.
     """
     deadline = deadline or client.deadline()
-    with Exchanges(client, deadline) as exchanges:
-        return _LookUp(client, exchanges, specs, isolation_level, deadline).run()
+    try:
+        with Exchanges(client, deadline) as exchanges:
+            return _LookUp(client, exchanges, specs, isolation_level, deadline).run()
+    except AccessError as error:
+        name_user(error, client.options)
+        raise
 
 
 class _LookUp:

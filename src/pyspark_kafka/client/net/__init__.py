@@ -2,7 +2,7 @@
 
 | module | role |
 | --- | --- |
-| `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `tls` and `sasl` |
+| `handshake` | opens a connection, from the name to the last SASL token; uses `tcp`, `client/tls` and `client/login` |
 | `connection` | requests and responses in order, on top of `frame_stream` (bytes of frames) and `buffers` |
 | `polling` | waits for many connections at a time |
 | `dials` | opens connections to several brokers side by side, in threads |

@@ -16,20 +16,22 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.buffers import FrameBuffers
-from pyspark_kafka.client.net.errors import closed_by_broker, handshake_failed, lost, silent
+from pyspark_kafka.client.net.errors import closed_by_broker, lost, session_ended, session_not_renewed, silent
 from pyspark_kafka.client.net.frame_stream import EndOfStreamError, FrameStream
 from pyspark_kafka.client.net.polling import wait_readable
+from pyspark_kafka.client.tls.handshake import first_read_failed
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.framed_request import FramedRequest
-from pyspark_kafka.client.wire.frames import parse_response_header
+from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES, parse_response_header
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
-from pyspark_kafka.errors import DeadlineError, ProtocolError, TransportError
+from pyspark_kafka.errors import ConnectorError, DeadlineError, ProtocolError, TransportError
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
+    from pyspark_kafka.client.net.login_session import LoginSession
     from pyspark_kafka.options import ConnectionOptions
 
 # What a socket raises while there is nothing more to read yet.
@@ -74,7 +76,8 @@ class Connection:
         port: the port it was opened with.
         address: `host:port`, as errors say it.
         versions: what the broker offers.
-        session_ends_at: when the broker wants the credentials again (KIP-368), in seconds of `time.monotonic`; or None.
+        session: for how long the login counts; None if it does not end, or there was none.
+        renew: logs in again, on this connection; None without a login.
     """
 
     def __init__(
@@ -85,7 +88,8 @@ class Connection:
         self.port = port
         self.address = address_of(host, port)
         self.versions = ApiVersions()
-        self.session_ends_at: float | None = None
+        self.session: LoginSession | None = None
+        self.renew: Callable[[Connection, Deadline], None] | None = None
         self._options = options
         self._stream: FrameStream | None = FrameStream(sock, self.address)
         self._in_flight: deque[_SentRequest] = deque()
@@ -119,9 +123,26 @@ class Connection:
 
         Costs one system call.
         """
-        if self._stream is None or self._in_flight:
+        return not self.session_is_old and self._is_silent()
+
+    @property
+    def session_is_old(self) -> bool:
+        """Whether the login is to be repeated before the next request, once nothing is in flight (KIP-368)."""
+        return self.session is not None and self.session.is_old(time.monotonic())
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the login can be repeated here: alive, nothing in flight, and the broker accepts it by now.
+
+        Costs one system call.
+        """
+        if self.renew is None or self.session is None or not self.session.may_renew(time.monotonic()):
             return False
-        if self.session_ends_at is not None and time.monotonic() >= self.session_ends_at:
+        return self._is_silent()
+
+    def _is_silent(self) -> bool:
+        """Whether it is open and has nothing to read, with nothing in flight."""
+        if self._stream is None or self._in_flight:
             return False
         # Readable with nothing in flight: the end of the stream, or bytes nobody asked for.
         return not self.readable(0.0)
@@ -137,6 +158,14 @@ class Connection:
             TransportError: the connection is closed.
         """
         return self._open_stream().sock
+
+    def limit_responses(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
+        """Refuse larger responses; by default only those that no broker sends.
+
+        Raises:
+            TransportError: the connection is closed.
+        """
+        self._open_stream().limit_bytes = limit_bytes
 
     def supports(self, request_class: Any, min_version: int = 0) -> bool:
         """Whether broker and client share a version of this request that is not below `min_version`."""
@@ -156,6 +185,9 @@ class Connection:
     def send(self, request: Any, *, max_version: int | None = None, timeout_ms: float | None = None) -> int:
         """Send a request in the negotiated version without waiting for its response.
 
+        If nothing is in flight and the session of the login is old, the login is repeated first, which waits for
+        responses.
+
         Args:
             request: a `FramedRequest`, or an instance of a class of `client.wire.messages` with no version set.
             max_version: an upper bound for the version.
@@ -169,6 +201,8 @@ class Connection:
             DeadlineError: the broker does not take the bytes; the connection is closed.
             ProtocolError: no common version.
         """
+        if self.session is not None and not self._in_flight and self.session_is_old:
+            self._renew_session(timeout_ms)
         version = self.api_version(request, max_version=max_version)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         client_id = self._options.client_id
@@ -197,6 +231,26 @@ class Connection:
         if has_response:
             self._in_flight.append(sent)
         return version
+
+    def _renew_session(self, timeout_ms: float | None) -> None:
+        """Log in again before the session ends; without effect on a session too young for it.
+
+        Raises:
+            TransportError: the broker did not accept it; the connection is closed, and a new one may be accepted.
+        """
+        session = self.session
+        if self.renew is None or session is None or not session.may_renew(time.monotonic()):
+            return
+        # Its own requests are sent as they are.
+        self.session = None
+        try:
+            self.renew(self, Deadline(self._options.request_timeout_ms if timeout_ms is None else timeout_ms))
+        except ConnectorError as error:
+            self.close()
+            raise session_not_renewed(self.address, error) from error
+        except BaseException:
+            self.close()
+            raise
 
     def _send_pieces(self, pieces: Sequence[bytes | bytearray | memoryview], timeout_ms: float | None) -> None:
         stream = self._open_stream()
@@ -350,7 +404,7 @@ class Connection:
             if self._responses:
                 raise lost(self.address, f"while the response to {sent.api_name} was pending", error) from error
             # With TLS 1.3 a refused client certificate shows here, after a handshake that seemed to succeed.
-            raise handshake_failed(self.address, self._options.security_protocol, error) from error
+            raise first_read_failed(self.address, self._options, error) from error
         except OSError as error:
             raise lost(self.address, f"while the response to {sent.api_name} was pending", error) from error
 
@@ -360,6 +414,8 @@ class Connection:
         return silent(self.address, sent.api_name, deadline, self._options.security_protocol)
 
     def _closed_by_broker(self, sent: _SentRequest, cause: OSError | None = None) -> TransportError:
+        if self.session is not None and self.session.has_ended(time.monotonic()):
+            return session_ended(self.address, sent.api_name)
         return closed_by_broker(self.address, sent.api_name, self._responses, self._options, cause)
 
     # -- the end

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pyspark_kafka.client.net.connection import Connection
-from pyspark_kafka.client.net.handshake import open_connection
+from pyspark_kafka.client.net.handshake import open_connection, renew_or_open
 from pyspark_kafka.client.net.polling import wait_readable
 from pyspark_kafka.errors import ConnectorError, TransportError
 
@@ -40,6 +40,7 @@ class _Dial(Generic[_Key]):
     host: str
     port: int
     deadline: Deadline
+    old: Connection | None = None
     sockets: list[socket.socket] = field(default_factory=list)
     given_up: bool = False
     outcome: Connection | BaseException | None = None
@@ -86,10 +87,19 @@ class Dials(Generic[_Key]):
         """Wait until there is something to take, or the time is over."""
         wait_readable([], timeout_s, others=[self.fileno()])
 
-    def start(self, key: _Key, host: str, port: int, deadline: Deadline) -> None:
-        """Begin to connect; `deadline` is for all of it, the wait for a free thread included."""
+    def start(self, key: _Key, host: str, port: int, deadline: Deadline, old: Connection | None = None) -> None:
+        """Begin to connect.
+
+        Args:
+            key: of the caller; none of this key is being opened.
+            host: the broker's name.
+            port: the broker's port.
+            deadline: for all of it, the wait for a free thread included.
+            old: a connection there whose login is to be repeated, instead of a new connection if that succeeds. It is
+                the caller's no more.
+        """
         self._wake_pair()
-        dial = _Dial(key, host, port, deadline)
+        dial = _Dial(key, host, port, deadline, old)
         self._dialing[key] = dial
         with self._lock:
             self._waiting.append(dial)
@@ -131,13 +141,16 @@ class Dials(Generic[_Key]):
             return
         with self._lock:
             dial.given_up = True
-            if dial in self._waiting:
+            not_begun = dial in self._waiting
+            if not_begun:
                 self._waiting.remove(dial)
             if dial in self._finished:
                 self._finished.remove(dial)
             outcome, sockets = dial.outcome, list(dial.sockets)
         if isinstance(outcome, Connection):
             outcome.close()
+        if not_begun and dial.old is not None:
+            dial.old.close()
         # After a fork the sockets are the parent's, and a shutdown would end them for both.
         if os.getpid() == self._process_id:
             for sock in sockets:
@@ -182,15 +195,17 @@ class Dials(Generic[_Key]):
 
     def _dial(self, dial: _Dial[_Key]) -> None:
         outcome: Connection | BaseException
+
+        def watch(sock: socket.socket) -> None:
+            self._watch(dial, sock)
+
         try:
-            outcome = open_connection(
-                dial.host,
-                dial.port,
-                self._options,
-                dial.deadline,
-                buffers=self._buffers,
-                watch=lambda sock: self._watch(dial, sock),
-            )
+            if dial.old is not None:
+                outcome = renew_or_open(dial.old, self._options, dial.deadline, buffers=self._buffers, watch=watch)
+            else:
+                outcome = open_connection(
+                    dial.host, dial.port, self._options, dial.deadline, buffers=self._buffers, watch=watch
+                )
         except BaseException as error:  # noqa: BLE001 - raised where the dial is taken
             outcome = error
         with self._lock:

@@ -5,13 +5,13 @@ Layer: client.
 
 from __future__ import annotations
 
-import ssl
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import DeadlineError, TransportError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.options import ConnectionOptions
 
 
@@ -42,21 +42,6 @@ def silent(address: str, request: str, deadline: Deadline, security_protocol: st
     )
 
 
-def handshake_failed(address: str, security_protocol: str, error: OSError) -> TransportError:
-    """Build the error for a TLS handshake that failed for another reason than the server's certificate."""
-    return TransportError(
-        f"The TLS handshake with {address} failed: {error}. This often means that the listener is not a TLS listener, "
-        "that it asks for a client certificate, or that the broker is starting or stopping.",
-        condition="TLS_HANDSHAKE_FAILED",
-        hint=f"Check kafka.security.protocol (now '{security_protocol}') and the port; for a client certificate set "
-        "kafka.ssl.keystore.location.",
-        # A broker, or a load balancer before it, that stops in the middle of a handshake looks the same: it resets the
-        # connection, or ends it, for which Python's ssl has two classes.
-        retriable=isinstance(error, (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)),
-        facts={"broker": address, "reason": error},
-    )
-
-
 def closed_by_broker(
     address: str, request: str, responses: int, options: ConnectionOptions, cause: OSError | None
 ) -> TransportError:
@@ -77,13 +62,24 @@ def closed_by_broker(
             "listener, or a broker that is starting or stopping."
         )
         hint = f"Check kafka.security.protocol (now '{protocol}')."
+    elif responses == 0:
+        condition = "BROKER_CLOSED_FIRST_READ"
+        text = (
+            f"{address} closed the connection after the TLS handshake, before its first response. This often means "
+            "that it asks for a client certificate or refused the one that it got, or that it is starting or stopping."
+        )
+        hint = "Check kafka.ssl.keystore.location, and the log of the broker."
     elif responses == 1 and not options.uses_sasl:
         condition = "BROKER_CLOSED_FIRST_READ"
         text = (
             f"{address} closed the connection at the first request after version negotiation ({request}). This often "
             "means a client without SASL on a listener that requires SASL, or a broker that is stopping."
         )
-        hint = f"Check kafka.security.protocol (now '{protocol}') and kafka.sasl.mechanism."
+        with_login = "SASL_SSL" if options.uses_tls else "SASL_PLAINTEXT"
+        hint = (
+            f"Set kafka.security.protocol to {with_login} (now '{protocol}'), kafka.sasl.mechanism and "
+            "kafka.sasl.jaas.config, if the listener requires a login."
+        )
     elif request.startswith("Sasl"):
         condition = "BROKER_CLOSED_DURING_SASL"
         text = (
@@ -100,4 +96,26 @@ def closed_by_broker(
         # Only a guess: a broker that is going down looks the same.
         retriable=True,
         facts={"broker": address, "request": request},
+    )
+
+
+def session_ended(address: str, request: str) -> TransportError:
+    """Build the error for a request that the broker read after the session of the login had ended (KIP-368)."""
+    return TransportError(
+        f"The connection to {address} was lost while the response to {request} was pending: the session of its login "
+        "had ended before the broker read the request.",
+        condition="SESSION_ENDED",
+        retriable=True,
+        facts={"broker": address, "request": request},
+    )
+
+
+def session_not_renewed(address: str, error: ConnectorError) -> TransportError:
+    """Build the error for a login that was not accepted again on the same connection; on a new one it may be."""
+    return TransportError(
+        f"The session of the login at {address} could not be renewed on the same connection, which was closed: "
+        f"{error.message}",
+        condition="SESSION_NOT_RENEWED",
+        retriable=True,
+        facts={"broker": address},
     )

@@ -31,12 +31,16 @@ class FrameStream:
     Args:
         sock: connected, encrypted if it is to be.
         address: `host:port` of the other side, for errors.
+
+    Attributes:
+        limit_bytes: the size of a frame above which it is refused.
     """
 
-    __slots__ = ("_address", "_arrived", "_frame", "_prefix", "sock")
+    __slots__ = ("_address", "_arrived", "_frame", "_prefix", "limit_bytes", "sock")
 
     def __init__(self, sock: socket.socket, address: str) -> None:
         self.sock = sock
+        self.limit_bytes = FRAME_LIMIT_BYTES
         self._address = address
         self._prefix = bytearray(_SIZE_BYTES)
         # The memory of the frame that is being received, once its size is known; and how much has arrived of it, or
@@ -72,7 +76,7 @@ class FrameStream:
         """
         if self._frame is None:
             self._fill(memoryview(self._prefix), deadline, stall_s)
-            self._frame = take(parse_frame_size(bytes(self._prefix), FRAME_LIMIT_BYTES, self._address))
+            self._frame = take(parse_frame_size(bytes(self._prefix), self.limit_bytes, self._address))
             self._arrived = 0
         self._fill(self._frame, deadline, stall_s)
         frame, self._frame, self._arrived = self._frame, None, 0

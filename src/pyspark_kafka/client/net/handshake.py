@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.login.exchange import authenticate
 from pyspark_kafka.client.net import trace
 from pyspark_kafka.client.net.connection import Connection, address_of
-from pyspark_kafka.client.net.sasl import authenticate
+from pyspark_kafka.client.net.login_session import AcceptedLogins, LoginSession
 from pyspark_kafka.client.net.tcp import connect, resolve
-from pyspark_kafka.client.net.tls import encrypt, tls_context
+from pyspark_kafka.client.tls.contexts import tls_context
+from pyspark_kafka.client.tls.handshake import encrypt
 from pyspark_kafka.client.wire.api_versions import ApiVersions
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     Watch = Callable[[socket.socket], None]
 
 _CLIENT_NAME = "pyspark-kafka"
-# Renew before the broker closes the session; the rest leaves time for one fetch in flight (KIP-368).
-_SESSION_SHARE = 0.85
+# Memory for a response is taken when its size is announced. Who has not shown yet that it is a broker, and in which the
+# login trusts, gets no more: versions take some 2 kB, tickets of Kerberos up to 64 kB.
+_GREETING_BYTES = 1 << 20
+_ACCEPTED = AcceptedLogins()
 
 
 def open_connection(
@@ -84,7 +88,7 @@ def _open(
     watch: Watch | None,
 ) -> Connection:
     # Fails before a connection is made if the files are wrong.
-    context = tls_context(options) if options.uses_tls else None
+    context = tls_context(options.tls) if options.uses_tls else None
     addresses = resolve(host, port)
     failed: ConnectorError | None = None
     while True:
@@ -109,18 +113,73 @@ def _open(
 def _greet(connection: Connection, options: ConnectionOptions, deadline: Deadline) -> Connection:
     """Negotiate versions and authenticate; closes the connection if that fails."""
     try:
-        connection.versions = _negotiate_versions(connection, deadline)
+        connection.limit_responses(_GREETING_BYTES)
+        connection.versions = negotiate_versions(connection, deadline)
         if options.uses_sasl:
-            lifetime_ms = authenticate(connection, connection.host, options, deadline)
-            if lifetime_ms:
-                connection.session_ends_at = time.monotonic() + lifetime_ms * _SESSION_SHARE / 1000
+            _log_in(connection, options, deadline)
+            connection.renew = lambda same, until: _log_in(same, options, until)
+        connection.limit_responses()
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersions:
+def renew_or_open(
+    old: Connection,
+    options: ConnectionOptions,
+    deadline: Deadline,
+    *,
+    buffers: FrameBuffers | None = None,
+    watch: Watch | None = None,
+) -> Connection:
+    """Log in again on a connection whose session is old; if that fails, close it and open another one.
+
+    Brokers refuse to change the user of a connection, and some do not support a second login: a new connection tells
+    whether the credentials are good.
+
+    Runs on: driver and executor; blocks.
+
+    Args:
+        old: with nothing in flight.
+        options: as for `open_connection`, as the others and the errors are.
+        deadline: for all of it.
+        buffers: of the new connection.
+        watch: called with every socket before it blocks.
+
+    Source: KIP-368.
+    """
+    try:
+        if watch is not None:
+            watch(old.open_socket())
+        _log_in(old, options, deadline.within(options.connect_timeout_ms))
+    except ConnectorError:
+        old.close()
+        return open_connection(old.host, old.port, options, deadline, buffers=buffers, watch=watch)
+    except BaseException:
+        old.close()
+        raise
+    return old
+
+
+def _log_in(connection: Connection, options: ConnectionOptions, deadline: Deadline) -> None:
+    """Authenticate, and note for how long that counts."""
+    connection.session = None
+    # The same name and password may be good in one cluster and not in another.
+    known_as = options.bootstrap_servers, options.login
+    began_at = time.monotonic()
+    try:
+        lifetime_ms = authenticate(connection, connection.host, options.login, deadline)
+    except ConnectorError as error:
+        explained = _ACCEPTED.explain(known_as, error)
+        if explained is error:
+            raise
+        raise explained from error
+    _ACCEPTED.note(known_as)
+    connection.session = LoginSession.of(lifetime_ms, began_at)
+
+
+def negotiate_versions(connection: Connection, deadline: Deadline) -> ApiVersions:
     """Ask which versions the broker has, in the newest version of that question that it understands."""
     version = ApiVersionsRequest.max_version
     while True:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.messages import broker_error, error_kind
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError, DeliveryError, TransportError
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ _HINTS: dict[int, str] = {
     ErrorCode.INVALID_PRODUCER_EPOCH: _STATE_HINT,
     ErrorCode.INVALID_RECORD: "A compacted topic refuses records without a key; otherwise, see the broker's message.",
 }
+
+
+def rights_to_write(topic: str, transactional_id: str | None) -> tuple[Right, ...]:
+    """Return what a Produce request needs."""
+    write = Right("Write", "topic", topic)
+    return (write,) if transactional_id is None else (write, Right("Write", "transactional-id", transactional_id))
 
 
 def consequence(state: ProducerState, topic_partition: TopicPartition) -> str:
@@ -98,7 +105,8 @@ def refused(
         what,
         detail=response.message,
         consequence=consequence(state, topic_partition),
-        hint=f"Grant the principal WRITE on topic '{topic_partition.topic}'.",
+        hint=None,
+        rights=rights_to_write(topic_partition.topic, transactional_id),
         **facts,
     )
     if isinstance(access, AccessError):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error
 from pyspark_kafka.client.wire.messages import InitProducerIdRequest
+from pyspark_kafka.client.wire.missing_rights import Right, ask_for
 from pyspark_kafka.client.wire.versions import MAX_INIT_VERSION, MAX_PRODUCE_VERSION
-from pyspark_kafka.errors import ProtocolError
+from pyspark_kafka.errors import AccessError, ProtocolError
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 # Without a transactional id the time means nothing; Java sends the same.
 _NO_TIMEOUT_MS = 2**31 - 1
+_OLD_BROKER_HINT = (
+    "Brokers before Kafka 2.8 want IdempotentWrite on the cluster as well (--cluster instead of --topic). Or set "
+    "option 'kafka.enable.idempotence' to false; retries may then write records twice."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +65,26 @@ class WriteMode:
         """The newest version of Produce requests to write with."""
         return MAX_PRODUCE_VERSION if self.transaction is None else self.transaction.max_produce_version
 
-    def fetch_identity(self, client: KafkaClient, patience: Patience) -> ProducerIdentity | TransactionIdentity:
+    def fetch_identity(
+        self, client: KafkaClient, patience: Patience, topic: str
+    ) -> ProducerIdentity | TransactionIdentity:
         """Return the identity of an idempotent producer: the transaction's, or a new one of the cluster.
 
         An outage is waited out by `patience`; see `request_identity`.
         """
         if self.transaction is not None:
             return self.transaction.identity
-        return patience.ride_out("asking for a producer id", lambda: request_identity(client))
+        return patience.ride_out("asking for a producer id", lambda: request_identity(client, topic))
 
 
-def request_identity(client: KafkaClient) -> ProducerIdentity:
+def request_identity(client: KafkaClient, topic: str) -> ProducerIdentity:
     """Fetch a new identity, for one producer without transactions.
 
     Runs on: executor; blocks at most `api_timeout_ms`.
+
+    Args:
+        client: the cluster.
+        topic: one that is to be written to, for the error of a missing right.
 
     Raises:
         AccessError: this user may not write idempotently.
@@ -97,12 +108,17 @@ def request_identity(client: KafkaClient) -> ProducerIdentity:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS)
         response = connection.call(request, step, max_version=MAX_INIT_VERSION)
         if response.error_code != ErrorCode.NONE:
-            raise broker_error(
+            error = broker_error(
                 response.error_code,
                 f"Asking {connection.address} for a producer id failed",
                 consequence="Nothing was written.",
+                rights=(Right("IdempotentWrite", "cluster"),),
                 broker=connection.address,
             )
+            if isinstance(error, AccessError):
+                # Who may write to any topic may write idempotently (KIP-679), and that right is needed anyway.
+                ask_for(error, [Right("Write", "topic", topic)], _OLD_BROKER_HINT)
+            raise error
         return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     return client.retrying("Asking for a producer id", client.deadline(), attempt)

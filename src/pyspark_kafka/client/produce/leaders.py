@@ -81,7 +81,7 @@ class PartitionLeaders:
             self._learn(found)
             if topic not in self._counts:
                 described = found.topics.get(topic)
-                error = None if described is None else described.error
+                error = None if described is None else described.error_for("Write")
                 return unknown_topic(topic) if error is None else error
         return self._counts[topic]
 
@@ -141,7 +141,7 @@ class PartitionLeaders:
 
 def _why_leaderless(found: ClusterMetadata, topic_partition: TopicPartition) -> BrokerError:
     topic = found.topics.get(topic_partition.topic)
-    described = unknown_topic(topic_partition.topic) if topic is None else topic.error
+    described = unknown_topic(topic_partition.topic) if topic is None else topic.error_for("Write")
     if described is not None:
         return described
     known = found.partition(topic_partition)

@@ -16,6 +16,8 @@ from pyspark_kafka.client.produce.batches.producer_batch import RecordCounts
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.retry import Action, attempts, decide
 from pyspark_kafka.client.waiting import contact_of
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,6 +85,8 @@ class PartitionCounts:
             )
             if isinstance(found, int):
                 return found
+            if isinstance(found, AccessError):
+                name_user(found, self._client.options)
             if found.condition != "UNKNOWN_TOPIC" and decide(found).action is Action.FAIL:
                 raise found
             missing = found

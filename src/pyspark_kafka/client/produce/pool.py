@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.idle_pool import IDLE_SECONDS, IdlePool
 from pyspark_kafka.client.produce.producer import Producer
+from pyspark_kafka.counters import COUNTERS, PRODUCERS_IDLE, PRODUCERS_LENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,13 +89,20 @@ class ProducerPool:
                 )
             else:
                 producer.reopen(client)
+            self._count(1)
             try:
                 yield producer
             finally:
                 producer.close()
+                self._count(-1)
             # Not where the block ended by an error.
             if producer.reusable and producer.known_partitions <= _MOST_PARTITIONS:
                 self._idle.put_back(settings, producer)
+                self._count(0)
+
+    def _count(self, lent: int) -> None:
+        COUNTERS.add(PRODUCERS_LENT, lent)
+        COUNTERS.set(PRODUCERS_IDLE, len(self._idle))
 
     def clear(self) -> None:
         """Drop all idle producers. The pool can be used again."""

@@ -23,7 +23,8 @@ from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.partition_counts import PartitionCounts
 from pyspark_kafka.client.produce.stamps import stamp_batch
 from pyspark_kafka.client.waiting import Wait, contact_of
-from pyspark_kafka.errors import ConnectorError, ProtocolError
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -229,7 +230,7 @@ class Producer:
         A batch that is encoded with it and sent next is sent as it is.
         """
         with self._guarded():
-            self._identify()
+            self._identify(topic_partition)
             return self._state.sequences.next_stamp(topic_partition)
 
     def reserve(self, topic_partition: TopicPartition, record_count: int) -> SequenceStamp:
@@ -239,7 +240,7 @@ class Producer:
         """
         with self._guarded():
             self._flushed = False
-            self._identify()
+            self._identify(topic_partition)
             return self._state.sequences.reserve(topic_partition, record_count)
 
     # -- delivery
@@ -261,7 +262,7 @@ class Producer:
         """
         with self._guarded():
             self._flushed = False
-            self._identify()
+            self._identify(topic_partition)
             state = self._state
             due = state.sequences.expected_stamp(topic_partition, record_count)
             transactional = self._mode.transaction is not None
@@ -332,6 +333,8 @@ class Producer:
             with self._waiting:
                 yield
         except ConnectorError as error:
+            if isinstance(error, AccessError):
+                name_user(error, self._client.options)
             self._error = error
             self.close()
             raise
@@ -348,7 +351,7 @@ class Producer:
         finally:
             self._clock.leave()
 
-    def _identify(self) -> None:
+    def _identify(self, topic_partition: TopicPartition) -> None:
         if self._mode.idempotent and self._state.sequences.producer_id < 0:
-            identity = self._mode.fetch_identity(self._client, self._patience)
+            identity = self._mode.fetch_identity(self._client, self._patience, topic_partition.topic)
             self._state.sequences.identify(identity.producer_id, identity.producer_epoch)

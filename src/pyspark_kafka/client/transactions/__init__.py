@@ -1,5 +1,6 @@
-"""Transactions: our own transactional id, and the transactions of others as their coordinators know them.
+"""Transactions: our own transactional id, those of others as their coordinators know them, and positions of groups.
 
-Entry points: `owner.TransactionalId`; `inspection.list_transactions` and `inspection.describe_transaction`.
+Entry points: `owner.TransactionalId`; `inspection.list_transactions` and `inspection.describe_transaction`;
+`group_commits.GroupCommits` for positions outside of a transaction.
 Invariant: no records pass here; `produce/` writes them under an `OpenTransaction`. Layer: client.
 """

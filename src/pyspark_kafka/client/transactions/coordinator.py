@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark_kafka.client.cluster.any_broker import call_any_broker
 from pyspark_kafka.client.wire.messages import ErrorCode, FindCoordinatorRequest, InitProducerIdRequest, broker_error
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.client.wire.versions import MAX_FIND_VERSION
 from pyspark_kafka.errors import BrokerError, ConnectorError, DeadlineError, ProtocolError, TransportError
 
@@ -99,7 +100,9 @@ def find_coordinator(client: KafkaClient, transactional_id: str, deadline: Deadl
             hint="Exactly-once writes need Kafka 0.11 or newer.",
             facts={"broker": connection.address},
         )
-    return _broker_id(response, connection, f"transactional id '{transactional_id}'", transactional_id=transactional_id)
+    right = Right("Describe", "transactional-id", transactional_id, granted_by="Write")
+    whose = f"transactional id '{transactional_id}'"
+    return _broker_id(response, connection, whose, right, transactional_id=transactional_id)
 
 
 def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadline) -> int:
@@ -115,15 +118,17 @@ def find_group_coordinator(client: KafkaClient, group_id: str, deadline: Deadlin
     """
     request = FindCoordinatorRequest(key=group_id, key_type=_GROUP_KEY)
     response, connection = call_any_broker(client, request, deadline, max_version=MAX_FIND_VERSION)
-    return _broker_id(response, connection, f"consumer group '{group_id}'", group_id=group_id)
+    right = Right("Describe", "group", group_id, granted_by="Read")
+    return _broker_id(response, connection, f"consumer group '{group_id}'", right, group_id=group_id)
 
 
-def _broker_id(response: Any, connection: Connection, whose: str, **facts: str) -> int:
+def _broker_id(response: Any, connection: Connection, whose: str, right: Right, **facts: str) -> int:
     """Return the coordinator that a response names."""
     if response.error_code != ErrorCode.NONE:
         raise broker_error(
             response.error_code,
             f"Looking up the coordinator of {whose} at {connection.address} failed",
+            rights=(right,),
             **facts,
             broker=connection.address,
         )

@@ -8,6 +8,9 @@ from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.client.wire.missing_rights import Right
     from pyspark_kafka.model import TopicPartition
 
 
@@ -36,7 +39,14 @@ _IN_DOUBT = {ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN_SERVER_ERROR", **_LOST}
 
 
 def raise_for_code(
-    code: int, what: str, name: str, address: str, *, topic_partition: TopicPartition | None = None, owned: bool = False
+    code: int,
+    what: str,
+    name: str,
+    address: str,
+    *,
+    rights: Iterable[Right],
+    topic_partition: TopicPartition | None = None,
+    owned: bool = False,
 ) -> None:
     """Raise the error that a code stands for; return if it stands for none.
 
@@ -45,6 +55,7 @@ def raise_for_code(
         what: what was done to the id, for a sentence "… transactional id 'name' at address failed".
         name: the transactional id.
         address: the broker.
+        rights: what the request needs.
         topic_partition: the one that the code is about.
         owned: whether the request named an owner: then some codes mean that it is the owner no longer.
 
@@ -65,7 +76,7 @@ def raise_for_code(
     facts: dict[str, Any] = {"transactional_id": name, "broker": address}
     if topic_partition is not None:
         facts["topic_partition"] = topic_partition
-    raise broker_error(code, f"{what} transactional id '{name}' at {address} failed", **facts)
+    raise broker_error(code, f"{what} transactional id '{name}' at {address} failed", rights=rights, **facts)
 
 
 def raise_if_in_doubt(code: int, name: str, address: str) -> None:

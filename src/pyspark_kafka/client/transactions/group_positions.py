@@ -14,6 +14,7 @@ from pyspark_kafka.client.wire.messages import (
     TxnOffsetCommitRequest,
     broker_error,
 )
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.client.wire.versions import OFFSET_FETCH_VERSION
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
@@ -84,12 +85,14 @@ class GroupPositions:
                 )
             request = OffsetFetchRequest(group_id=self.group_id, topics=None, require_stable=True)
             response = connection.call(request, deadline, max_version=OFFSET_FETCH_VERSION)
-            self._raise(response.error_code, "Reading the positions", connection)
+            right = Right("Describe", "group", self.group_id, granted_by="Read")
+            self._raise(response.error_code, "Reading the positions", connection, right)
             found: dict[TopicPartition, GroupPosition] = {}
             for topic in response.topics:
                 for entry in topic.partitions:
                     topic_partition = TopicPartition(topic.name, entry.partition_index)
-                    self._raise(entry.error_code, f"Reading the position in {topic_partition}", connection)
+                    right = Right("Describe", "topic", topic.name, granted_by="Read")
+                    self._raise(entry.error_code, f"Reading the position in {topic_partition}", connection, right)
                     if entry.committed_offset >= 0:
                         found[topic_partition] = GroupPosition(entry.committed_offset, entry.metadata or "")
             return found
@@ -120,19 +123,31 @@ class GroupPositions:
             response = connection.call(request, deadline, max_version=max_version)
             for topic_partition, code in _codes(response):
                 what = f"Setting the position of group '{self.group_id}' in {topic_partition} by"
+                rights = (
+                    Right("Write", "transactional-id", transaction.name),
+                    Right("Read", "group", self.group_id),
+                    Right("Read", "topic", topic_partition.topic),
+                )
                 raise_for_code(
-                    code, what, transaction.name, connection.address, topic_partition=topic_partition, owned=True
+                    code,
+                    what,
+                    transaction.name,
+                    connection.address,
+                    rights=rights,
+                    topic_partition=topic_partition,
+                    owned=True,
                 )
 
         self._coordinator.run(
             f"Setting {len(positions)} positions of group '{self.group_id}' by '{transaction.name}'", attempt
         )
 
-    def _raise(self, code: int, what: str, connection: Connection) -> None:
+    def _raise(self, code: int, what: str, connection: Connection, right: Right) -> None:
         if code != ErrorCode.NONE:
             raise broker_error(
                 code,
                 f"{what} of consumer group '{self.group_id}' at {connection.address} failed",
+                rights=(right,),
                 group_id=self.group_id,
                 broker=connection.address,
             )

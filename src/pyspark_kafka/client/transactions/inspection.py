@@ -17,6 +17,7 @@ from pyspark_kafka.client.wire.messages import (
     ListTransactionsRequest,
     broker_error,
 )
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import ProtocolError
 from pyspark_kafka.model import TopicPartition
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # That number of ids makes a request of some 50 kB.
 _IDS_OF_A_REQUEST = 500
-_DESCRIBE_HINT = "Grant the principal DESCRIBE on the transactional id, and to abort its transactions WRITE."
+_ABORT_HINT = "To abort its transactions, WRITE is needed, which includes DESCRIBE."
 
 
 class TransactionState(str, Enum):
@@ -180,7 +181,9 @@ def _fetch_names(client: KafkaClient, prefix: str, deadline: Deadline, *, open_o
         if done.error is not None:
             raise _explain(done.error, done.address, ListTransactionsRequest)
         if done.response.error_code != ErrorCode.NONE:
-            raise broker_error(done.response.error_code, f"Listing the transactions of {done.address} failed")
+            # No right is needed: names that the user may not describe are left out.
+            what = f"Listing the transactions of {done.address} failed"
+            raise broker_error(done.response.error_code, what, rights=())
         names[broker_id] = sorted(
             entry.transactional_id
             for entry in done.response.transaction_states
@@ -238,7 +241,8 @@ def _parse_descriptions(response: Any, broker_id: int, address: str) -> dict[str
             raise broker_error(
                 entry.error_code,
                 f"Describing transactional id '{entry.transactional_id}' at {address} failed",
-                hint=_DESCRIBE_HINT if entry.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED else None,
+                hint=_ABORT_HINT if entry.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED else None,
+                rights=(Right("Describe", "transactional-id", entry.transactional_id),),
             )
         partitions = (TopicPartition(topic.topic, number) for topic in entry.topics for number in topic.partitions)
         found[entry.transactional_id] = TransactionDescription(

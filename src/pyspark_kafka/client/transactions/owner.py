@@ -20,6 +20,7 @@ from pyspark_kafka.client.wire.messages import (
     InitProducerIdRequest,
     ProduceRequest,
 )
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.client.wire.versions import MAX_ADD_OFFSETS_VERSION, MAX_ADD_VERSION, MAX_INIT_VERSION
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
@@ -63,6 +64,7 @@ class TransactionalId:
         self._client = client
         self.name = name
         self._timeout_ms = timeout_ms
+        self._right = Right("Write", "transactional-id", name)
         self._coordinator = CoordinatorCalls(client, lambda deadline: find_coordinator(client, name, deadline))
         # What is part of the transaction by request.
         self._joined: set[TopicPartition] = set()
@@ -102,7 +104,8 @@ class TransactionalId:
             code = int(_request_end(connection, transaction, deadline, commit=False).error_code)
             # Nothing is open: it was committed or aborted already, or nothing was written.
             if code != ErrorCode.INVALID_TXN_STATE:
-                raise_for_code(code, "Giving up the transaction of", self.name, connection.address, owned=True)
+                what = "Giving up the transaction of"
+                raise_for_code(code, what, self.name, connection.address, rights=(self._right,), owned=True)
 
         self._coordinator.run(f"Giving up the transaction of '{self.name}'", attempt)
         return self._begin(f"Renewing transactional id '{self.name}'", transaction.identity)
@@ -133,6 +136,7 @@ class TransactionalId:
                     f"Joining {topic_partition} to the transaction of",
                     self.name,
                     connection.address,
+                    rights=(self._right, Right("Write", "topic", topic_partition.topic)),
                     topic_partition=topic_partition,
                     owned=True,
                 )
@@ -160,7 +164,8 @@ class TransactionalId:
         def attempt(connection: Connection, deadline: Deadline) -> None:
             response = connection.call(request, deadline, max_version=MAX_ADD_OFFSETS_VERSION)
             what = f"Joining consumer group '{group_id}' to the transaction of"
-            raise_for_code(response.error_code, what, self.name, connection.address, owned=True)
+            rights = (self._right, Right("Read", "group", group_id))
+            raise_for_code(response.error_code, what, self.name, connection.address, rights=rights, owned=True)
 
         self._coordinator.run(f"Joining group '{group_id}' to the transaction of '{self.name}'", attempt)
         self._joined_groups.add(group_id)
@@ -183,7 +188,8 @@ class TransactionalId:
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
             response = _request_end(connection, transaction, deadline, commit=commit)
             raise_if_in_doubt(response.error_code, self.name, connection.address)
-            raise_for_code(response.error_code, "Ending the transaction of", self.name, connection.address)
+            what = "Ending the transaction of"
+            raise_for_code(response.error_code, what, self.name, connection.address, rights=(self._right,))
             return _following(transaction, response)
 
         try:
@@ -211,7 +217,12 @@ class TransactionalId:
             if response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
                 raise self._timeout_refused(connection.address)
             raise_for_code(
-                response.error_code, "Taking over", self.name, connection.address, owned=owner is not _NOBODY
+                response.error_code,
+                "Taking over",
+                self.name,
+                connection.address,
+                rights=(self._right,),
+                owned=owner is not _NOBODY,
             )
             identity = TransactionIdentity(response.producer_id, response.producer_epoch, _generation(connection))
             return OpenTransaction(self.name, identity)

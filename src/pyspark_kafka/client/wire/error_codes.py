@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, unique
+from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.wire.kafka_package import defer_clients
 
@@ -16,7 +17,16 @@ defer_clients()
 
 from kafka.errors import kafka_errors as _kafka_errors
 
-from pyspark_kafka.errors import AccessError, BrokerError
+from pyspark_kafka.client.wire.missing_rights import grant_sentence, missing_sentence
+from pyspark_kafka.errors import AccessError, BrokerError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.client.wire.missing_rights import ResourceKind, Right
+
+# Brokers explain themselves in a sentence or two; nothing on the wire keeps them from more.
+_LONGEST_DETAIL = 1_000
 
 
 @unique
@@ -41,6 +51,9 @@ class ErrorCode(IntEnum):
     RECORD_LIST_TOO_LARGE = 18
     NOT_ENOUGH_REPLICAS = 19
     INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
@@ -133,12 +146,15 @@ _ACCESS_CODES = frozenset(
     }
 )
 
+# What a code says is missing is a right on a resource of this kind.
+_RESOURCES: dict[int, ResourceKind] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional-id",
+}
+
 _HINTS: dict[int, str] = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Grant the principal READ and DESCRIBE (to write: WRITE) on the topic.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Grant the principal READ on the consumer group.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Grant the principal the operation on the cluster; an idempotent write "
-    "needs WRITE on the topic or IDEMPOTENT_WRITE on the cluster.",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Grant the principal WRITE and DESCRIBE on the transactional id.",
     ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Check kafka.sasl.mechanism.",
     ErrorCode.SASL_AUTHENTICATION_FAILED: "Check the user name and the password (kafka.sasl.jaas.config).",
     ErrorCode.ILLEGAL_SASL_STATE: "This is probably a listener without SASL; check kafka.security.protocol.",
@@ -154,6 +170,10 @@ def error_kind(code: int) -> ErrorKind:
     )
 
 
+def _shown(detail: str) -> str:
+    return printable(detail if len(detail) <= _LONGEST_DETAIL else f"{detail[:_LONGEST_DETAIL]}…")
+
+
 def broker_error(
     code: int,
     what: str,
@@ -161,6 +181,7 @@ def broker_error(
     detail: str | None = None,
     consequence: str = "",
     hint: str | None = None,
+    rights: Iterable[Right] = (),
     **facts: object,
 ) -> BrokerError:
     """Build the error for an error code in a broker's response; it is not raised here.
@@ -168,19 +189,28 @@ def broker_error(
     Args:
         code: the number on the wire.
         what: what failed and where, without a full stop: "Listing offsets of orders-3 at kafka-1:9092 failed".
-        detail: the broker's own message, if it sent one.
+        detail: the broker's own message, if it sent one; shown in one line, cut after 1,000 characters.
         consequence: what happened to the data, as a sentence.
         hint: the next action; None takes the table's.
+        rights: what the request needs; if the code says that a right is missing, those that it may mean are named, and
+            the hint is how to grant them.
         **facts: values that the text names.
 
     Returns:
         An AccessError for refused authentication or authorization, else a BrokerError; not yet raised.
     """
     kind = error_kind(code)
-    said = f' The broker said: "{detail}".' if detail else ""
+    said = f' The broker said: "{_shown(detail)}".' if detail else ""
     ending = f" {consequence}" if consequence else ""
     cls = AccessError if code in _ACCESS_CODES else BrokerError
-    return cls(
+    missing = tuple(right for right in rights if right.kind == _RESOURCES.get(code))
+    grant = ""
+    if missing:
+        ending = f" {missing_sentence(missing)}{ending}"
+        grant = grant_sentence(missing)
+        hint = f"{grant} {hint}" if hint else grant
+        facts = {**facts, "missing": "; ".join(map(str, missing))}
+    error = cls(
         f"{what}: the broker answered {kind.name} ({code}).{said}{ending}",
         code=int(code),
         condition=kind.name,
@@ -188,3 +218,6 @@ def broker_error(
         retriable=kind.retriable,
         facts=facts,
     )
+    if isinstance(error, AccessError):
+        error.rights, error.grant = missing, grant
+    return error

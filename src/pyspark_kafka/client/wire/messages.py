@@ -1,6 +1,6 @@
 """The border to kafka-python: request and response classes, and, from `error_codes`, the table of broker error codes.
 
-The rest of the package uses these names; only `error_codes.py` and `net/sasl.py` import kafka-python
+The rest of the package uses these names; only `error_codes.py` and `login/` import kafka-python
 besides this module. Requests to administer a cluster are loaded when they are first used: queries seldom need them.
 Layer: client.
 """
@@ -18,6 +18,7 @@ defer_clients()
 from kafka.protocol.consumer import (
     FetchRequest,
     FetchResponse,
+    HeartbeatRequest,
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
@@ -45,13 +46,20 @@ from pyspark_kafka.client.wire.error_codes import ErrorCode, broker_error, error
 
 if TYPE_CHECKING:
     from kafka.protocol.admin import (
+        AlterUserScramCredentialsRequest,
+        CreateAclsRequest,
         CreatePartitionsRequest,
         CreateTopicsRequest,
+        DeleteAclsRequest,
         DeleteRecordsRequest,
         DeleteTopicsRequest,
+        DescribeAclsRequest,
+        DescribeClusterRequest,
         DescribeConfigsRequest,
         DescribeLogDirsRequest,
+        DescribeQuorumRequest,
         DescribeTransactionsRequest,
+        DescribeUserScramCredentialsRequest,
         IncrementalAlterConfigsRequest,
         ListTransactionsRequest,
     )
@@ -59,20 +67,28 @@ if TYPE_CHECKING:
 __all__ = [
     "AddOffsetsToTxnRequest",
     "AddPartitionsToTxnRequest",
+    "AlterUserScramCredentialsRequest",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "CreateAclsRequest",
     "CreatePartitionsRequest",
     "CreateTopicsRequest",
+    "DeleteAclsRequest",
     "DeleteRecordsRequest",
     "DeleteTopicsRequest",
+    "DescribeAclsRequest",
+    "DescribeClusterRequest",
     "DescribeConfigsRequest",
     "DescribeLogDirsRequest",
+    "DescribeQuorumRequest",
     "DescribeTransactionsRequest",
+    "DescribeUserScramCredentialsRequest",
     "EndTxnRequest",
     "ErrorCode",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",
+    "HeartbeatRequest",
     "IncrementalAlterConfigsRequest",
     "InitProducerIdRequest",
     "ListOffsetsRequest",
@@ -93,13 +109,20 @@ __all__ = [
 
 _ADMIN_REQUESTS = frozenset(
     {
+        "AlterUserScramCredentialsRequest",
+        "CreateAclsRequest",
         "CreatePartitionsRequest",
         "CreateTopicsRequest",
+        "DeleteAclsRequest",
         "DeleteRecordsRequest",
         "DeleteTopicsRequest",
+        "DescribeAclsRequest",
+        "DescribeClusterRequest",
         "DescribeConfigsRequest",
         "DescribeLogDirsRequest",
+        "DescribeQuorumRequest",
         "DescribeTransactionsRequest",
+        "DescribeUserScramCredentialsRequest",
         "IncrementalAlterConfigsRequest",
         "ListTransactionsRequest",
     }

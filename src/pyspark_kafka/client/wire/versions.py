@@ -14,3 +14,5 @@ MAX_ADD_VERSION = 3
 MAX_ADD_OFFSETS_VERSION = 3
 # The newest version of OffsetFetch with one group, and the first one that waits for open transactions (KIP-447).
 OFFSET_FETCH_VERSION = 7
+# Version 9 adds nothing for a group without members, and later ones name topics by id.
+MAX_OFFSET_COMMIT_VERSION = 8

@@ -157,7 +157,7 @@ class TaskConnections:
 
     def _watch_listener(self) -> None:
         """Let further connections wait in the backlog while too many have not greeted yet, or none can be accepted."""
-        wanted = self._can_accept and sum(peer.task is None for peer in self._peers) < _MOST_STRANGERS
+        wanted = self._can_accept and self._room() > 0
         if wanted == self._accepts:
             return
         self._accepts = wanted
@@ -166,8 +166,12 @@ class TaskConnections:
         else:
             self._selector.unregister(self._listener)
 
+    def _room(self) -> int:
+        """Return how many connections more may be there without having greeted."""
+        return _MOST_STRANGERS - sum(peer.task is None for peer in self._peers)
+
     def _accept(self) -> None:
-        for _ in range(_MOST_STRANGERS):
+        for _ in range(self._room()):
             try:
                 accepted, address = self._listener.accept()
             except BlockingIOError:
@@ -269,6 +273,11 @@ def _listener(host: str, port: int) -> socket.socket:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
             # The address of a gateway in front of this machine, as of the host of a container.
+            _LOG.warning(
+                "The driver of the continuous query listens on all addresses of this machine: %s, where tasks find it, "
+                "is none of them.",
+                host,
+            )
             return socket.create_server(("", port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise TransportError(

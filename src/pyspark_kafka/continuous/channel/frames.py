@@ -2,7 +2,8 @@
 
 A frame is its length (4 bytes, big-endian), the HMAC-SHA256 of direction, number and payload, and the payload. The key
 of a connection comes from the key of the run and a number that each side has drawn: what was said on one connection is
-worth nothing on another. Nothing is encrypted: positions and counts travel, no records and no secrets.
+worth nothing on another. Nothing is encrypted: positions, counts and commit messages travel, and of a lane that fails
+its error, which may quote a row if the function that raised it does.
 """
 
 from __future__ import annotations

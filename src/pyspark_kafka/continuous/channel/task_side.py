@@ -181,8 +181,11 @@ def _connected(address: tuple[str, int]) -> tuple[socket.socket, bytes]:
 
 
 def _read_nonce(connection: socket.socket) -> bytes:
+    # Whoever listens there has not shown yet that it is the driver: all bytes in time, not each of them.
+    until = time.monotonic() + _CONNECT_SECONDS
     data = b""
     while len(data) < NONCE_BYTES:
+        connection.settimeout(max(0.001, until - time.monotonic()))
         part = connection.recv(NONCE_BYTES - len(data))
         if not part:
             raise ConnectionError("the connection ended during the greeting")

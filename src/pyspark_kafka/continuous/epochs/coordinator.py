@@ -157,7 +157,8 @@ class EpochCoordinator:
         if lane in self._started:
             raise EpochOrderError(f"lane {lane} started twice")
         self._started.add(lane)
-        return []
+        # A run that was asked to stop has waited for this lane.
+        return self._end_current() if self._stopping and not self._done and self.is_running else []
 
     def moved(self, lane: int, epoch: int) -> list[Action]:
         """Take note that a lane has moved on in an epoch: there is something to commit."""
@@ -228,15 +229,20 @@ class EpochCoordinator:
     def stop(self) -> list[Action]:
         """End the epoch that runs, commit what was read, and be done. Again: nothing more.
 
-        The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet.
+        The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet. If
+        some lanes have started and others have not, the epoch ends when they all have: what the first ones have written
+        would be written again otherwise.
         """
         if self._stopping:
             return []
         self._stopping = True
         if self.is_running:
             return self._end_current()
-        # Not every lane has started, so no epoch has ended, and nothing can be committed: it will be read again.
-        self._done = True
+        return [] if self._started else self.abandon()
+
+    def abandon(self) -> list[Action]:
+        """Be done, though not every lane has started: no epoch can be committed, and its rows will be read again."""
+        self._stopping = self._done = True
         return [RunIsDone()]
 
     def _end_current(self) -> list[Action]:

@@ -19,17 +19,20 @@ import json
 import uuid
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.checkpoint.continuous_files import (
+    MESSAGES,
+    OWNER,
+    VERSIONS,
+    PreparedEpoch,
+    owner_bytes,
+    read_owner,
+)
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
-
-_MESSAGES = "continuous/messages"
-_OWNER = "continuous/owner"
-_VERSIONS = "continuous/versions"
-_VERSION = 1
 
 
 class EpochFiles:
@@ -69,7 +72,7 @@ class EpochFiles:
             known = self._files.read("metadata") or b""
         try:
             return str(uuid.UUID(json.loads(known)["id"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise self._malformed("metadata", f"it has no id of a query ({error!r})") from error
 
     def take_over(self, run_id: str) -> None:
@@ -81,7 +84,7 @@ class EpochFiles:
         Raises:
             CheckpointError: the file cannot be written.
         """
-        self._files.replace(_OWNER, json.dumps({"v": _VERSION, "runId": run_id}, separators=(",", ":")).encode())
+        self._files.replace(OWNER, owner_bytes(run_id))
         self._owner = run_id
 
     def check_owner(self) -> None:
@@ -103,11 +106,7 @@ class EpochFiles:
             )
 
     def _owner_now(self) -> str | None:
-        try:
-            return str(json.loads(self._files.read(_OWNER) or b"")["runId"])
-        except (ValueError, KeyError, TypeError):
-            # Of a copy that is not complete: nobody else says that it owns the checkpoint.
-            return None
+        return read_owner(self._files.read(OWNER))
 
     def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int, state: str = "") -> None:
         """Write down what is about to be committed: durable when it returns.
@@ -129,12 +128,8 @@ class EpochFiles:
             raise self._changed(f"offsets/{epoch}")
         # A source may break the lines of its JSON; a line of this file is an offset. No text in JSON has a line break.
         offset = offset.replace("\n", " ")
-        content = {"v": _VERSION, "offset": offset, "messages": list(messages)}
-        if state:
-            content["state"] = state
-        text = json.dumps(content, separators=(",", ":"))
         # Messages first: offsets without messages are those of a micro-batch.
-        self._files.replace(f"{_MESSAGES}/{epoch}", text.encode())
+        self._files.replace(f"{MESSAGES}/{epoch}", PreparedEpoch(offset, tuple(messages), state).to_bytes())
         metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}, separators=(",", ":"))
         self._create(f"offsets/{epoch}", f"v1\n{metadata}\n{offset}")
 
@@ -147,18 +142,8 @@ class EpochFiles:
         Raises:
             CheckpointError: the file cannot be read, or is malformed.
         """
-        name = f"{_MESSAGES}/{epoch}"
-        data = self._files.read(name)
-        if data is None:
-            return None
-        try:
-            parsed = json.loads(data)
-            messages, end = parsed["messages"], parsed["offset"]
-            if parsed["v"] != _VERSION or not all(type(each) is str for each in messages):
-                raise ValueError("unknown version or form")  # noqa: TRY301 - one place says what is wrong
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._malformed(name, f"it has no commit messages ({error})") from error
-        return list(messages) if end == offset else None
+        prepared = self._prepared(epoch)
+        return list(prepared.messages) if prepared is not None and prepared.offset == offset else None
 
     def prepared_state(self, epoch: int) -> str:
         """Return the versions of states of an epoch that was prepared; empty if it has none.
@@ -166,11 +151,16 @@ class EpochFiles:
         Raises:
             CheckpointError: the file cannot be read, or is malformed.
         """
-        name = f"{_MESSAGES}/{epoch}"
+        prepared = self._prepared(epoch)
+        return "" if prepared is None else prepared.state
+
+    def _prepared(self, epoch: int) -> PreparedEpoch | None:
+        name = f"{MESSAGES}/{epoch}"
+        data = self._files.read(name)
         try:
-            return str(json.loads(self._files.read(name) or b"{}").get("state", ""))
-        except (ValueError, AttributeError) as error:
-            raise self._malformed(name, f"it has no versions of states ({error})") from error
+            return None if data is None else PreparedEpoch.from_bytes(data)
+        except ValueError as error:
+            raise self._malformed(name, str(error)) from error
 
     def state_after(self, epoch: int) -> str | None:
         """Return the versions of states after a committed epoch, as text; None if it has none.
@@ -178,7 +168,7 @@ class EpochFiles:
         Raises:
             CheckpointError: the file cannot be read.
         """
-        data = self._files.read(f"{_VERSIONS}/{epoch}")
+        data = self._files.read(f"{VERSIONS}/{epoch}")
         return None if data is None else data.decode(errors="replace")
 
     def commit(self, epoch: int, state: str = "") -> None:
@@ -194,16 +184,16 @@ class EpochFiles:
         """
         if state:
             # Here, and not when it is prepared: only the query that has written offsets/N comes here.
-            self._files.replace(f"{_VERSIONS}/{epoch}", state.encode())
+            self._files.replace(f"{VERSIONS}/{epoch}", state.encode())
         self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
-        self._files.delete(f"{_MESSAGES}/{epoch}")
+        self._files.delete(f"{MESSAGES}/{epoch}")
         if not self._swept:
             # Those of drivers that died between the two lines above.
-            for name in self._files.list(_MESSAGES):
+            for name in self._files.list(MESSAGES):
                 if name.isdecimal() and int(name) < epoch:
-                    self._files.delete(f"{_MESSAGES}/{name}")
+                    self._files.delete(f"{MESSAGES}/{name}")
             self._swept = True
-        self._purge(epoch - self._kept + 1, ("offsets", "commits", _VERSIONS) if state else ("offsets", "commits"))
+        self._purge(epoch - self._kept + 1, ("offsets", "commits", VERSIONS) if state else ("offsets", "commits"))
 
     def _create(self, name: str, text: str) -> None:
         if not self._files.create(name, text.encode()):

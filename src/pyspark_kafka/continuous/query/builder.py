@@ -140,7 +140,7 @@ class ContinuousReader(GuessedNames):
                 hint="Use spark.readStream, or name CONTINUOUS_READ in capabilities() and implement it.",
             )
         schema = table.schema(self._options)
-        return ContinuousFrame(self._spark, table, self._options.copy(), schema)
+        return ContinuousFrame(self._spark, table, self._options.copy(), schema, loaded=schema)
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,8 @@ class ContinuousFrame(GuessedNames):
         options: of the read.
         schema: the columns after all functions.
         steps: the functions.
+        loaded: the columns before them, as they were when the read was loaded: a schema registry may have others by
+            now. None: to be asked of the table.
     """
 
     _guesses = FRAME_GUESSES
@@ -162,6 +164,12 @@ class ContinuousFrame(GuessedNames):
     options: Mapping[str, str]
     schema: pa.Schema
     steps: tuple[Stage, ...] = ()
+    loaded: pa.Schema | None = None
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns before all functions."""
+        return self.table.schema(self.options) if self.loaded is None else self.loaded
 
     def map_in_arrow(self, func: ArrowFunction, schema: Schema) -> ContinuousFrame:
         """Apply a function from iterator to iterator of Arrow batches, with the signature of Spark's `mapInArrow`.
@@ -471,7 +479,7 @@ class ContinuousWriter(GuessedNames):
 
 def _read_schema(frame: ContinuousFrame) -> pa.Schema:
     """Return the columns that the query reads: those of a `select` that comes first, or all."""
-    schema = frame.table.schema(frame.options)
+    schema = frame.read_schema
     first = frame.steps[0] if frame.steps else None
     return _schema_of([schema.field(name) for name in first.columns]) if isinstance(first, Select) else schema
 

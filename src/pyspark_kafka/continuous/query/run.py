@@ -53,6 +53,8 @@ _LOOK_SECONDS = 1.0
 _READING = "Processing new data"
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
+# Tasks start together; one that has not by then may never, as its broker is silent.
+_START_SECONDS = 10.0
 _SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
 # Those of a run that failed: Spark ends them itself if it has lost one of them.
@@ -275,7 +277,8 @@ class QueryRun:
         self._slots_due = now + _SLOTS_SECONDS
         stop_since: float | None = None
         while not self._done and self.failure is None:
-            due = min(next_look, watch.due_at)
+            # Nobody looks for slots while the run stops.
+            due = next_look if stop_since is not None else min(next_look, watch.due_at)
             try:
                 event = self._events.get(timeout=self._wait_seconds(coordinator, due))
             except queue.Empty:
@@ -288,6 +291,8 @@ class QueryRun:
                 if stop_since is None and (control.stop_asked.is_set() or self._reconfigure):
                     stop_since = now
                     actions += coordinator.stop()
+                elif stop_since is not None and not coordinator.is_running and now - stop_since > _START_SECONDS:
+                    actions += coordinator.abandon()
                 elif self._waits.end_wanted.is_set() and now - self._epoch_since >= _IDLE_SECONDS:
                     self._waits.end_wanted.clear()
                     actions += coordinator.end_now()

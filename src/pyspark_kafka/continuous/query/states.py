@@ -64,7 +64,7 @@ class QueryStates:
             )
         try:
             self._versions = StateVersions.parse(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CheckpointError(
                 f"The versions of states after epoch {next_epoch - 1} of checkpoint {self._files.shown} are malformed: "
                 f"{error}.",

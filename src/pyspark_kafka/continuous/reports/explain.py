@@ -22,7 +22,7 @@ def explained(frame: ContinuousFrame, sink: str, plan: QueryPlan) -> str:
     """
     lines = [f"write {sink}: {_columns(frame.schema)}"]
     lines += [_step(step) for step in reversed(frame.steps)]
-    lines.append(f"read {frame.table.name()}: {_columns(frame.table.schema(frame.options))}")
+    lines.append(f"read {frame.table.name()}: {_columns(frame.read_schema)}")
     steps = [f"{'   ' * depth}+- {line}" for depth, line in enumerate(lines)]
     return "\n".join(["== Continuous Query ==", *steps, _rhythm(plan)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -43,9 +44,12 @@ class LocalDirectory:
 def _remove_left(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
         # Those of other users, and those that another process removes at this moment, are none of ours. One without
-        # a lock is being made.
+        # a lock is being made. Everybody may write to a directory for temporary files: links there are not followed.
         with suppress(OSError):
-            lock = os.open(left / _LOCK, os.O_RDWR)
+            found = os.lstat(left)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            lock = os.open(left / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(left, ignore_errors=True)

@@ -152,7 +152,7 @@ class VersionFiles:
         name = f"{version.stem}.whole"
         try:
             return int(json.loads(self._files.read(_name(directory, name)) or b"")["parts"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             raise self._damaged(directory, name, str(error)) from error
 
     def _previous(self, directory: str, version: StateVersion) -> StateVersion | None:
@@ -181,10 +181,14 @@ class VersionFiles:
             if magic != _MAGIC or zlib.crc32(body) != checksum:
                 raise ValueError("its checksum is wrong")  # noqa: TRY301 - one place says what is wrong
             with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
+                if not reader.schema.equals(_SCHEMA):
+                    raise ValueError("its columns are not those of a state")  # noqa: TRY301 - as above
                 table = reader.read_all()
+            # The checksum is for accidents. Offsets that somebody has made up would be read outside of the file.
+            table.validate(full=True)
             keys, values = (table.column(each).to_pylist() for each in ("key", "value"))
             notes = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-        except (ValueError, KeyError, struct.error, pa.ArrowException) as error:
+        except (ValueError, KeyError, OSError, struct.error, pa.ArrowException) as error:
             raise self._damaged(directory, name, str(error)) from error
         return list(zip(keys, values, strict=True)), notes, len(data)
 

@@ -1,12 +1,11 @@
 """The `kafka.` options that have no effect here, or are refused: each with the reason and what to do instead.
 
-Data only. A test compares the list of all properties of Java's clients with this table and that of `kafka_used`: none
-may be unknown. Layer: options.catalogue.
+Data only. A test compares the list of all properties of Java's clients with this table and those of `kafka_used` and
+`security_used`: none may be unknown. Layer: options.catalogue.
 """
 
 from __future__ import annotations
 
-from pyspark_kafka.options.catalogue.kafka_used import SASL_MECHANISMS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Option, Status
 from pyspark_kafka.options.catalogue.parity import IGNORED, PASSED_ON, REFUSED_THERE
 from pyspark_kafka.options.parse import scalars
@@ -26,6 +25,7 @@ def _refused(
     return tuple(Option(PREFIX + name, reason, parity, secret=secret, status=status) for name in names)
 
 
+_VALIDATORS = ("DefaultJwtValidator", "ClientJwtValidator")
 _NO_GROUP = "this connector does not use consumer groups; Spark decides which task reads what"
 _NO_JAVA_TLS = "TLS is that of OpenSSL, not of Java"
 
@@ -73,15 +73,31 @@ NO_EFFECT_PROPERTIES: tuple[Option, ...] = (
         "ssl.secure.random.implementation",
     ),
     *_no_effect(
-        "PLAIN and SCRAM logins need no renewal",
-        "sasl.login.connect.timeout.ms",
-        "sasl.login.read.timeout.ms",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
-        "sasl.login.retry.backoff.max.ms",
-        "sasl.login.retry.backoff.ms",
+        "brokers check it, not clients",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+    ),
+    Option(
+        "kafka.sasl.oauthbearer.jwt.validator.class",
+        "claims of tokens are checked as Java's ClientJwtValidator does",
+        PASSED_ON,
+        parse=scalars.choice(
+            {f"org.apache.kafka.common.security.oauthbearer.{name}": name for name in _VALIDATORS}, ignore_case=False
+        ),
+        no_effect_in=EVERYWHERE,
+        status=Status.NO_EFFECT,
+    ),
+    *_no_effect(
+        "the library of Kerberos gets and renews tickets",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
     ),
     *_no_effect("all rows of a task are available: no record batch waits for more", "linger.ms"),
     *_no_effect(
@@ -123,12 +139,7 @@ REFUSED_PROPERTIES: tuple[Option, ...] = (
     *_refused(_BYTES_OUT, "key.serializer", "value.serializer", parity=REFUSED_THERE),
     *_refused(f"{_JAVA_CODE} Remove it.", "interceptor.classes", parity=REFUSED_THERE),
     *_refused(f"{_JAVA_CODE} Remove it.", "security.providers", "ssl.engine.factory.class"),
-    *_refused(
-        f"{_JAVA_CODE} Remove it; PLAIN and SCRAM logins need none.",
-        "sasl.client.callback.handler.class",
-        "sasl.login.callback.handler.class",
-        "sasl.login.class",
-    ),
+    *_refused(f"{_JAVA_CODE} Remove it; logins here need none.", "sasl.login.class"),
     *_refused(
         f"{_JAVA_CODE} Set the partition of a row in the column partition; otherwise keys are distributed as by Java's "
         "default partitioner.",
@@ -142,75 +153,27 @@ REFUSED_PROPERTIES: tuple[Option, ...] = (
         "The connector controls transactions. Remove it.",
         "transaction.two.phase.commit.enable",
     ),
-    *_refused("PEM files have no store password. Remove it.", "ssl.truststore.password", secret=True),
-    *_refused("PEM files have no store password. Use kafka.ssl.key.password.", "ssl.keystore.password", secret=True),
 )
 
 LATER_PROPERTIES: tuple[Option, ...] = (
-    *_refused(
-        "Put the certificates into a PEM file and name it in kafka.ssl.truststore.location, with "
-        "kafka.ssl.truststore.type=PEM.",
-        "ssl.truststore.certificates",
-        secret=True,
-        status=Status.LATER,
-    ),
-    *_refused(
-        "Put certificate chain and key into one PEM file and name it in kafka.ssl.keystore.location, with "
-        "kafka.ssl.keystore.type=PEM.",
-        "ssl.keystore.key",
-        "ssl.keystore.certificate.chain",
-        secret=True,
-        status=Status.LATER,
-    ),
-    *_refused(
-        "TLS 1.2 and newer are used, with OpenSSL's ciphers. Remove it.",
-        "ssl.protocol",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        status=Status.LATER,
-    ),
     *_refused("Set the partition of a row in the column partition.", "partitioner.ignore.keys", status=Status.LATER),
     *_refused(
-        f"Kerberos comes later; use one of {', '.join(SASL_MECHANISMS)}.",
-        "sasl.kerberos.service.name",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-        status=Status.LATER,
-    ),
-    *_refused(
-        f"OAuth comes later; use one of {', '.join(SASL_MECHANISMS)}.",
+        "Assertions (RFC 7523) are not made here. Set kafka.sasl.oauthbearer.token.callable to a function that gets "
+        "the token, package.module:function.",
         *(
-            f"sasl.oauthbearer.{name}"
+            f"sasl.oauthbearer.assertion.{name}"
             for name in (
-                "assertion.algorithm",
-                "assertion.claim.aud",
-                "assertion.claim.exp.seconds",
-                "assertion.claim.iss",
-                "assertion.claim.jti.include",
-                "assertion.claim.nbf.seconds",
-                "assertion.claim.sub",
-                "assertion.file",
-                "assertion.private.key.file",
-                "assertion.private.key.passphrase",
-                "assertion.template.file",
-                "client.credentials.client.id",
-                "client.credentials.client.secret",
-                "clock.skew.seconds",
-                "expected.audience",
-                "expected.issuer",
-                "header.urlencode",
-                "jwks.endpoint.refresh.ms",
-                "jwks.endpoint.retry.backoff.max.ms",
-                "jwks.endpoint.retry.backoff.ms",
-                "jwks.endpoint.url",
-                "jwt.retriever.class",
-                "jwt.validator.class",
-                "scope",
-                "scope.claim.name",
-                "sub.claim.name",
-                "token.endpoint.url",
+                "algorithm",
+                "claim.aud",
+                "claim.exp.seconds",
+                "claim.iss",
+                "claim.jti.include",
+                "claim.nbf.seconds",
+                "claim.sub",
+                "file",
+                "private.key.file",
+                "private.key.passphrase",
+                "template.file",
             )
         ),
         secret=True,
@@ -232,17 +195,16 @@ _JAAS_HINT = (
 REPLACED_PROPERTIES: tuple[Option, ...] = (
     *_renamed(_JAAS_HINT, "sasl.username", "sasl.password", secret=True),
     *_renamed("Java's name is kafka.sasl.mechanism.", "sasl.mechanisms"),
-    *_renamed("Java's names are kafka.ssl.truststore.location and kafka.ssl.truststore.type=PEM.", "ssl.ca.location"),
-    *_renamed("The certificates go into a file: kafka.ssl.truststore.location.", "ssl.ca.pem", secret=True),
+    *_renamed("Java's name is kafka.ssl.truststore.location.", "ssl.ca.location"),
+    *_renamed("Java's name is kafka.ssl.truststore.certificates.", "ssl.ca.pem", secret=True),
     *_renamed(
-        "Java's names are kafka.ssl.keystore.location (one PEM file with certificate chain and key) and "
-        "kafka.ssl.keystore.type=PEM.",
+        "Java's name is kafka.ssl.keystore.location: one PEM file with the private key and the certificate chain.",
         "ssl.certificate.location",
         "ssl.key.location",
-        "ssl.certificate.pem",
-        "ssl.key.pem",
         secret=True,
     ),
+    *_renamed("Java's name is kafka.ssl.keystore.certificate.chain.", "ssl.certificate.pem", secret=True),
+    *_renamed("Java's name is kafka.ssl.keystore.key.", "ssl.key.pem", secret=True),
     *_renamed(
         "An empty kafka.ssl.endpoint.identification.algorithm accepts any host name; certificates are always verified.",
         "enable.ssl.certificate.verification",

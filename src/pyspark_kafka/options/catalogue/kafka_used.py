@@ -9,7 +9,7 @@ from functools import partial
 
 from pyspark_kafka.model import IsolationLevel
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option
-from pyspark_kafka.options.catalogue.parity import NO_TRANSACTION, PEM_ONLY, SAME
+from pyspark_kafka.options.catalogue.parity import NO_TRANSACTION, SAME
 from pyspark_kafka.options.parse import scalars
 
 _MS = scalars.whole_number(0, scalars.INT32_MAX, "milliseconds")
@@ -18,40 +18,12 @@ _LONG_MS = scalars.whole_number(0, scalars.INT64_MAX, "milliseconds")
 _BYTES = scalars.whole_number(1, scalars.INT32_MAX, "bytes")
 _BUFFER_BYTES = scalars.whole_number(-1, scalars.INT32_MAX, "bytes")
 
-SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _NUMBER = "whole number"
 _FLAG = "true, false"
 
 _shared = partial(Option, scopes=EVERYWHERE)
 _consumer = partial(Option, scopes=READS, no_effect_in=WRITES)
 _producer = partial(Option, scopes=WRITES, no_effect_in=READS)
-
-
-def _mechanism(raw: str) -> object:
-    name = raw.strip().upper()
-    if name in SASL_MECHANISMS:
-        return name
-    raise ValueError(
-        f"must be one of {', '.join(SASL_MECHANISMS)} (others are not supported yet); got {scalars.shorten(raw)}"
-    )
-
-
-def _host_check(raw: str) -> bool:
-    if raw.strip().lower() not in ("", "https"):
-        raise ValueError(f"must be https, or empty to accept any host name; got {scalars.shorten(raw)}")
-    return bool(raw.strip())
-
-
-def _store_type(raw: str) -> str:
-    if raw.strip().upper() == "PEM":
-        return "PEM"
-    raise ValueError(
-        f"must be PEM; got {scalars.shorten(raw)}. Java's key stores cannot be read here; convert them. Trusted "
-        "certificates: keytool -exportcert -rfc -alias <alias> -keystore <store> -file ca.pem. Certificate and key: "
-        "keytool -importkeystore -srckeystore <store> -destkeystore client.p12 -deststoretype PKCS12, then openssl "
-        "pkcs12 -in client.p12 -out client.pem"
-    )
 
 
 CONNECTION_PROPERTIES: tuple[Option, ...] = (
@@ -77,90 +49,6 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
         parity=SAME,
         field="connection.client_rack",
         parse=scalars.optional_text,
-    ),
-    _shared(
-        "kafka.security.protocol",
-        "Whether connections are encrypted (SSL) and authenticated (SASL).",
-        parity=SAME,
-        field="connection.security_protocol",
-        parse=scalars.words(*SECURITY_PROTOCOLS),
-        kind=", ".join(SECURITY_PROTOCOLS),
-    ),
-    _shared(
-        "kafka.sasl.mechanism",
-        "How to log in, with a SASL security protocol.",
-        parity="Java has further mechanisms, with `GSSAPI` as its default",
-        field="connection.sasl_mechanism",
-        parse=_mechanism,
-        kind=", ".join(SASL_MECHANISMS),
-        default_doc="required with SASL",
-    ),
-    _shared(
-        "kafka.sasl.jaas.config",
-        "User name and password in the form of Java clients: `org.apache.kafka.common.security.plain.PlainLoginModule "
-        'required username="…" password="…";`, or `…security.scram.ScramLoginModule…`.',
-        parity="same for the login modules named here",
-        # The value stays a Secret; the resolver reads it together with the mechanism.
-        resolved_by="security",
-        parse=scalars.secret,
-        kind="JAAS configuration",
-        default_doc="required with SASL",
-        secret=True,
-    ),
-    _shared(
-        "kafka.ssl.truststore.location",
-        "PEM file of the certificates to trust, on every machine that runs the driver or an executor.",
-        parity=PEM_ONLY,
-        field="connection.ssl_ca_location",
-        parse=scalars.text,
-        kind="file",
-        default_doc="the system's certificates",
-    ),
-    _shared(
-        "kafka.ssl.truststore.type",
-        "The type of `kafka.ssl.truststore.location`.",
-        parity=PEM_ONLY,
-        resolved_by="security",
-        parse=_store_type,
-        kind="PEM",
-        default_doc="required with the location",
-    ),
-    _shared(
-        "kafka.ssl.keystore.location",
-        "PEM file with the client's certificate chain and its private key, on every machine.",
-        parity=PEM_ONLY,
-        field="connection.ssl_certificate_location",
-        also=("connection.ssl_key_location",),
-        parse=scalars.text,
-        kind="file",
-        default_doc="no client certificate",
-    ),
-    _shared(
-        "kafka.ssl.keystore.type",
-        "The type of `kafka.ssl.keystore.location`.",
-        parity=PEM_ONLY,
-        resolved_by="security",
-        parse=_store_type,
-        kind="PEM",
-        default_doc="required with the location",
-    ),
-    _shared(
-        "kafka.ssl.key.password",
-        "The password of the private key in `kafka.ssl.keystore.location`.",
-        parity=SAME,
-        field="connection.ssl_key_password",
-        parse=scalars.secret,
-        default_doc="the key is not encrypted",
-        secret=True,
-    ),
-    _shared(
-        "kafka.ssl.endpoint.identification.algorithm",
-        "`https` checks that a broker's certificate is for its host name; empty accepts any name.",
-        parity=SAME,
-        field="connection.ssl_check_hostname",
-        parse=_host_check,
-        kind="`https` or empty",
-        default_doc="`https`",
     ),
     _shared(
         "kafka.request.timeout.ms",
@@ -245,6 +133,7 @@ CONSUMER_PROPERTIES: tuple[Option, ...] = (
         "`read_committed` hides records of open and aborted transactions; `latest` is then the last stable offset.",
         parity=SAME,
         field="fetch.isolation_level",
+        also=("lag_view.isolation_level",),
         parse=scalars.choice({level.value: level for level in IsolationLevel}),
         kind="read_uncommitted, read_committed",
         default_doc="`read_uncommitted`",

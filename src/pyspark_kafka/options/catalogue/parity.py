@@ -13,5 +13,5 @@ PASSED_ON = "passed to Java's clients"
 # Passed by Spark's connector to Java's clients, which do not know the property.
 IGNORED = "ignored by Java's clients"
 TIMES = "same; ISO 8601 and times relative to now are added"
-PEM_ONLY = "PEM only; Java reads JKS and PKCS12 as well, with JKS as its default"
+STORE_TYPE = "same, except that Java takes JKS or PKCS12 for granted if no type is given"
 NO_TRANSACTION = "passed to Java's clients, without effect: nothing starts a transaction"

@@ -20,6 +20,7 @@ from pyspark_kafka.options.parse import offsets_json, scalars
 from pyspark_kafka.options.parse.times import duration_ms, moment
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
+_LAG_POSITIONS = ("lagCheckpoint", "lagGroup")
 _EDGES = "range_edges"
 _TIME_KIND = "epoch ms, ISO 8601, e.g. `2 hours ago`"
 _OFFSETS_PARITY = (
@@ -33,6 +34,7 @@ _READ_OPTIONS: tuple[Option, ...] = (
         "The topics to read, separated by commas.",
         parity="same; a name that Kafka does not allow is refused at once",
         field="subscription.topics",
+        also=("lag_view.topics",),
         parse=scalars.topic_names,
         kind="topic names",
         default_doc="one of `subscribe`, `subscribePattern`, `assign` is required",
@@ -303,6 +305,33 @@ _READ_OPTIONS: tuple[Option, ...] = (
         no_effect_in=BATCHES,
     ),
     Option(
+        "commitOffsetsToGroup",
+        "A consumer group to which the ends of finished micro-batches, or of epochs of a continuous query with "
+        "`at_least_once`, are committed, so that Kafka's own tools show where the query is. Beside the query, at most "
+        "once a second; nothing is read back, and a failure is a warning. The group must be the query's alone and "
+        "have no members. See [operations](operations.md#kafkas-own-tools).",
+        parity=OURS,
+        field="stream_read.committed_group",
+        parse=scalars.text,
+        kind="group name",
+        default_doc="none",
+        scopes=STREAM_READ,
+    ),
+    Option(
+        "warnHeadroom",
+        "Warns in the driver's log if brokers may delete the next record of a partition sooner than that, by "
+        "`retention.ms` or `retention.bytes` of its topic. Has the forms of `maxTriggerDelay`. Looked up when a "
+        "micro-batch begins, at most once a minute, beside the query. Micro-batches only. See "
+        "[operations](operations.md#before-records-are-lost).",
+        parity=OURS,
+        field="stream_read.warn_headroom_ms",
+        parse=duration_ms,
+        kind="time span, e.g. `6h`",
+        default_doc="none",
+        unit="ms",
+        scopes=STREAM_READ,
+    ),
+    Option(
         "groupIdPrefix",
         "Accepted for compatibility and ignored: this connector does not use consumer groups.",
         parity="there, the start of consumer group names",
@@ -318,10 +347,11 @@ _READ_OPTIONS: tuple[Option, ...] = (
         "where the query started, and its topics' ids, in `sources/<sourceIndex>` of the checkpoint, where Spark's "
         "own connector keeps the first of them. See [checkpoints](checkpoints.md). An exactly-once write identifies "
         "the query and its batches by the `checkpointLocation` of the writer, which therefore must be an option, not a "
-        "setting.",
+        "setting. A write with a schema registry keeps there which schemas it writes with, until options or columns "
+        "are changed.",
         parity=OURS,
         field="stream_read.checkpoint_location",
-        also=("exactly_once.checkpoint_location",),
+        also=("exactly_once.checkpoint_location", "write.checkpoint_location"),
         kind="path or URI",
         parse=scalars.text,
         default_doc="not known",
@@ -441,4 +471,40 @@ _MEMORY_OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-SPARK_OPTIONS: tuple[Option, ...] = (*_READ_OPTIONS, *_WRITE_OPTIONS, *_MEMORY_OPTIONS)
+_VIEW_OPTIONS: tuple[Option, ...] = (
+    Option(
+        "view",
+        "Rows about topics instead of their records: `lag` has a row for each partition, with how far a query or a "
+        "consumer group is behind; see [operations](operations.md#as-a-dataframe). `subscribe` narrows it to some "
+        "topics.",
+        parity=OURS,
+        field="lag_view.view",
+        parse=scalars.words("lag"),
+        kind="`lag`",
+        default_doc="none: records are read",
+        scopes=BATCH_READ,
+    ),
+    Option(
+        "lagCheckpoint",
+        "With view `lag`: the checkpoint of a query, whose position is the end of the last batch that it has finished. "
+        "A path or a URI that the driver can read.",
+        parity=OURS,
+        field="lag_view.lag_checkpoint",
+        parse=scalars.text,
+        kind="path or URI",
+        scopes=BATCH_READ,
+        conflicts=_LAG_POSITIONS,
+    ),
+    Option(
+        "lagGroup",
+        "With view `lag`: the consumer group whose committed positions count.",
+        parity=OURS,
+        field="lag_view.lag_group",
+        parse=scalars.text,
+        kind="group name",
+        scopes=BATCH_READ,
+        conflicts=_LAG_POSITIONS,
+    ),
+)
+
+SPARK_OPTIONS: tuple[Option, ...] = (*_READ_OPTIONS, *_VIEW_OPTIONS, *_WRITE_OPTIONS, *_MEMORY_OPTIONS)

@@ -17,8 +17,10 @@ INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _HOST_PORT = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%a-z]+)\]|(?P<host>[^\s:@/\[\],]+)):(?P<port>[0-9]{1,5})")
+_REGION = re.compile(r"[a-z]{2}(?:-[a-z0-9]+){2,4}")
 _SHOWN = 200
 
 
@@ -40,8 +42,8 @@ def optional_text(raw: str) -> str | None:
 
 
 def secret(raw: str) -> Secret:
-    """Accept a secret as it is, including blanks."""
-    return Secret(raw)
+    """Accept a secret as it is, including blanks, or a reference to one; see `Secret.parse`."""
+    return Secret.parse(raw)
 
 
 def boolean(raw: str) -> bool:
@@ -61,6 +63,17 @@ def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str
         if _WHOLE_NUMBER.fullmatch(raw.strip()) is None or not minimum <= int(raw) <= maximum:
             raise ValueError(f"{expected}; got {shorten(raw)}")
         return int(raw)
+
+    return parse
+
+
+def decimal(minimum: float, maximum: float) -> Callable[[str], float]:
+    """Build the parser of numbers from `minimum` to `maximum`, such as 0.8."""
+
+    def parse(raw: str) -> float:
+        if _DECIMAL.fullmatch(raw.strip()) is None or not minimum <= float(raw) <= maximum:
+            raise ValueError(f"must be a number from {minimum:g} to {maximum:g}; got {shorten(raw)}")
+        return float(raw)
 
     return parse
 
@@ -136,3 +149,10 @@ def pattern(raw: str) -> str:
             "Python regular expression"
         ) from error
     return expression
+
+
+def aws_region(raw: str) -> str:
+    """Read the name of a region of AWS."""
+    if _REGION.fullmatch(raw.strip()) is None:
+        raise ValueError(f"must be a region of AWS, such as eu-central-1; got {shorten(raw)}")
+    return raw.strip()

@@ -1,7 +1,7 @@
 """Read raw options against the catalogue, and collect every problem instead of stopping at the first.
 
 `Collector` knows names, scopes, types and secrets; what options mean together is checked by `read`, `write`,
-`connection`, `security` and `range_edges`, which report to the same collector. Layer: options.resolve.
+`connection`, `security`, `login`, `tls` and `range_edges`, which report to the same collector. Layer: options.resolve.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.host_keys import HOST_KEYS, HOST_PREFIXES
 from pyspark_kafka.options.catalogue.option import READS, Option, Scope, Status
+from pyspark_kafka.options.values.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,6 +112,7 @@ class Collector:
             condition="OPTIONS_INVALID",
             hint="Correct all of them.",
             facts=facts,
+            problems=[(problem.message, problem.hint) for problem in self.problems],
         )
 
     @property
@@ -166,6 +168,8 @@ class Collector:
                 # A parser of a secret never repeats it.
                 self.report("OPTION_INVALID", f"Option '{option.name}' {error}.", option=option.name)
                 return
+            if isinstance(value, Secret):
+                value = value.for_option(option.name)
             if self.scope in option.scopes:
                 self._values[option.name] = value
                 self._failed.discard(option.name)

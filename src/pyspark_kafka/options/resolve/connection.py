@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.options.resolve.security import resolve_login
+from pyspark_kafka.options.resolve.security import resolve_security
 from pyspark_kafka.options.values.connection import ConnectionOptions
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def resolve_connection(options: Collector) -> ConnectionOptions:
             f'Set it: .option("{_SERVERS}", "host1:9092,host2:9092").',
             _SERVERS,
         )
-    login = resolve_login(options)
+    security = resolve_security(options)
     # Without servers there is a problem, and the value is never used.
-    connection = ConnectionOptions(**{"bootstrap_servers": (), **options.fields("connection"), **login})
+    connection = ConnectionOptions(**{"bootstrap_servers": (), **options.fields("connection"), **security})
     # As in Java: an initial delay above the default maximum is kept.
     return replace(connection, retry_backoff_max_ms=max(connection.retry_backoff_max_ms, connection.retry_backoff_ms))

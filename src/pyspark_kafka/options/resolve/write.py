@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.options.catalogue.option import Scope
 from pyspark_kafka.options.resolve.collector import Collector
 from pyspark_kafka.options.resolve.connection import resolve_connection
+from pyspark_kafka.options.resolve.formats import resolve_typed_write
 from pyspark_kafka.options.values.producer import ProducerOptions
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
 
@@ -33,6 +34,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
     connection = resolve_connection(options)
     producer = _resolve_producer(options)
     exactly_once = _resolve_exactly_once(options, streaming=streaming)
+    typed = resolve_typed_write(options)
     options.raise_problems()
     fields = options.fields("write")
     patience_ms = producer.delivery_timeout_ms
@@ -43,6 +45,7 @@ def parse_write_options(raw: Mapping[str, Any], *, streaming: bool) -> WriteOpti
         producer=producer,
         exactly_once=exactly_once,
         patient_delivery_timeout_ms=patience_ms,
+        typed=typed,
         **fields,
     )
     resolved = _with_room_for_batches(options, resolved)

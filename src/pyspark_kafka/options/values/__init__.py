@@ -1,7 +1,7 @@
 """The options of a query once resolved: what the layers above work with.
 
 Entry points: `BatchReadOptions`, `StreamReadOptions` and `WriteOptions`, which hold the others. Frozen plain data
-that is pickled to executors; no parsing, no I/O.
+that is pickled to executors; no I/O but what `Secret.reveal` reads.
 
 Invariant: a default is declared here and nowhere else. `default_of` passes it to the catalogue, whose entries name
 their fields as in `fetch.max_wait_ms`. Layer: options.values, the lowest of options.
@@ -14,21 +14,30 @@ from typing import Any
 
 from pyspark_kafka.options.values.connection import ConnectionOptions
 from pyspark_kafka.options.values.fetch import FetchOptions
+from pyspark_kafka.options.values.formats import FormatOptions, RegistryOptions, TypedReadOptions, TypedWriteOptions
 from pyspark_kafka.options.values.producer import ProducerOptions
 from pyspark_kafka.options.values.read import BatchReadOptions, ReadOptions, StreamReadOptions, Subscription
+from pyspark_kafka.options.values.security import TlsOptions
+from pyspark_kafka.options.values.views import LagViewOptions
 from pyspark_kafka.options.values.write import ExactlyOnceOptions, WriteOptions
 
 # The first part of a field's name, and the class that has the field. `read` is both kinds of read.
 VALUE_CLASSES: dict[str, type] = {
     "connection": ConnectionOptions,
+    "tls": TlsOptions,
     "subscription": Subscription,
     "fetch": FetchOptions,
     "read": ReadOptions,
     "batch_read": BatchReadOptions,
     "stream_read": StreamReadOptions,
+    "lag_view": LagViewOptions,
     "producer": ProducerOptions,
     "write": WriteOptions,
     "exactly_once": ExactlyOnceOptions,
+    "format": FormatOptions,
+    "registry": RegistryOptions,
+    "typed_read": TypedReadOptions,
+    "typed_write": TypedWriteOptions,
 }
 
 

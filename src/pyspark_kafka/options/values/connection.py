@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.options.values.security import TlsOptions
+
 if TYPE_CHECKING:
-    from pyspark_kafka.options.values.secret import Secret
+    from pyspark_kafka.options.values.security import Login
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -21,10 +23,8 @@ class ConnectionOptions:
     Attributes:
         bootstrap_servers: (host, port) pairs; IPv6 hosts without brackets.
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER; None without SASL.
-        ssl_ca_location: PEM file of trusted certificates; None trusts the system's.
-        ssl_certificate_location: PEM file with the client's certificate chain; None without client authentication.
-        ssl_key_location: PEM file with the client's private key; may be the same file.
+        tls: certificates, with SSL and SASL_SSL.
+        login: the SASL mechanism and its credentials; None without SASL.
         request_timeout_ms: longest wait for a response.
         connect_timeout_ms: longest wait for one connection attempt, TLS and SASL included.
         api_timeout_ms: deadline of a whole step, such as an offset look-up, retries included.
@@ -38,15 +38,8 @@ class ConnectionOptions:
     client_id: str = "pyspark-kafka"
     client_rack: str | None = None
     security_protocol: str = "PLAINTEXT"
-    sasl_mechanism: str | None = None
-    sasl_username: str | None = None
-    sasl_password: Secret | None = None
-    sasl_kerberos_service_name: str | None = None
-    ssl_ca_location: str | None = None
-    ssl_certificate_location: str | None = None
-    ssl_key_location: str | None = None
-    ssl_key_password: Secret | None = None
-    ssl_check_hostname: bool = True
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    login: Login | None = None
     request_timeout_ms: int = 30_000
     connect_timeout_ms: int = 10_000
     # Below 30 s on purpose: a query on an unreachable cluster fails, with its reason, before a user gives up on it.

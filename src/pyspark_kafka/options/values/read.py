@@ -11,6 +11,7 @@ from pyspark_kafka.options.values.fetch import FetchOptions
 if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options.values.connection import ConnectionOptions
+    from pyspark_kafka.options.values.formats import TypedReadOptions
 
 SubscriptionKind: TypeAlias = Literal["subscribe", "assign", "subscribePattern"]
 
@@ -60,6 +61,7 @@ class ReadOptions:
         outage_timeout_ms: how long an outage of brokers is waited out, once the cluster has been reached.
         group_id_prefix: `groupIdPrefix`, which has no effect: there are no consumer groups.
         group_id: `kafka.group.id`, if given.
+        typed: what keys and values are; None: bytes.
         notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
@@ -78,6 +80,7 @@ class ReadOptions:
     outage_timeout_ms: int = 0
     group_id_prefix: str = "spark-kafka-source"
     group_id: str | None = None
+    typed: TypedReadOptions | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -110,6 +113,8 @@ class StreamReadOptions(ReadOptions):
         max_bytes_per_trigger: about how many bytes a micro-batch has at most, as brokers store them; None: no limit.
         checkpoint_location: the query's checkpoint, if the user gave it to the source as well.
         source_index: which of the query's sources this is, counted from 0.
+        committed_group: the consumer group that the ends of finished micro-batches are committed to; None: none.
+        warn_headroom_ms: brokers that may delete the next record sooner than that are warned of; None: no warning.
     """
 
     outage_timeout_ms: int = 600_000
@@ -119,3 +124,5 @@ class StreamReadOptions(ReadOptions):
     max_bytes_per_trigger: int | None = None
     checkpoint_location: str | None = None
     source_index: int = 0
+    committed_group: str | None = None
+    warn_headroom_ms: int | None = None

@@ -9,6 +9,7 @@ from pyspark_kafka.options.values.producer import ProducerOptions
 
 if TYPE_CHECKING:
     from pyspark_kafka.options.values.connection import ConnectionOptions
+    from pyspark_kafka.options.values.formats import TypedWriteOptions
 
 _KIB = 1 << 10
 _MIB = 1 << 20
@@ -49,6 +50,8 @@ class WriteOptions:
         exactly_once: how the write becomes visible once and whole; None: at-least-once delivery.
         outage_timeout_ms: how long a stream that has run waits out an outage of brokers; 0 in a batch write.
         patient_delivery_timeout_ms: the deadline of a record batch in a stream that has run.
+        typed: what keys and values are; None: bytes.
+        checkpoint_location: the query's checkpoint, which keeps the schemas that it writes with; None in a batch write.
         notes: sentences for the user's log, once for each query: options that are accepted and have no effect.
     """
 
@@ -61,4 +64,6 @@ class WriteOptions:
     exactly_once: ExactlyOnceOptions | None = None
     outage_timeout_ms: int = 0
     patient_delivery_timeout_ms: int = 120_000
+    typed: TypedWriteOptions | None = None
+    checkpoint_location: str | None = None
     notes: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,23 @@ class KafkaStreamingWrite(StreamingWrite):
 
     Runs on: driver.
 
+    Args:
+        options: of the write.
+        columns: the positions of the sink's columns.
+        schemas: of its columns, to be kept in the checkpoint when the first factory is asked for.
+
     Source: Spark `KafkaStreamingWrite`, whose commit and abort do nothing either.
     """
 
-    def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
+    def __init__(self, options: WriteOptions, columns: SinkColumns, schemas: PendingSchemas | None = None) -> None:
         self._factory = KafkaDataWriterFactory(options, columns)
+        self._schemas = schemas
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
+        if self._schemas is not None:
+            self._schemas.keep()
+            self._schemas = None
         return self._factory
 
     def useCommitCoordinator(self) -> bool:

@@ -10,13 +10,20 @@ import pyarrow as pa
 
 from pyspark_kafka.client.admin.topics import NewTopic, create_topics, describe_topic_configs
 from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.probes.rights import Operation, probe_topic_rights
 from pyspark_kafka.client.retry import attempts
+from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.client.wire.missing_rights import Right, ask_for, missing_sentence, name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import encode, murmur2_partitions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.wire.missing_rights import Operation as OperationName
     from pyspark_kafka.sink.commit_marker import CommitMarker
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +38,10 @@ _CONFIGS = {
 }
 # As Kafka's own internal topics have; a cluster's default is 1 unless somebody has set another.
 _REPLICAS = 3
+# What a user of the topic needs, if somebody else has created it.
+_NEEDED: dict[OperationName, Operation] = {"Read": Operation.READ, "Write": Operation.WRITE}
+_ANOTHER_NAME = "Another name is set with option 'commitTopic'."
+_CREATE_IT = f"create it (cleanup.policy=compact, {_PARTITIONS} partitions, {_REPLICAS} replicas)"
 
 
 class CommitTopic:
@@ -66,17 +77,19 @@ class CommitTopic:
         try:
             if self._learn():
                 return
+        except AccessError as refused:
+            if not refused.rights:
+                # Not this topic: the credentials.
+                raise
+            reason = "This user may not see it, or it is not there."
+            hint = f"If it is not there: {_CREATE_IT}, or grant Create as well."
+            raise self._unusable(refused, reason, _NEEDED, hint) from refused
+        try:
             self._create()
         except AccessError as refused:
-            raise AccessError(
-                f"The topic '{self.name}' keeps the commit markers of exactly-once writes. It is not there and this "
-                f"user may not create it, or this user may not describe it. Nothing was written. {refused.message}",
-                code=refused.code,
-                condition="COMMIT_TOPIC_UNUSABLE",
-                hint=f"Create it (cleanup.policy=compact, {_PARTITIONS} partitions, {_REPLICAS} replicas), or grant "
-                "CREATE on it; and grant READ and WRITE on it. Another name is set with option 'commitTopic'.",
-                facts={"topic": self.name},
-            ) from refused
+            reason = "It is not there, and this user may not create it."
+            hint = f"Or {_CREATE_IT}."
+            raise self._unusable(refused, reason, ("Create",), hint) from refused
         except BrokerError as refused:
             # Another query was faster.
             if refused.condition != "TOPIC_ALREADY_EXISTS":
@@ -88,13 +101,48 @@ class CommitTopic:
                 return
         raise deadline.error(f"Waiting for the commit topic '{self.name}' to be known")
 
+    def check_rights(self) -> None:
+        """Check that this user may read and write the topic, before any work; markers are read by the second batch.
+
+        Raises:
+            AccessError: the user may not; the text names what is missing.
+        """
+
+        def attempt(step: Deadline) -> frozenset[int] | None:
+            return probe_topic_rights(self._client.any_connection(step), [self.name], step).get(self.name)
+
+        told = self._client.retrying("Asking what this user may do", self._client.deadline(), attempt)
+        # Who sees the topic may describe it: if that is not among the rights, the broker tells none of them.
+        if told is None or Operation.DESCRIBE not in told:
+            return
+        missing = [name for name, operation in _NEEDED.items() if operation not in told]
+        if not missing:
+            return
+        rights = [Right(operation, "topic", self.name) for operation in missing]
+        error = AccessError(
+            f"The topic '{self.name}' keeps the commit markers of exactly-once writes. {missing_sentence(rights)} "
+            "Nothing was written.",
+            code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            condition="COMMIT_TOPIC_UNUSABLE",
+            facts={"topic": self.name},
+        )
+        ask_for(error, rights, _ANOTHER_NAME)
+        raise error
+
     def check_policy(self) -> None:
         """Warn if the topic, created by someone else, does not keep the newest commit marker of each sink for ever.
 
-        No warning if this user may not see the topic's configuration.
+        If this user may not see the topic's configuration, the warning says so: that right is optional.
         """
         try:
             configs = describe_topic_configs(self._client, self.name)
+        except AccessError as error:
+            _LOG.warning(
+                "Whether commit topic '%s' keeps its markers for ever cannot be checked; the query continues. See that "
+                "it has cleanup.policy=compact, or grant the right: %s",
+                self.name, error,
+            )  # fmt: skip
+            return
         except ConnectorError as error:
             _LOG.debug("The configuration of commit topic '%s' cannot be seen: %s", self.name, error)
             return
@@ -122,15 +170,35 @@ class CommitTopic:
         value = replace(marker, partitions=self.partition_count).to_bytes()
         return encode(pa.RecordBatch.from_pydict({"key": [key.encode()], "value": [value]}))
 
+    def _unusable(
+        self, refused: AccessError, reason: str, operations: Iterable[OperationName], hint: str
+    ) -> AccessError:
+        error = AccessError(
+            f"The topic '{self.name}' keeps the commit markers of exactly-once writes. {reason} Nothing was written. "
+            f"{refused.message}",
+            code=refused.code,
+            condition="COMMIT_TOPIC_UNUSABLE",
+            facts={"topic": self.name},
+        )
+        ask_for(
+            error,
+            [Right(operation, "topic", self.name) for operation in operations],
+            f"{hint} {_ANOTHER_NAME}",
+        )
+        return error
+
     def _learn(self) -> bool:
         """Ask how many partitions there are; return False if there is no such topic, or not yet."""
         known = self._client.fetch_metadata([self.name]).topics.get(self.name)
         if known is None:
             return False
-        if known.error is not None:
-            if known.error.condition == "UNKNOWN_TOPIC" or known.error.retriable:
+        error = known.error_for("Read")
+        if error is not None:
+            if error.condition == "UNKNOWN_TOPIC" or error.retriable:
                 return False
-            raise known.error
+            if isinstance(error, AccessError):
+                name_user(error, self._client.options)
+            raise error
         self.partition_count = len(known.partitions)
         return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import uuid
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.checkpoint.offset_log import OffsetSeqLog
 from pyspark_kafka.client.cluster.pool import borrow_client, learned_servers
+from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import (
     BatchWrite,
     DataWriter,
@@ -21,8 +21,8 @@ from pyspark_kafka.connector import (
     StreamingWrite,
     WriterCommitMessage,
 )
-from pyspark_kafka.errors import CheckpointError, ConnectorError
-from pyspark_kafka.sink.commit_marker import CommitMarker
+from pyspark_kafka.errors import AccessError, CheckpointError, ConnectorError
+from pyspark_kafka.sink.commit_marker import CommitMarker, batch_fingerprint, default_sink_id
 from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.executor.identity_headers import task_origin
 from pyspark_kafka.sink.executor.outbox import KafkaOutboxWriter, PreparedMessage
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import PhysicalWriteInfo
     from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
 
 _LOG = logging.getLogger(__name__)
 
-_ID_PREFIX = "pyspark-kafka-"
+_JOB_PREFIX = "batch"
 # One in this many micro-batches that spooled nothing looks for what others have left in the spool.
 _SWEEP_EVERY = 100
 # Sinks that this process has checked; a stream writer is built for every micro-batch.
@@ -78,18 +79,31 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
 
     Runs on: driver; `commit` blocks. A new one is built for every micro-batch, and one more to commit.
 
+    Args:
+        options: of the write.
+        settings: names and times.
+        columns: the positions of the sink's columns.
+        schemas: of its columns, to be kept in the checkpoint once the sink is known to be that of the query.
+
     Raises:
         CheckpointError: the checkpoint cannot be read; or the commit marker of the sink does not fit it.
         OptionError: the transaction timeout is above what the brokers allow.
         AccessError: rights are missing: WRITE on the transactional id, on the topics, on the commit topic.
     """
 
-    def __init__(self, options: WriteOptions, settings: ExactlyOnceOptions, columns: SinkColumns) -> None:
+    def __init__(
+        self,
+        options: WriteOptions,
+        settings: ExactlyOnceOptions,
+        columns: SinkColumns,
+        schemas: PendingSchemas | None = None,
+    ) -> None:
         if settings.checkpoint_location is None:
             raise ValueError("an exactly-once stream needs its checkpoint")
         self._options = options
         self._settings = settings
         self._columns = columns
+        self._schemas = schemas
         self._checkpoint = CheckpointFiles(settings.checkpoint_location)
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - any number of tasks
@@ -101,6 +115,9 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 # Another process has checked it before, where the query has committed a batch.
                 publisher.check(marker, has_run=lambda: bool(self._checkpoint.list("commits")))
             _CHECKED.add(key)
+        if self._schemas is not None:
+            self._schemas.keep()
+            self._schemas = None
         spool = _spool(self._settings, marker.query_id)
         return KafkaOutboxWriterFactory(_with_learned_servers(self._options), self._settings, self._columns, spool)
 
@@ -124,7 +141,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
     def _marker(self, batch_id: int, fingerprint: str, prepared: Sequence[PreparedMessage] = ()) -> CommitMarker:
         query_id = self._query_id()
         return CommitMarker(
-            sink_id=self._settings.transactional_id or f"{_ID_PREFIX}{query_id}",
+            sink_id=self._settings.transactional_id or default_sink_id(query_id),
             query_id=query_id,
             batch_id=batch_id,
             fingerprint=fingerprint,
@@ -136,7 +153,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
         data = self._checkpoint.read("metadata")
         try:
             return str(json.loads(data or b"")["id"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CheckpointError(
                 f"The checkpoint {self._checkpoint.shown} has no query id: its file 'metadata' "
                 f"{'is not there' if data is None else 'cannot be read'}. Nothing was written.",
@@ -156,8 +173,7 @@ class KafkaExactlyOnceStreamingWrite(StreamingWrite):
                 "late (asynchronous progress tracking) do not go with exactly-once writes.",
                 facts={"location": self._checkpoint.shown, "batch_id": batch_id},
             )
-        text = json.dumps([entry.sources, entry.offsets])
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return batch_fingerprint(entry.sources, entry.offsets)
 
 
 class KafkaExactlyOnceBatchWrite(BatchWrite):
@@ -172,7 +188,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
         self._options = options
         self._settings = settings
         self._columns = columns
-        self._job_id = f"batch{uuid.uuid4().hex}"
+        self._job_id = f"{_JOB_PREFIX}{uuid.uuid4().hex}"
 
     def createBatchWriterFactory(self, info: PhysicalWriteInfo) -> DataWriterFactory:  # noqa: ARG002 - any number of tasks
         """Return the factory that executors write with."""
@@ -183,7 +199,7 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
     def commit(self, messages: Sequence[WriterCommitMessage]) -> None:
         """Publish everything."""
         prepared = _prepared(messages)
-        sink_id = self._settings.transactional_id or f"{_ID_PREFIX}{self._job_id}"
+        sink_id = self._settings.transactional_id or default_sink_id(self._job_id)
         marker = CommitMarker(
             sink_id=sink_id,
             query_id=self._job_id,
@@ -192,8 +208,13 @@ class KafkaExactlyOnceBatchWrite(BatchWrite):
             records=sum(message.records for message in prepared),
             encoded_bytes=sum(message.encoded_bytes for message in prepared),
         )
-        with _publisher(self._options, self._settings, sink_id, _spool(self._settings, self._job_id)) as publisher:
-            publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
+        try:
+            with _publisher(self._options, self._settings, sink_id, _spool(self._settings, self._job_id)) as publisher:
+                publisher.publish_job(marker, [chunk for message in prepared for chunk in message.chunks])
+        except AccessError as error:
+            # The id of the next batch write is another one.
+            widen(error, default_sink_id(_JOB_PREFIX))
+            raise
         self._clean_up()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - what is left is found by its place

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NAME = "continuous/transactions"
 _VERSION = 1
+# Each is fenced before a run: a larger number is not one that this program has written.
+_MOST_LANES = 1_000_000
 
 
 class LaneRecordFile:
@@ -45,10 +47,11 @@ class LaneRecordFile:
                 for topic, entry in parsed["topics"].items()
                 for number in entry["partitions"]
             }
-            return LaneRecord(
-                str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), int(parsed["lanes"]), partitions
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            lanes = int(parsed["lanes"])
+            if not 0 <= lanes <= _MOST_LANES:
+                raise ValueError(f"it has {lanes} lanes")  # noqa: TRY301 - as above
+            return LaneRecord(str(parsed["owner"]), str(parsed["group"]), str(parsed["prefix"]), lanes, partitions)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise CheckpointError(
                 f"{NAME} of checkpoint {self._files.shown} is malformed: {error!r}. Nothing was read.",
                 condition="CHECKPOINT_LOG_INVALID",

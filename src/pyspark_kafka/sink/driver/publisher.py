@@ -17,8 +17,9 @@ from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, Tr
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.waiting import contact_of, outage_s_here
+from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.errors import ConnectorError, DeliveryError
-from pyspark_kafka.sink.commit_marker import Finding, judge
+from pyspark_kafka.sink.commit_marker import MarkerFinding, judge
 from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
@@ -114,6 +115,7 @@ class Publisher:
 
         def look() -> CommitMarker | None:
             self._topic.ensure()
+            self._topic.check_rights()
             self._topic.check_policy()
             self._id.fence()
             return self._markers.read(ours.sink_id)
@@ -122,7 +124,7 @@ class Publisher:
         if found is not None and found.query_id != ours.query_id:
             judge(found, ours)
 
-    def publish(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+    def publish(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> MarkerFinding:
         """Make a micro-batch visible, unless it is already.
 
         Returns:
@@ -136,17 +138,17 @@ class Publisher:
             AccessError: rights are missing.
         """
 
-        def look() -> Finding:
+        def look() -> MarkerFinding:
             return judge(self._markers.read(ours.sink_id), ours)
 
-        def attempt() -> Finding:
+        def attempt() -> MarkerFinding:
             self._topic.ensure()
             # After the fence only: before it a commit could still be in flight.
             transaction = self._id.fence()
-            if look() is Finding.COMMITTED:
-                return Finding.COMMITTED
+            if look() is MarkerFinding.COMMITTED:
+                return MarkerFinding.COMMITTED
             self._publish(transaction, ours.sink_id, ours, chunks, look)
-            return Finding.NOT_COMMITTED
+            return MarkerFinding.NOT_COMMITTED
 
         # The sink was checked before its tasks began, so the query has reached it.
         patience = self._patience(lambda: True)
@@ -156,11 +158,12 @@ class Publisher:
     def publish_job(self, ours: CommitMarker, chunks: Sequence[Chunk]) -> None:
         """Make a batch write visible; its id is new, so it has no commit marker yet. See `publish`."""
 
-        def look() -> Finding:
+        def look() -> MarkerFinding:
             found = self._markers.read(_JOBS_KEY, ours.query_id)
-            return Finding.NOT_COMMITTED if found is None else Finding.COMMITTED
+            return MarkerFinding.NOT_COMMITTED if found is None else MarkerFinding.COMMITTED
 
         self._topic.ensure()
+        self._topic.check_rights()
         self._publish(self._id.fence(), _JOBS_KEY, ours, chunks, look)
 
     def _patience(self, reached: Callable[[], bool]) -> Patience:
@@ -182,7 +185,7 @@ class Publisher:
         key: str,
         ours: CommitMarker,
         chunks: Sequence[Chunk],
-        look: Callable[[], Finding],
+        look: Callable[[], MarkerFinding],
     ) -> None:
         """Write and commit until the batch is known to be committed; `look` tells, once nothing is in flight."""
         options = self._options
@@ -193,10 +196,11 @@ class Publisher:
         while True:
             began, outage_s = time.monotonic(), outage_s_here()
             try:
-                if self._write(transaction, key, ours, chunks) is Finding.COMMITTED:
+                if self._write(transaction, key, ours, chunks) is MarkerFinding.COMMITTED:
                     self._give_up(transaction)
                     return
                 self._id.end(transaction, commit=True)
+                COUNTERS.transaction(time.monotonic() - began)
             except (TransactionInDoubtError, TransactionLostError, DeliveryError) as error:
                 if isinstance(error, DeliveryError) and error.condition not in _ENDED:
                     self._give_up(transaction)
@@ -207,7 +211,7 @@ class Publisher:
                 )  # fmt: skip
                 attempts.pause()
                 renewed = self._renew(transaction, attempts)
-                if look() is Finding.COMMITTED:
+                if look() is MarkerFinding.COMMITTED:
                     return
                 # The time of an outage is not counted: it does not show how long the batch takes.
                 self._check_time(began + outage_s_here() - outage_s, error)
@@ -216,7 +220,7 @@ class Publisher:
                         raise self._taken_over(ours, error) from error
                     attempts.taken_back += 1
                     renewed = self._id.fence()
-                    if look() is Finding.COMMITTED:
+                    if look() is MarkerFinding.COMMITTED:
                         return
                 if not attempts.another():
                     raise self._not_committed(ours, attempts, error) from error
@@ -244,7 +248,9 @@ class Publisher:
             _LOG.warning("%s", lost)
             return None
 
-    def _write(self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]) -> Finding:
+    def _write(
+        self, transaction: OpenTransaction, key: str, ours: CommitMarker, chunks: Sequence[Chunk]
+    ) -> MarkerFinding:
         """Write everything, the commit marker last; return COMMITTED if the batch turns out to be committed already."""
         marker_at = self._topic.partition_of(key)
         partitions = {batch.topic_partition for chunk in chunks for batch in chunk.batches}
@@ -269,7 +275,7 @@ class Publisher:
             producer.flush()
             offset = producer.last_offset(marker_at)
         if offset is None:
-            return Finding.NOT_COMMITTED
+            return MarkerFinding.NOT_COMMITTED
         query_id = ours.query_id if key == _JOBS_KEY else None
         return judge(self._markers.read_since(key, query_id, offset), ours)
 

@@ -20,8 +20,9 @@ from pyspark_kafka.client.transactions.group_positions import GroupPosition, Gro
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets
-from pyspark_kafka.errors import CapabilityError, DeliveryError, OptionError
+from pyspark_kafka.errors import AccessError, CapabilityError, DeliveryError, OptionError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.executor.patience import options_of_task
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
     from pyspark_kafka.sink.columns import SinkColumns
+    from pyspark_kafka.sink.driver.write_schemas import PendingSchemas
 
 _PREFIX = "pyspark-kafka-"
 # How many transactional ids are taken over side by side: each waits for the brokers to abort what was open.
@@ -104,6 +106,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         query_id: of the query.
         source: how the cluster is reached that is read.
         epoch_ms: the length of an epoch.
+        schemas: of its columns, to be kept in the checkpoint once a run is prepared.
 
     Raises:
         OptionError: an epoch does not fit in a transaction, or an option has no meaning here; or the names of
@@ -121,6 +124,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         query_id: str,
         source: ConnectionOptions,
         epoch_ms: int,
+        schemas: PendingSchemas | None = None,
     ) -> None:
         if settings.checkpoint_location is None:
             raise ValueError("an exactly-once query needs its checkpoint")
@@ -135,6 +139,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             query_id,
             settings.offsets_group_id or f"{_PREFIX}{query_id}",
         )
+        self._schemas = schemas
         self._owner = uuid.uuid4().hex
         self._has_taken_over = False
         self._record: LaneRecord | None = None
@@ -217,6 +222,9 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - prepared
         """Return the factory that executors write with."""
+        if self._schemas is not None:
+            self._schemas.keep()
+            self._schemas = None
         options = self._factory.options
         connection = replace(options.connection, learned_servers=learned_servers(options.connection))
         return replace(self._factory, options=replace(options, connection=connection))
@@ -304,8 +312,13 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
         """Become the owner of the transactional ids of lanes; return their first transactions, in order."""
 
         def fence(lane: int) -> OpenTransaction:
-            with borrow_client(self._options.connection) as client:
-                return TransactionalId(client, f"{self._prefix}-{lane}", self._factory.timeout_ms).fence()
+            try:
+                with borrow_client(self._options.connection) as client:
+                    return TransactionalId(client, f"{self._prefix}-{lane}", self._factory.timeout_ms).fence()
+            except AccessError as error:
+                # On the ids of all lanes, of which there may be more tomorrow.
+                widen(error, f"{self._prefix}-")
+                raise
 
         with ThreadPoolExecutor(_AT_A_TIME, "transactions") as pool:
             return list(pool.map(fence, lanes))
@@ -328,6 +341,11 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
 
 def _topic_ids(client: KafkaClient, topics: set[str]) -> dict[str, str]:
     found = client.fetch_metadata(topics).topics.values()
+    for topic in found:
+        # Without its id, a position would count as that of the same topic.
+        error = topic.error_for("Read")
+        if isinstance(error, AccessError):
+            raise error
     return {
         topic.name: UNKNOWN_ID if topic.topic_id is None else str(topic.topic_id)
         for topic in found

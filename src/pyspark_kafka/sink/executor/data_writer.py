@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.client.net.buffers import keep_freed_memory
 from pyspark_kafka.connector import DataWriter
 from pyspark_kafka.sink.commit_message import KafkaCommitMessage
 from pyspark_kafka.sink.executor.record_batch_encoder import RecordBatchEncoder
@@ -41,6 +42,7 @@ class KafkaDataWriter(DataWriter):
     """
 
     def __init__(self, options: WriteOptions, columns: SinkColumns, origin: TaskOrigin | None = None) -> None:
+        keep_freed_memory()
         self._producer = TaskProducer(options)
         self._encoder = RecordBatchEncoder(options, columns, self._producer, origin)
 

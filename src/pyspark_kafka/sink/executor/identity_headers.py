@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import OptionError
+from pyspark_kafka.sink.executor.header_columns import append_headers, header_type
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import WriteOptions
@@ -69,17 +70,10 @@ def with_identity(headers: pa.Array[Any] | None, origin: TaskOrigin, first_index
         first_index: the number of the first row among those of the task, counted from 0.
         rows: how many rows there are.
     """
-    element = pa.struct([("key", pa.string()), ("value", pa.binary())]) if headers is None else headers.type.value_type
+    element = header_type(headers)
     ours = _identities(origin, first_index, rows, element)
-    if headers is None:
-        return pa.ListArray.from_arrays(_ends(pa.repeat(pa.scalar(_EACH, pa.int32()), rows)), ours)
-    # A stable sort by row puts a row's own headers first.
-    owners = pa.concat_arrays(
-        [pc.list_parent_indices(headers).cast(pa.int64()), pc.shift_right(_count_up(_EACH * rows), _LOG2_EACH)]
-    )
-    every = pa.concat_arrays([pc.list_flatten(headers), ours]).take(pc.array_sort_indices(owners))
-    counts = pc.add(pc.fill_null(pc.list_value_length(headers), 0).cast(pa.int32()), pa.scalar(_EACH, pa.int32()))
-    return pa.ListArray.from_arrays(_ends(counts), every)
+    owners = pc.shift_right(_count_up(_EACH * rows), _LOG2_EACH)
+    return append_headers(headers, ours, owners, pa.repeat(pa.scalar(_EACH, pa.int32()), rows))
 
 
 _LOG2_EACH = _EACH.bit_length() - 1
@@ -102,8 +96,3 @@ def _identities(origin: TaskOrigin, first_index: int, rows: int, element: pa.Str
 def _count_up(length: int) -> Any:
     """Return 0, 1, 2, … as int64."""
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), length)), 1)
-
-
-def _ends(counts: Any) -> Any:
-    """Return the offsets of lists with these numbers of elements."""
-    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(counts)])

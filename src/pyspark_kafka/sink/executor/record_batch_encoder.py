@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.sink.columns import SinkColumns
     from pyspark_kafka.sink.executor.identity_headers import TaskOrigin
     from pyspark_kafka.sink.executor.partition_lookup import TopicPartitions
+    from pyspark_kafka.sink.executor.typed_rows import TypedRows
 
 # How many bytes of rows are gathered before they are cut into record batches: with many partitions, the batches would
 # otherwise be as small as an Arrow batch divided by their number.
@@ -70,8 +71,10 @@ class RecordBatchEncoder:
         origin: TaskOrigin | None = None,
     ) -> None:
         self._options = options
-        self._columns = columns
-        self._headers_at = columns.headers
+        # What is gathered has bytes in the place of typed columns.
+        self._typed = _typed_rows(columns) if columns.is_typed else None
+        self._columns = columns if self._typed is None else self._typed.columns
+        self._headers_at = self._columns.headers
         self._topics = topics
         self._origin = origin
         self._rows_before = 0
@@ -85,10 +88,18 @@ class RecordBatchEncoder:
         """Take rows; yield the record batches that are complete.
 
         Raises:
-            RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist.
+            RecordError: a row cannot be sent: null topic, null header key, too large, a partition that does not exist,
+                or a key or value that does not fit its schema; then nothing of the batch is sent.
         """
         if not batch.num_rows:
             return
+        if self._typed is None:
+            yield from self._gather(batch)
+            return
+        for rows in self._typed.encode(batch):
+            yield from self._gather(rows)
+
+    def _gather(self, batch: pa.RecordBatch) -> Iterator[EncodedBatch]:
         self._gathered.append(batch)
         self._gathered_bytes += batch.nbytes
         if self._origin is not None:
@@ -202,3 +213,9 @@ class RecordBatchEncoder:
     @staticmethod
     def _column(rows: pa.RecordBatch, position: int) -> pa.Array | None:
         return None if position < 0 else rows.column(position)
+
+
+def _typed_rows(columns: SinkColumns) -> TypedRows:
+    from pyspark_kafka.sink.executor.typed_rows import TypedRows  # noqa: PLC0415 - most writes need no format
+
+    return TypedRows(columns)

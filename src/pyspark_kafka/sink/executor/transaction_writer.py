@@ -16,6 +16,7 @@ from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.connector import SourceOffsetsWriter
+from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.errors import ConnectorError, RecordError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.commit_message import KafkaCommitMessage
@@ -98,6 +99,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._renewed_at = clock()
         # Whether the brokers may know of the transaction; and whether it can be given up without asking further.
         self._is_open = False
+        self._opened_at = 0.0
         self._is_sound = True
         self._told = (0, 0)
 
@@ -123,7 +125,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             if self._clock() - self._renewed_at < RENEWAL_SECONDS:
                 moved = {tp: offset for tp, offset in positions.items() if self._committed.get(tp) != offset}
             if moved:
-                self._is_open = True
+                self._open()
                 self._id.join_group(self._transaction, self._group.group_id)
                 self._group.commit_within(
                     self._transaction,
@@ -131,6 +133,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 )
             if self._is_open:
                 self._transaction = self._id.end(self._transaction, commit=True)
+                COUNTERS.transaction(self._clock() - self._opened_at)
                 self._is_open = False
                 self._producer.continue_in(self._transaction)
                 self._committed.update(moved)
@@ -158,10 +161,14 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         """Return the connections. Safe to call again."""
         self._resources.close()
 
+    def _open(self) -> None:
+        if not self._is_open:
+            self._is_open, self._opened_at = True, self._clock()
+
     def _send(self, batches: Iterable[EncodedBatch]) -> None:
         for topic_partition, data, record_count in batches:
             # In V1 a partition joins first; it waits for a response once an epoch.
-            self._is_open = True
+            self._open()
             self._id.join(self._transaction, (topic_partition,))
             self._producer.send(topic_partition, data, record_count)
 

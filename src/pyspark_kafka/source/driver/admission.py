@@ -108,6 +108,11 @@ class AvailableNow:
         self._is_prepared = False
         self._snapshot: Mapping[TopicPartition, int] | None = None
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the run ends at what is available now."""
+        return self._is_prepared
+
     def prepare(self) -> None:
         """Take the snapshot at the next call of `ends`.
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.errors import listed
+from pyspark_kafka.errors import AccessError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -53,22 +53,31 @@ class SubscriptionListing:
         self._may_be_missing: set[str] = set()
         # The partitions of `assign` that were missing at the last listing.
         self._missing: list[TopicPartition] = []
+        # The topics that a pattern has matched; and whether it was said that it matches none.
+        self._matched: set[str] = set()
+        self._has_warned = False
 
     def leave_out_missing(self, topic: str) -> None:
         """Leave out a topic that the subscription names and that does not exist, until it comes back."""
         self._may_be_missing.add(topic)
 
-    def find(self, client: KafkaClient, deadline: Deadline | None = None) -> Assignment:
-        """Return what the subscription means now; one request for metadata.
+    def find(
+        self, client: KafkaClient, deadline: Deadline | None = None, read_topics: Collection[str] = ()
+    ) -> Assignment:
+        """Return what the subscription means now; one request for metadata, and one more if matched topics are missing.
 
         Args:
             client: the cluster.
             deadline: for all attempts; None takes `api_timeout_ms`.
+            read_topics: topics that the query has read.
 
         Raises:
             BrokerError: a named topic does not exist, or this user may not describe it.
+            AccessError: this user may not describe a topic that the query has read.
         """
         found = self._find(client, deadline)
+        if self._subscription.kind == "subscribePattern":
+            self._check_matched(client, deadline, set(read_topics), found)
         self._may_be_missing.difference_update(topic_partition.topic for topic_partition in found.partitions)
         return found
 
@@ -90,6 +99,28 @@ class SubscriptionListing:
         self._warn_of_missing(sorted(listed.difference(existing.partitions)))
         return replace(existing, partitions=tuple(tp for tp in existing.partitions if tp in listed))
 
+    def _check_matched(
+        self, client: KafkaClient, deadline: Deadline | None, read_topics: set[str], found: Assignment
+    ) -> None:
+        """Raise if a topic that was matched before may not be described now; brokers leave out such topics silently.
+
+        Otherwise it would count as deleted, and be read again from its beginning when the right is back.
+        """
+        names = {topic_partition.topic for topic_partition in found.partitions}
+        missing = (self._matched | read_topics) - names
+        if missing:
+            for topic in client.fetch_metadata(missing, deadline).topics.values():
+                error = topic.error_for("Read")
+                if isinstance(error, AccessError):
+                    raise error
+        self._matched = names
+        if not names and not self._has_warned:
+            _LOG.warning(
+                "Option 'subscribePattern' matches no topic, of those that this user may describe: brokers leave out "
+                "the others silently. To read a topic, the user needs READ on it (docs/rights.md)."
+            )
+        self._has_warned = not names
+
     def _warn_of_missing(self, missing: list[TopicPartition]) -> None:
         # Once, not at each trigger.
         before, self._missing = self._missing, missing
@@ -105,10 +136,11 @@ def _assignment_of(
     for name, topic in metadata.topics.items():
         if topic.is_internal or not wanted(name):
             continue
-        if topic.error is not None:
-            if topic.error.condition == "UNKNOWN_TOPIC" and name in may_be_missing:
+        error = topic.error_for("Read")
+        if error is not None:
+            if error.condition == "UNKNOWN_TOPIC" and name in may_be_missing:
                 continue
-            raise topic.error
+            raise error
         found.extend(partition.topic_partition for partition in topic.partitions)
         if topic.topic_id is not None:
             topic_ids[name] = str(topic.topic_id)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import BatchReadOptions
     from pyspark_kafka.planning.open_ends import OpenEnds
+    from pyspark_kafka.typed.reading import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,13 +41,15 @@ class KafkaBatch(Batch):
     Args:
         options: the parsed options of the read.
         schema: the Arrow schema of the batches that readers return.
+        formats: what its keys and values are; None: bytes.
 
     Source: Spark `KafkaBatch`, `KafkaRelation`.
     """
 
-    def __init__(self, options: BatchReadOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: BatchReadOptions, schema: pa.Schema, formats: ReadFormats | None = None) -> None:
         self._options = options
         self._schema = schema
+        self._formats = formats
         self._filter = RecordFilter()
 
     def narrow(self, record_filter: RecordFilter) -> None:
@@ -146,4 +149,6 @@ class KafkaBatch(Batch):
     def createReaderFactory(self) -> PartitionReaderFactory:
         """Return the factory that executors read with."""
         options = self._options
-        return KafkaPartitionReaderFactory(options.connection, options.fetch, self._schema, options.fail_on_data_loss)
+        return KafkaPartitionReaderFactory(
+            options.connection, options.fetch, self._schema, options.fail_on_data_loss, formats=self._formats
+        )

@@ -27,6 +27,7 @@ from pyspark_kafka.errors import ConnectorError, ContractError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import (
+    count_lost,
     data_loss_error,
     end_plan,
     offsets_behind_latest,
@@ -35,15 +36,16 @@ from pyspark_kafka.planning import (
 )
 from pyspark_kafka.source.driver.micro_batch import kafka_offset
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
+from pyspark_kafka.source.driver.reporting.finished import FinishedBatches
 from pyspark_kafka.source.driver.starting_position import StartingPosition
 from pyspark_kafka.source.driver.topic_losses import TopicLosses
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.source.handoff import (
     KafkaContinuousInputPartition,
     KafkaContinuousPartitionReaderFactory,
 )
+from pyspark_kafka.source.read_columns import plan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions, StreamReadOptions
     from pyspark_kafka.planning import EndedPlan
     from pyspark_kafka.source.driver.assignment import Assignment
+    from pyspark_kafka.source.read_columns import PendingReaderSchemas
+    from pyspark_kafka.typed.reading import ReadFormats
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,9 +86,11 @@ class KafkaContinuousStream(ContinuousStream):
     Args:
         options: the parsed options of the stream.
         schema: the Arrow schema of the batches that readers return.
+        formats: what its keys and values are; None: bytes.
         tasks: how many tasks there are at most; takes precedence over `maxPartitionsPerTask`.
         location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
             the query's checkpoint, if an option names that, which takes precedence.
+        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
         clock: monotonic seconds.
 
     Attributes:
@@ -97,13 +103,17 @@ class KafkaContinuousStream(ContinuousStream):
         self,
         options: StreamReadOptions,
         schema: pa.Schema,
+        formats: ReadFormats | None = None,
         *,
         tasks: int | None = None,
         location: str | None = None,
+        versions: PendingReaderSchemas | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
+        self._versions = versions
         self._schema = schema
+        self._formats = formats
         self._tasks = tasks
         self._prepared_tasks: int | None = None
         self._clock = clock
@@ -116,6 +126,7 @@ class KafkaContinuousStream(ContinuousStream):
         self._watch = TopicWatch(files, directory)
         self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
+        self._finished = FinishedBatches.from_options(options, None, clock)
         self.knownPartitions: frozenset[TopicPartition] = frozenset()
         self._planned = False
         self._plan_starts: KafkaSourceOffset | None = None
@@ -144,6 +155,11 @@ class KafkaContinuousStream(ContinuousStream):
         """How the cluster is reached that is read."""
         return self._options.connection
 
+    @property
+    def committedGroup(self) -> str | None:
+        """The consumer group that positions are committed to for Kafka's own tools; None: none."""
+        return self._options.committed_group
+
     @classmethod
     def from_options(cls, options: Mapping[str, str], *, tasks: int | None = None) -> KafkaContinuousStream:
         """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
@@ -154,11 +170,14 @@ class KafkaContinuousStream(ContinuousStream):
 
         Raises:
             OptionError: options are missing, unknown, malformed or in conflict.
+            SchemaError, RegistryError, CheckpointError, MissingDependencyError: keys or values have a format; see
+                `plan_columns`.
         """
         parsed = parse_stream_read_options(options)
         for note in parsed.notes:
             _LOG.warning("%s", note)
-        return cls(parsed, source_schema(include_headers=parsed.include_headers), tasks=tasks)
+        columns = plan_columns(parsed, starts=True)
+        return cls(parsed, columns.schema, columns.formats, tasks=tasks, versions=columns.versions)
 
     def __repr__(self) -> str:
         return f"KafkaSource[{self._options.subscription.describe()}]"
@@ -174,6 +193,7 @@ class KafkaContinuousStream(ContinuousStream):
         """
         found = self._starting.get()
         self._starting.check()
+        self._keep_versions()
         return KafkaSourceOffset(found)
 
     def deserializeOffset(self, json: str) -> KafkaSourceOffset:
@@ -211,6 +231,7 @@ class KafkaContinuousStream(ContinuousStream):
                 what was read, and `failOnDataLoss` is true.
         """
         position = kafka_offset(start).partitions
+        self._keep_versions()
         if self._ends_now and self._ends is None:
             pinned, self._ends = self._losses.fetch_latest_offsets(position)
             self._ids_at_end = pinned.topic_ids
@@ -224,7 +245,7 @@ class KafkaContinuousStream(ContinuousStream):
             group_id=self._options.group_id,
         )
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings))
+            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
         starts, ends = plan.starts, self._ends_of(plan.starts, started, assignment)
         if ends is not None:
             starts = ends.starts
@@ -246,6 +267,12 @@ class KafkaContinuousStream(ContinuousStream):
             for group in groups
         ]
 
+    def _keep_versions(self) -> None:
+        """Write which schemas are read with: not before a step that refuses the checkpoint of another query."""
+        if self._versions is not None:
+            self._versions.keep()
+            self._versions = None
+
     def plannedOffset(self) -> KafkaSourceOffset | None:
         """Return where the tasks of the last plan begin; None before the first."""
         return self._plan_starts
@@ -260,7 +287,7 @@ class KafkaContinuousStream(ContinuousStream):
         """Return the factory that executors read with."""
         options = self._options
         return KafkaContinuousPartitionReaderFactory(
-            options.connection, options.fetch, self._schema, options.fail_on_data_loss
+            options.connection, options.fetch, self._schema, options.fail_on_data_loss, self._formats
         )
 
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> KafkaSourceOffset:
@@ -335,10 +362,18 @@ class KafkaContinuousStream(ContinuousStream):
         return self._suspicions >= _LOOKS
 
     def commit(self, end: Offset) -> None:
-        """Do nothing: positions are in the checkpoint, and nothing is committed to Kafka."""
+        """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.
+
+        The position itself is in the checkpoint. Does not block.
+        """
+        self._finished.note(kafka_offset(end).partitions)
 
     def stop(self) -> None:
-        """Do nothing: connections belong to the process's pool."""
+        """Wait, for at most about 2 s, until Kafka's tools know what is finished, if an option names a group for that.
+
+        Connections belong to the process's pool.
+        """
+        self._finished.stop()
 
     def _ends_of(
         self, starts: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int], assignment: Assignment
@@ -354,7 +389,7 @@ class KafkaContinuousStream(ContinuousStream):
         }
         plan = end_plan(starts, known, same)
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings))
+            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
         return plan
 
     def _fetch_assignment(self, position: Mapping[TopicPartition, int]) -> Assignment:

@@ -8,7 +8,9 @@ The life of a micro-batch, as Spark calls it:
 3. `planInputPartitions`: which task reads which ranges (`pyspark_kafka.planning`, `tasks`). Called again with the same
    start and end if the query died before the commit; the records are then the same.
 4. The tasks run (`pyspark_kafka.source.executor`), with what `createReaderFactory` returns.
-5. `commit`: nothing. The position is in the checkpoint.
+5. `commit`: the position is in the checkpoint. With `commitOffsetsToGroup`, the end is also committed to a group for
+   Kafka's tools (`reporting`). Spark calls it late: when the next micro-batch has its end. The start of the next
+   `latestOffset` says the same earlier, also after the last micro-batch of an available-now run.
 """
 
 from __future__ import annotations
@@ -29,15 +31,17 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning import data_loss_error, offsets_behind_latest, plan_ranges, split_ranges
+from pyspark_kafka.planning import count_lost, data_loss_error, offsets_behind_latest, plan_ranges, split_ranges
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
+from pyspark_kafka.source.driver.reporting.finished import FinishedBatches
+from pyspark_kafka.source.driver.reporting.headroom_watch import HeadroomWarnings
 from pyspark_kafka.source.driver.starting_position import StartingPosition
 from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks
 from pyspark_kafka.source.driver.topic_losses import TopicLosses
 from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
+from pyspark_kafka.source.read_columns import plan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import StreamReadOptions
     from pyspark_kafka.source.driver.assignment import Assignment
+    from pyspark_kafka.source.read_columns import PendingReaderSchemas
+    from pyspark_kafka.typed.reading import ReadFormats
 
 
 class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
@@ -61,8 +67,12 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     Args:
         options: the parsed options of the stream.
         schema: the Arrow schema of the batches that readers return.
+        formats: what its keys and values are; None: bytes.
         location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
             the query's checkpoint, if an option names that, which takes precedence.
+        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
+        starts_are_finished: whether a start of `latestOffset` is the end of a batch that the engine has finished, as
+            with Spark; else only `commit` says so.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.
 
     Source: Spark `KafkaMicroBatchStream`.
@@ -72,12 +82,17 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         self,
         options: StreamReadOptions,
         schema: pa.Schema,
+        formats: ReadFormats | None = None,
         *,
         location: str | None = None,
+        versions: PendingReaderSchemas | None = None,
+        starts_are_finished: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
+        self._versions = versions
         self._schema = schema
+        self._formats = formats
         self._offset_reader = KafkaOffsetReader.from_options(options)
         files, directory = None, ""
         if options.checkpoint_location is not None:
@@ -85,7 +100,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         elif location is not None:
             files = CheckpointFiles(location)
         self._watch = TopicWatch(files, directory)
-        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
+        # The micro-batch that follows the loss of a topic has an end without it, and its plan counts that.
+        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock, counts_deleted=False)
         self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
         self._admission = Admission(self._offset_reader, clock)
         self._available_now = AvailableNow()
@@ -93,6 +109,9 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         self._assignment: Assignment | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
         self._end: KafkaSourceOffset | None = None
+        self._finished = FinishedBatches.from_options(options, files, clock)
+        self._headroom = HeadroomWarnings.from_options(options)
+        self._starts_are_finished = starts_are_finished
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> KafkaMicroBatchStream:
@@ -100,6 +119,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
 
         Raises:
             OptionError: options are missing, unknown, malformed or in conflict.
+            SchemaError, RegistryError, CheckpointError, MissingDependencyError: keys or values have a format; see
+                `plan_columns`.
 
         Example:
             A batch by hand, without Spark::
@@ -119,7 +140,8 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
                 stream.stop()
         """
         parsed = parse_stream_read_options(options)
-        return cls(parsed, source_schema(include_headers=parsed.include_headers))
+        columns = plan_columns(parsed, starts=True)
+        return cls(parsed, columns.schema, columns.formats, versions=columns.versions)
 
     def __repr__(self) -> str:
         return f"KafkaV2[{self._options.subscription.describe()}]"
@@ -135,7 +157,9 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             OptionError: with `checkpointLocation`, the option does not fit; see `latestOffset`.
             CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
         """
-        return KafkaSourceOffset(self._starting.get())
+        found = self._starting.get()
+        self._keep_versions()
+        return KafkaSourceOffset(found)
 
     def resolve_start(self) -> Mapping[TopicPartition, int]:
         """Return where a query starts that has no start yet; keep nothing.
@@ -174,7 +198,12 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         """
         self._starting.check()
         first = kafka_offset(start)
+        self._keep_versions()
         started = first.partitions
+        if self._starts_are_finished:
+            self._finished.note_start(started, self._starting.found)
+        if self._headroom is not None:
+            self._headroom.note(started)
         self._latest = latest = self._available_now.ends(lambda: self._look_up_latest(started))
         # Every end that is found for a first batch carries its start, even if the batch is empty.
         carried = self._starting.carried(started) if first.starts is None else None
@@ -185,6 +214,9 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         else:
             # The same text as `start`, with its own start if it has one: Spark takes any other text for new data.
             self._end = first if carried is None else KafkaSourceOffset(started, carried)
+            if self._available_now.is_prepared:
+                # Spark ends the run, and this process, as soon as it has this answer.
+                self._finished.flush()
         return self._end
 
     def reportLatestOffset(self) -> KafkaSourceOffset | None:
@@ -207,6 +239,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             PlanningError: the batch does not fit the snapshot of an available-now run.
         """
         first, last = kafka_offset(start), kafka_offset(end)
+        self._keep_versions()
         if first == last:
             # Spark also plans an empty batch to tell the source of a restarted query its position.
             return []
@@ -218,7 +251,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         earliest = self._losses.without_deleted(started, lambda: self._offset_reader.fetch_earliest_offsets_of_new(new))
         plan = plan_ranges(started, ended, earliest, group_id=self._options.group_id)
         if plan.findings:
-            self._losses.raise_or_warn(data_loss_error(plan.findings))
+            self._losses.raise_or_warn(data_loss_error(plan.findings), count_lost(plan.findings))
         split = split_ranges(
             plan.ranges,
             min_partitions=self._options.min_partitions,
@@ -236,13 +269,30 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             self._options.fail_on_data_loss,
             # A later batch reads a recreated topic from its beginning; a task that continued in it would read it twice.
             leaves_recreated=True,
+            formats=self._formats,
         )
 
     def commit(self, end: Offset) -> None:
-        """Do nothing: positions are in the checkpoint, and nothing is committed to Kafka."""
+        """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.
+
+        The position itself is in the checkpoint. Does not block.
+        """
+        self._finished.note(kafka_offset(end).partitions)
 
     def stop(self) -> None:
-        """Do nothing: connections belong to the process's pool."""
+        """Wait, for at most about 2 s, until Kafka's tools know what is finished, if an option names a group for that.
+
+        Connections belong to the process's pool.
+        """
+        if self._headroom is not None:
+            self._headroom.stop()
+        self._finished.stop()
+
+    def _keep_versions(self) -> None:
+        """Write which schemas are read with: not before a step that refuses the checkpoint of another query."""
+        if self._versions is not None:
+            self._versions.keep()
+            self._versions = None
 
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self._assignment, latest = self._losses.fetch_latest_offsets(known)

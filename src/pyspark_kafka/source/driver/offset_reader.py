@@ -102,7 +102,7 @@ class KafkaOffsetReader:
         def look_up(client: KafkaClient) -> Assignment:
             if elsewhere:
                 client.avoid_last_asked()
-            return self._listing.find(client)
+            return self._listing.find(client, read_topics=read_topics)
 
         return self._retrying("listing partitions", look_up, read_topics)
 
@@ -191,9 +191,10 @@ class KafkaOffsetReader:
         Raises:
             BrokerError: as `fetch_assignment`.
         """
+        topics = {topic_partition.topic for topic_partition in known or {}}
 
         def look_up(client: KafkaClient) -> tuple[Assignment, dict[TopicPartition, int]]:
-            assignment = self._listing.find(client)
+            assignment = self._listing.find(client, read_topics=topics)
             return assignment, self._list(client, assignment.partitions, Latest())
 
         return self._settled(look_up, known or {})

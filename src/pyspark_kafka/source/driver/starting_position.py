@@ -59,6 +59,11 @@ class StartingPosition:
         self._error: OptionError | None = None
         self._passed = False
 
+    @property
+    def found(self) -> Mapping[TopicPartition, int] | None:
+        """The position, if `get` has found it in this run."""
+        return self._offsets
+
     def get(self) -> Mapping[TopicPartition, int]:
         """Return the position; resolve it at the first call.
 

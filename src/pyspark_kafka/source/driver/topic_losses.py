@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.counters import COUNTERS, LOST_OFFSETS
 from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import deleted_topic
@@ -42,6 +43,7 @@ class TopicLosses:
         offset_reader: looks up topics and offsets.
         watch: the ids of the topics that the query has read.
         clock: monotonic seconds.
+        counts_deleted: whether a look-up counts the partitions of topics that were deleted; a plan may count them.
     """
 
     def __init__(
@@ -50,7 +52,10 @@ class TopicLosses:
         offset_reader: KafkaOffsetReader,
         watch: TopicWatch,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        counts_deleted: bool = True,
     ) -> None:
+        self._counts_deleted = counts_deleted
         self._fail_on_data_loss = options.fail_on_data_loss
         # An attempt of a look-up may take the first, an outage the second.
         self._timeout_ms = max(options.connection.api_timeout_ms, options.outage_timeout_ms)
@@ -60,12 +65,18 @@ class TopicLosses:
         # The new ids of recreated topics that were reported.
         self._reported: Mapping[str, str] = {}
 
-    def raise_or_warn(self, error: DataLossError) -> None:
-        """Raise an error about lost data; log it as a warning if `failOnDataLoss` is false."""
+    def raise_or_warn(self, error: DataLossError, offsets: int) -> None:
+        """Raise an error about lost data; log it as a warning, and count it, if `failOnDataLoss` is false.
+
+        Args:
+            error: the loss.
+            offsets: how many are lost; of a partition of which nobody knows, 1; 0 if a plan will count them.
+        """
         if self._fail_on_data_loss:
             raise error
         # Without its hint, which is to set failOnDataLoss.
         _LOG.warning("[%s] %s The query continues, because 'failOnDataLoss' is false.", error.condition, error.message)
+        COUNTERS.add(LOST_OFFSETS, offsets)
 
     def fetch_latest_offsets(
         self, known: Mapping[TopicPartition, int]
@@ -103,7 +114,8 @@ class TopicLosses:
                 topic = error.facts.get("topic", "")
                 if error.condition != "UNKNOWN_TOPIC" or topic not in _topics(position):
                     raise
-                self.raise_or_warn(deleted_topic(topic, position))
+                lost = sum(tp.topic == topic for tp in position) if self._counts_deleted else 0
+                self.raise_or_warn(deleted_topic(topic, position), lost)
                 deadline = deadline or Deadline(self._timeout_ms, clock=self._clock)
                 deadline.check("A look-up that leaves out deleted topics", error)
                 self._offset_reader.leave_out_missing(topic)
@@ -190,7 +202,7 @@ class TopicLosses:
         found = {topic: topic_ids[topic] for topic in recreated}
         # A recreated topic without records is found again at each trigger: one warning.
         if self._fail_on_data_loss or found != self._reported:
-            self.raise_or_warn(self._watch.error(recreated, topic_ids))
+            self.raise_or_warn(self._watch.error(recreated, topic_ids), len(recreated))
         self._reported = found
 
 

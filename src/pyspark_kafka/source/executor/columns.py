@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark_kafka.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
@@ -40,34 +40,45 @@ _SAMPLED = 4
 _SAME_FOR_A_PARTITION = ("topic", "partition")
 
 
-def source_schema(*, include_headers: bool) -> pa.Schema:
-    """Return the schema of a read of all columns."""
-    return pa.schema([field for field in SOURCE_SCHEMA if include_headers or field.name != "headers"])
+def source_schema(*, include_headers: bool, typed: Sequence[pa.Field] = ()) -> pa.Schema:
+    """Return the schema of a read of all columns.
+
+    Args:
+        include_headers: whether there are headers.
+        typed: the columns that are made of keys and values. Those of a name that there is stand in its place, others
+            behind.
+    """
+    made = {field.name: field for field in typed}
+    fields = [made.pop(field.name, field) for field in SOURCE_SCHEMA if include_headers or field.name != "headers"]
+    return pa.schema([*fields, *made.values()])
 
 
-def check_asked_columns(asked: Sequence[tuple[str, pa.DataType]], *, include_headers: bool) -> None:
+def check_asked_columns(asked: pa.Schema, known: pa.Schema, typed: Collection[str] = ()) -> None:
     """Check a schema that the user gave: a subset of the source's columns, in any order, with their types.
+
+    Args:
+        asked: the schema.
+        known: the source's.
+        typed: the columns whose type is not checked here: keys and values that have a format.
 
     Raises:
         SchemaError: a column does not exist, is asked for twice, or has another type; all such columns are named.
     """
-    known = {field.name: field.type for field in SOURCE_SCHEMA}
-    if not include_headers:
-        del known["headers"]
     problems: list[str] = []
-    names = [name for name, _ in asked]
-    for name, data_type in asked:
-        if name == "headers" and not include_headers:
+    for field in asked:
+        name, data_type = field.name, field.type
+        if name == "headers" and name not in known.names:
             problems.append("column 'headers' needs option 'includeHeaders' set to true")
-        elif name not in known:
+        elif name not in known.names:
             problems.append(f"there is no column '{name}'")
-        elif not _same_type(data_type, known[name]):
-            problems.append(f"column '{name}' is {known[name]}, not {data_type}")
+        elif name not in typed and not _same_type(data_type, known.field(name).type):
+            problems.append(f"column '{name}' is {known.field(name).type}, not {data_type}")
+    names = asked.names
     problems += [f"column '{name}' is asked for twice" for name in sorted({n for n in names if names.count(n) > 1})]
     if problems:
         raise SchemaError(
             f"The schema given to the reader does not fit: {'; '.join(problems)}. "
-            f"The source has the columns {', '.join(known)}.",
+            f"The source has the columns {', '.join(known.names)}.",
             condition="SCHEMA_MISMATCH.SOURCE",
             hint="Name a subset of these columns with their own types, in any order, or set no schema.",
         )
@@ -77,13 +88,15 @@ def _same_type(asked: pa.DataType, known: pa.DataType) -> bool:
     if pa.types.is_timestamp(known):
         return bool(pa.types.is_timestamp(asked) and asked.tz is not None)
     if pa.types.is_list(known) and pa.types.is_list(asked):
-        inner = asked.value_type
-        return bool(
-            pa.types.is_struct(inner)
-            and [(inner.field(i).name, inner.field(i).type) for i in range(inner.num_fields)]
-            == [(field.name, field.type) for field in _HEADER]
-        )
+        return _named_types(asked.value_type) == _named_types(known.value_type)
+    if pa.types.is_struct(known):
+        # The column of corrupt records, of which a query may read some fields.
+        return pa.types.is_struct(asked) and set(_named_types(asked)) <= set(_named_types(known))
     return bool(asked == known)
+
+
+def _named_types(struct: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in struct] if pa.types.is_struct(struct) else []
 
 
 class BatchAssembler:

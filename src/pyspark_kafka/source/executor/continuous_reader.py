@@ -12,7 +12,8 @@ from pyspark_kafka.client.fetch.errors import LOSSES, TopicDeletedError, TopicRe
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import ContinuousPartitionReader
 from pyspark_kafka.model import NO_END, OffsetRange
-from pyspark_kafka.source.executor.columns import BatchAssembler, sample_times
+from pyspark_kafka.source.executor.assembling import Assembling
+from pyspark_kafka.source.executor.columns import sample_times
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
 from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
+    from pyspark_kafka.source.executor.assembling import Assembler
     from pyspark_kafka.source.handoff import KafkaContinuousPartitionReaderFactory
 
 # How long `next` waits for rows.
@@ -54,6 +56,8 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     Raises:
         DataLossError: records are gone and `failOnDataLoss` is true.
         CorruptRecordsError: a record batch fails its checksum or is malformed.
+        RecordError: a typed key or value is bad in mode FAILFAST, or more of them than `maxCorruptRatio` allows.
+        RegistryError: a schema cannot be looked up.
         DeadlineError, TransportError, BrokerError: the brokers could not be read from, for `outageTimeout`.
 
     Source: Spark `KafkaContinuousPartitionReader`.
@@ -73,8 +77,9 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._positions = dict(starts)
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
+        self._assembling = Assembling(factory.schema, factory.formats)
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
-        self._assembler: BatchAssembler | None = None
+        self._assembler: Assembler | None = None
         # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one.
         self._topic_partition: TopicPartition | None = None
         self._pieces: Iterator[Decoded] | None = None
@@ -166,6 +171,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._closing.set()
         with self._reading:
             self._pieces = None
+            self._assembling.close()
             self._resources.close()
 
     def _open(self) -> Fetcher:
@@ -195,7 +201,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         topic_partition, fetched = found
         if topic_partition != self._topic_partition or self._assembler is None:
             self._topic_partition = topic_partition
-            self._assembler = BatchAssembler(topic_partition, self._factory.schema)
+            self._assembler = self._assembling.assembler(topic_partition)
         columns = self._assembler.decoded_columns
         self._decoded_to = fetched.start_offset
         self._pieces = decode_range(
@@ -216,11 +222,13 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         if decoded is None:
             self._pieces = None
             fetcher.confirm(topic_partition, self._decoded_to)
+            if fetcher.is_done:
+                self._assembling.finish()
             return False
         self._decoded_to = decoded.next_offset
-        if not decoded.batch.num_rows:
+        if not decoded.batch.num_rows or not (batch := assembler.assemble(decoded)).num_rows:
             self._positions[topic_partition] = decoded.next_offset
             return False
-        self._current = assembler.assemble(decoded)
+        self._current = batch
         self._current_at = topic_partition, decoded.next_offset
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
@@ -9,7 +10,7 @@ from pyspark_kafka.client.fetch.errors import LOSSES, LogTruncatedError, OffsetO
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.errors import BrokerError
-from pyspark_kafka.source.executor.columns import BatchAssembler
+from pyspark_kafka.source.executor.assembling import Assembling
 from pyspark_kafka.source.executor.open_ends import close_range
 from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, resume_or_raise
 
@@ -40,6 +41,8 @@ class KafkaPartitionReader(PartitionReader):
         DataLossError: records of the range are gone and `failOnDataLoss` is true.
         OptionError: an open end was found on the wrong side of the other one.
         CorruptRecordsError: a record batch fails its checksum or is malformed.
+        RecordError: a typed key or value is bad in mode FAILFAST, or more of them than `maxCorruptRatio` allows.
+        RegistryError: a schema cannot be looked up.
         DeadlineError, TransportError, BrokerError: the brokers could not be read from.
 
     Source: Spark `KafkaDataConsumer`, whose row counts and skips it equals.
@@ -55,8 +58,9 @@ class KafkaPartitionReader(PartitionReader):
         self._factory = factory
         self._open_ends = open_ends
         self._topic_ids = topic_ids
+        self._assembling = Assembling(factory.schema, factory.formats)
         # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
-        self._assembler = BatchAssembler(offset_ranges[0].topic_partition, factory.schema)
+        self._assembler = self._assembling.assembler(offset_ranges[0].topic_partition)
         self._assembled = offset_ranges[0].topic_partition
         self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
@@ -80,7 +84,7 @@ class KafkaPartitionReader(PartitionReader):
 
     def _read(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
-        with borrow_client(self._factory.connection) as client:
+        with closing(self._assembling), borrow_client(self._factory.connection) as client:
             while True:
                 ranges = self._close_ranges(client, offset_ranges)
                 with Fetcher(client, ranges, self._factory.fetch, topic_ids=self._topic_ids) as fetcher:
@@ -93,6 +97,7 @@ class KafkaPartitionReader(PartitionReader):
                             raise
                         looked_again = True
                     else:
+                        self._assembling.finish()
                         return
 
     def _close_ranges(self, client: KafkaClient, offset_ranges: tuple[OffsetRange, ...]) -> tuple[OffsetRange, ...]:
@@ -124,13 +129,13 @@ class KafkaPartitionReader(PartitionReader):
             self._unread = False
             if topic_partition != self._assembled:
                 self._assembled = topic_partition
-                self._assembler = BatchAssembler(topic_partition, self._factory.schema)
+                self._assembler = self._assembling.assembler(topic_partition)
             assembler, position = self._assembler, fetched.start_offset
             columns = assembler.decoded_columns
             for decoded in decode_range(fetched, ranges[topic_partition], columns, self._factory.fetch):
                 position = decoded.next_offset
-                if decoded.batch.num_rows:
-                    yield assembler.assemble(decoded)
+                if decoded.batch.num_rows and (batch := assembler.assemble(decoded)).num_rows:
+                    yield batch
             fetcher.confirm(topic_partition, position)
 
     def _resume_or_raise(self, error: OffsetOutOfRangeError | LogTruncatedError, offset_range: OffsetRange) -> int:

@@ -11,6 +11,7 @@ from pyspark_kafka.client.fetch.errors import (
     TopicDeletedError,
     TopicRecreatedError,
 )
+from pyspark_kafka.counters import COUNTERS, LOST_OFFSETS
 from pyspark_kafka.errors import ConnectorError, CorruptRecordsError, DataLossError
 from pyspark_kafka.model import NO_END
 from pyspark_kafka.records import DEFAULT_TARGET_BYTES, DEFAULT_TARGET_ROWS, iter_decode
@@ -89,6 +90,7 @@ def resume_or_raise(
     fail_on_data_loss: bool,
     open_start: bool = False,
     leaves_recreated: bool = False,
+    is_counted: bool = True,
 ) -> int:
     """Return the position to continue at after a loss that is tolerated and logged, or raise.
 
@@ -102,6 +104,7 @@ def resume_or_raise(
         open_start: whether nothing was read yet of a range that starts wherever the log does; if the log starts later
             by now, that is no loss.
         leaves_recreated: whether a recreated topic is left to a later batch, so that nothing is read twice.
+        is_counted: whether a tolerated loss is one of a query, which its figures show.
 
     Raises:
         DataLossError: the loss is not tolerated, or the topic was recreated before anything was read from its open
@@ -113,6 +116,8 @@ def resume_or_raise(
     if isinstance(error, LogTruncatedError):
         if fail_on_data_loss:
             raise error
+        if is_counted:
+            COUNTERS.add(LOST_OFFSETS, _count_lost(error, offset_range))
         if leaves_recreated and isinstance(error, TopicRecreatedError):
             _LOG.warning(
                 "[%s] %s Nothing of the recreated topic is read here, because 'failOnDataLoss' is false; the next "
@@ -133,7 +138,7 @@ def resume_or_raise(
         return error.requested_offset
     lost_from, end = error.requested_offset, offset_range.end_offset
     if end >= NO_END and error.log_start_offset <= lost_from:
-        return _return_or_raise(error, offset_range, fail_on_data_loss=fail_on_data_loss)
+        return _return_or_raise(error, offset_range, fail_on_data_loss=fail_on_data_loss, is_counted=is_counted)
     if open_start and error.log_start_offset > lost_from:
         return min(error.log_start_offset, end)
     resume = min(error.log_start_offset, end) if error.log_start_offset > lost_from else end
@@ -153,10 +158,20 @@ def resume_or_raise(
         facts=facts,
         resume=resume,
         fail_on_data_loss=fail_on_data_loss,
+        is_counted=is_counted,
     )
 
 
-def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool) -> int:
+def _count_lost(error: LogTruncatedError, offset_range: OffsetRange) -> int:
+    """Return how many offsets a read leaves out because their log is gone or was cut; 1 if nobody knows how many."""
+    if not isinstance(error, (TopicRecreatedError, TopicDeletedError)):
+        return max(1, error.requested_offset - error.truncated_to)
+    return 1 if offset_range.end_offset >= NO_END else max(1, offset_range.end_offset - error.requested_offset)
+
+
+def _return_or_raise(
+    error: OffsetOutOfRangeError, offset_range: OffsetRange, *, fail_on_data_loss: bool, is_counted: bool
+) -> int:
     """Return the end of a log that ends before the position of a range without an end, or raise."""
     position, end = error.requested_offset, error.log_end_offset
     message = (
@@ -172,6 +187,7 @@ def _return_or_raise(error: OffsetOutOfRangeError, offset_range: OffsetRange, *,
         facts=facts,
         resume=end,
         fail_on_data_loss=fail_on_data_loss,
+        is_counted=is_counted,
     )
 
 
@@ -183,6 +199,7 @@ def _tolerate_or_raise(
     facts: Mapping[str, object],
     resume: int,
     fail_on_data_loss: bool,
+    is_counted: bool,
 ) -> int:
     """Return where a read continues after a loss that is tolerated, and log it; or raise."""
     if fail_on_data_loss:
@@ -190,6 +207,9 @@ def _tolerate_or_raise(
             message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, facts=facts
         ) from error
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
+    if is_counted:
+        # Where a log ends before the position, nobody knows how many.
+        COUNTERS.add(LOST_OFFSETS, max(1, resume - error.requested_offset))
     return resume
 
 
@@ -212,6 +232,8 @@ def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_o
             facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
         ) from error
     _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)
+    # Its ends were not looked up.
+    COUNTERS.add(LOST_OFFSETS)
 
 
 def _for_log(error: ConnectorError) -> tuple[str, str]:

@@ -40,6 +40,16 @@ def join_bus(session: SparkSession, listener: StreamingQueryListener) -> None:
     _run_in_daemon(lambda: session.streams.addListener(listener))
 
 
+def join_again(session: SparkSession, listener: StreamingQueryListener) -> None:
+    """Add a listener that has been added before, if PySpark has dropped it: Spark Connect's events had ended.
+
+    Blocks as `join_bus` does.
+    """
+    bus = _bus_of(session)
+    if bus is not None and listener not in bus._listener_bus:  # noqa: SLF001 - see the module
+        join_bus(session, listener)
+
+
 def leave_bus(session: SparkSession, listener: StreamingQueryListener, within_ms: float = _LEAVE_WITHIN_MS) -> None:
     """Remove a listener from a session; on Spark Connect, the last one after it has handled the pending events.
 

@@ -5,14 +5,15 @@ Nothing that reads records imports this. Layer: spark.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgressEvent, StreamingQueryListener
 
-from pyspark_kafka.spark.metrics.connect_bus import join_bus, leave_bus
+from pyspark_kafka.spark.metrics.connect_bus import join_again, join_bus, leave_bus
 from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import query_metrics
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
-        QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
     )
@@ -34,6 +34,22 @@ if TYPE_CHECKING:
     from pyspark_kafka.spark.metrics.values import QueryMetrics
 
 _LOG = logging.getLogger("pyspark_kafka.metrics")
+
+
+class _TextListener(JStreamingQueryListener):
+    """Takes a report of classic Spark as one text, as Spark Connect sends it.
+
+    PySpark's own fetches each value of a report from the JVM in a call of its own, more than a hundred of them, and the
+    next micro-batch waits for the processors meanwhile.
+    """
+
+    def onQueryProgress(self, jevent: Any) -> None:
+        """Hand on the event of a micro-batch."""
+        try:
+            event = QueryProgressEvent.fromJson({"progress": json.loads(jevent.progress().json())})
+        except Exception:  # noqa: BLE001 - another PySpark may have another form
+            event = QueryProgressEvent.fromJObject(jevent)
+        self.pylistener.onQueryProgress(event)
 
 
 class MetricsListener(StreamingQueryListener):
@@ -49,31 +65,57 @@ class MetricsListener(StreamingQueryListener):
 
     def __init__(self, store: MetricsStore) -> None:
         self._store = store
-        self._session: SparkSession | None = None
+        # Not the session itself: Spark may hold the listener for as long as the program lives.
+        self._session: weakref.ref[SparkSession] | None = None
         self._stopped = False
 
     def attach(self, session: SparkSession) -> None:
         """Begin to listen to the queries of a session."""
-        self._session = session
+        self.belong_to(session)
         join_bus(session, self)
         # Spark knows nothing of continuous queries, which run in this process.
-        LOCAL_BUS.add(self, session_key(session))
+        LOCAL_BUS.add(self, session_key(session), weakly=True)
+
+    def belong_to(self, session: Any) -> None:
+        """Live as long as this object of the session: PySpark's client of Spark Connect drops its listeners at will."""
+        self._session = weakref.ref(session)
+        session._pyspark_kafka_metrics = self  # noqa: SLF001 - PySpark has no place for what belongs to a session
 
     def stop(self) -> None:
-        """Stop listening; the figures stay. Safe to repeat.
+        """Stop listening; the figures stay, those of queries that run are marked as `unheard`. Safe to repeat.
 
         On Spark Connect it waits for pending events, at most 60 s for them; if the server does not respond, it logs a
-        warning. Call it before the session is stopped: Spark warns of listeners that are left.
+        warning. Call it before the session is stopped: Spark warns of listeners that are left. On classic Spark, call
+        it while the program holds the session that it was made for: else Spark still calls it, and it does nothing.
         """
         with _LOCK:
-            session, self._session = self._session, None
+            attached, self._session = self._session, None
             for key, listener in list(_LISTENERS.items()):
                 if listener is self:
                     del _LISTENERS[key]
-        if session is not None:
+        if attached is not None:
             LOCAL_BUS.remove(self)
-            leave_bus(session, self)
+            session = attached()
+            if session is not None:
+                leave_bus(session, self)
+                vars(session).pop("_pyspark_kafka_metrics", None)
+            # Of a session that is gone, Spark may still call it.
             self._stopped = True
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` has been called and has returned."""
+        return self._stopped
+
+    @property
+    def _jlistener(self) -> Any:
+        """Return what classic Spark calls; PySpark asks for it when the listener is added."""
+        if not hasattr(self, "_jlistenerobj"):
+            from pyspark import SparkContext  # noqa: PLC0415 - of classic Spark
+
+            jvm: Any = SparkContext._jvm  # noqa: SLF001 - as PySpark's own
+            self._jlistenerobj = jvm.PythonStreamingQueryListenerWrapper(_TextListener(self))
+        return self._jlistenerobj
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing: there are no figures yet."""
@@ -83,7 +125,7 @@ class MetricsListener(StreamingQueryListener):
         try:
             metrics = query_metrics(event.progress)
             if metrics is not None and not self._stopped:
-                self._store.put(metrics)
+                self._store.put(metrics, by=self)
                 _LOG.info("%s", metrics)
         except Exception:  # noqa: BLE001 - logged
             _LOG.warning("A progress event of a streaming query cannot be read; it is left out.", exc_info=True)
@@ -91,22 +133,25 @@ class MetricsListener(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Note that the query has looked and found nothing to do; Spark says so every 10 s."""
         try:
-            self._store.touch(str(event.id), str(event.runId))
+            if not self._stopped:
+                self._store.touch(str(event.id), str(event.runId), by=self)
         except Exception:  # noqa: BLE001 - logged
             _LOG.warning("An idle event of a streaming query cannot be read; it is left out.", exc_info=True)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Mark the figures of the run as its last."""
         try:
-            self._store.terminate(str(event.id), str(event.runId))
+            self._store.terminate(str(event.id), str(event.runId), failed=event.exception is not None)
         except Exception:  # noqa: BLE001 - logged
             _LOG.warning("The end of a streaming query cannot be read; it is left out.", exc_info=True)
 
 
-_STORE = MetricsStore()
+STORE = MetricsStore()
+"""The figures of this process."""
+
 _LOCK = threading.Lock()
 # By session. Spark holds a listener for as long as it is registered; with the session it goes, and so does its entry.
-_LISTENERS: WeakValueDictionary[Any, MetricsListener] = WeakValueDictionary()
+_LISTENERS: weakref.WeakValueDictionary[Any, MetricsListener] = weakref.WeakValueDictionary()
 
 
 def listen(session: SparkSession) -> MetricsListener:
@@ -131,27 +176,34 @@ def listen(session: SparkSession) -> MetricsListener:
     with _LOCK:
         listener = _LISTENERS.get(key)
         if listener is None:
-            listener = MetricsListener(_STORE)
+            listener = MetricsListener(STORE)
             listener.attach(session)
             _LISTENERS[key] = listener
             warn_without_package(session)
+        else:
+            # The object that it was made for may be gone.
+            listener.belong_to(session)
+            join_again(session, listener)
         return listener
 
 
 def _make_visible() -> None:
     if logging.NOTSET == _LOG.level == logging.getLogger("pyspark_kafka").level:
         _LOG.setLevel(logging.INFO)
+    # `logging.config` disables by default what existed before: by accident, while this call asks for lines.
+    _LOG.disabled = False
     stand_in(_LOG.name)
 
 
 def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
     """Return the newest figures of a query, by the query or its id; None before its first micro-batch.
 
-    They stay when the query ends, marked as `terminated`. Figures of the latest 1,000 queries are kept.
+    They stay when the query ends, marked as `terminated`, and when nobody listens any more, marked as `unheard`.
+    Figures of the latest 1,000 queries are kept.
     """
-    return _STORE.get(str(getattr(query, "id", query)))
+    return STORE.get(str(getattr(query, "id", query)))
 
 
 def snapshot() -> tuple[QueryMetrics, ...]:
     """Return the newest figures of all queries, of all sessions that are listened to; the latest comes last."""
-    return _STORE.all()
+    return STORE.all()

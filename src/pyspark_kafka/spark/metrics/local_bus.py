@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
 _LOG = logging.getLogger(__name__)
@@ -29,8 +32,8 @@ class LocalListenerBus:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        # Each with the key of the session whose queries it wants; None for all.
-        self._listeners: list[tuple[StreamingQueryListener, object]] = []
+        # Each with the key of the session whose queries it wants; None for all. A call returns None if it is gone.
+        self._listeners: list[tuple[Callable[[], StreamingQueryListener | None], object]] = []
         self._pending: deque[tuple[Any, list[StreamingQueryListener]]] = deque()
         self._thread: threading.Thread | None = None
         # Who has the event that is delivered now.
@@ -40,17 +43,19 @@ class LocalListenerBus:
     @property
     def has_listeners(self) -> bool:
         """Return whether anybody listens."""
-        return bool(self._listeners)
+        return any(get() is not None for get, _ in self._listeners)
 
-    def add(self, listener: StreamingQueryListener, session: object = None) -> None:
+    def add(self, listener: StreamingQueryListener, session: object = None, *, weakly: bool = False) -> None:
         """Call a listener from now on.
 
         Args:
             listener: added twice, it is called twice.
             session: the key of the session whose queries it wants; None for all.
+            weakly: whether it is called only for as long as something else holds it.
         """
         with self._changed:
-            self._listeners.append((listener, session))
+            self._drop_gone()
+            self._listeners.append((weakref.ref(listener) if weakly else lambda: listener, session))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="query-events", daemon=True)
                 self._thread.start()
@@ -61,7 +66,7 @@ class LocalListenerBus:
         Safe to repeat, and from the listener itself, which then does not wait.
         """
         with self._changed:
-            self._listeners = [pair for pair in self._listeners if pair[0] is not listener]
+            self._listeners = [pair for pair in self._listeners if pair[0]() is not listener]
             self._changed.notify_all()
             if threading.current_thread() is not self._thread:
                 self._changed.wait_for(lambda: not self._is_pending(listener), within_s)
@@ -78,6 +83,7 @@ class LocalListenerBus:
             session: the key of the query's session.
         """
         with self._changed:
+            self._drop_gone()
             listeners = self._wanting(session)
             if not listeners:
                 return
@@ -98,7 +104,15 @@ class LocalListenerBus:
         _deliver(event, listeners)
 
     def _wanting(self, session: object) -> list[StreamingQueryListener]:
-        return [listener for listener, wanted in self._listeners if wanted is None or wanted == session]
+        found = [get() for get, wanted in self._listeners if wanted is None or wanted == session]
+        return [listener for listener in found if listener is not None]
+
+    def _drop_gone(self) -> None:
+        left = [pair for pair in self._listeners if pair[0]() is not None]
+        if len(left) < len(self._listeners):
+            # The thread of the bus may have nobody left.
+            self._listeners = left
+            self._changed.notify_all()
 
     def _is_pending(self, listener: StreamingQueryListener) -> bool:
         return any(listener in listeners for listeners in (self._called, *(each for _, each in self._pending)))
@@ -115,6 +129,8 @@ class LocalListenerBus:
                 event, listeners = self._pending.popleft()
                 self._called = listeners
             _deliver(event, listeners)
+            # It waits for long, and is not to hold a listener meanwhile.
+            del event, listeners
 
 
 def _deliver(event: Any, listeners: list[StreamingQueryListener]) -> None:

@@ -15,7 +15,11 @@ from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.planning import offsets_behind_latest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+
+    from pyspark_kafka.model import TopicPartition
 
 # How Spark describes the stream of any Python source: with this class of its JVM side, or a name that begins with it.
 _PYTHON_STREAM = "org.apache.spark.sql.execution.datasources.v2.python.PythonMicroBatchStream"
@@ -43,6 +47,8 @@ class SourceMetrics:
             saw at its start, of the partition with the fewest.
         max_offsets_behind_latest: the same, of the partition with the most.
         avg_offsets_behind_latest: the mean over all partitions.
+        behind: the same of each partition; empty once the run has ended.
+        positions: the next offset to read of each partition; empty once the run has ended.
     """
 
     index: int
@@ -51,6 +57,8 @@ class SourceMetrics:
     min_offsets_behind_latest: int
     max_offsets_behind_latest: int
     avg_offsets_behind_latest: float
+    behind: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def metrics(self) -> dict[str, str]:
@@ -78,6 +86,12 @@ class QueryMetrics:
             became of it, of the record in the middle; None for micro-batches, and without records.
         latency_p99_ms: the same, of the record that one of a hundred exceeds.
         terminated: whether the run has ended.
+        failed: whether it has ended with an error.
+        unheard: whether nobody listens to the run any more, so that it may have ended since.
+        num_output_rows: rows that the sink received; None if Spark does not count them.
+        duration_ms: how long the micro-batch took.
+        phases_ms: the parts of it that Spark measures, such as `addBatch`, by Spark's names.
+        ended_at: when the run ended, in seconds of `time.monotonic`; None while it runs.
         heard_at: when Spark last reported a micro-batch of the query, or that it had nothing to do, in seconds of
             `time.monotonic`; see `seconds_since_progress`.
     """
@@ -92,15 +106,26 @@ class QueryMetrics:
     latency_p50_ms: float | None = None
     latency_p99_ms: float | None = None
     terminated: bool = False
+    failed: bool = False
+    unheard: bool = False
+    num_output_rows: int | None = field(default=None, compare=False, repr=False)
+    duration_ms: float = field(default=0.0, compare=False, repr=False)
+    phases_ms: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    ended_at: float | None = field(default=None, compare=False, repr=False)
     heard_at: float = field(default=0.0, compare=False, repr=False)
 
     @property
+    def is_running(self) -> bool:
+        """Whether the run is known to go on."""
+        return not (self.terminated or self.unheard)
+
+    @property
     def seconds_since_progress(self) -> float | None:
-        """Seconds since the query last ended a micro-batch or had nothing to do; None if it has ended.
+        """Seconds since the query last ended a micro-batch or had nothing to do; None if it has ended, or is unheard.
 
         It grows while any process of the query waits for brokers, and during a long micro-batch.
         """
-        return None if self.terminated else now() - self.heard_at
+        return now() - self.heard_at if self.is_running else None
 
     def __str__(self) -> str:
         # The first digits of the id tell queries of one name apart; the whole ids are attributes.
@@ -145,6 +170,9 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
         sources=sources,
         latency_p50_ms=latency.get("p50"),
         latency_p99_ms=latency.get("p99"),
+        num_output_rows=rows if (rows := progress.sink.numOutputRows) >= 0 else None,
+        duration_ms=progress.batchDuration,
+        phases_ms={str(name): float(ms) for name, ms in progress.durationMs.items()},
         heard_at=now(),
     )
 
@@ -158,7 +186,8 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
     except CheckpointError:
         # Of another Python source, or nothing is known yet: "null", or "None" from classic Spark.
         return None
-    figures = offsets_behind_latest(end.partitions, latest.partitions)
+    consumed = end.partitions
+    figures = offsets_behind_latest(consumed, latest.partitions)
     if not figures:
         return None
     return SourceMetrics(
@@ -168,4 +197,6 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
         min_offsets_behind_latest=int(figures["minOffsetsBehindLatest"]),
         max_offsets_behind_latest=int(figures["maxOffsetsBehindLatest"]),
         avg_offsets_behind_latest=float(figures["avgOffsetsBehindLatest"]),
+        behind={each: log_end - consumed.get(each, 0) for each, log_end in latest.partitions.items()},
+        positions=consumed,
     )

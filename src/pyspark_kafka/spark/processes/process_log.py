@@ -16,6 +16,10 @@ import sys
 
 from pyspark import TaskContext
 
+from pyspark_kafka.counters import COUNTERS
+from pyspark_kafka.errors import printable
+from pyspark_kafka.spark.processes.counter_files import write_counters
+
 _PACKAGE = "pyspark_kafka"
 # Java's names of the levels that are called otherwise in Python.
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -40,6 +44,11 @@ class SparkFormatter(logging.Formatter):
         record.spark_level = _LEVELS.get(record.levelname, record.levelname)
         record.where = f"[{where}] " if where else ""
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line, without control characters of what it quotes: it stays one line."""
+        record.message = printable(record.message)
+        return super().formatMessage(record)
 
 
 class StandInHandler(logging.Handler):
@@ -95,7 +104,8 @@ def stand_in(name: str = _PACKAGE) -> StandInHandler:
 def log_as_spark(where: str = "") -> None:
     """Make this process write its log lines as Spark does from now on, if nothing else is configured.
 
-    Called first by whatever Spark calls: readers, writers, planning. It costs next to nothing when it is called again.
+    Its counters are published from now on, too. Called first by whatever Spark calls: readers, writers, planning. It
+    costs next to nothing when it is called again.
 
     Runs on: executor, and the Python processes that Spark starts on the driver; never the user's own program.
 
@@ -104,6 +114,7 @@ def log_as_spark(where: str = "") -> None:
     """
     global _where  # noqa: PLW0603 - of this process
     _where = where if len(where) <= _LONGEST_WHERE else f"{where[:_LONGEST_WHERE]}…"
+    COUNTERS.publish = write_counters
     stand_in()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kit.fakes.handlers.admin import log_dirs, topic_configs
 from kit.fakes.handlers.fetch import epoch_end, fetch
+from kit.fakes.handlers.groups import offset_commit, offset_fetch
 from kit.fakes.handlers.list_offsets import list_offsets
 from kit.fakes.handlers.metadata import api_versions, metadata
 from kit.fakes.handlers.produce import produce
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
 HANDLERS: dict[str, Callable[[TcpCluster, Any], Any]] = {
     "AddPartitionsToTxnRequest": add_partitions,
     "ApiVersionsRequest": api_versions,
+    "DescribeConfigsRequest": topic_configs,
+    "DescribeLogDirsRequest": log_dirs,
     "EndTxnRequest": end_transaction,
     "FetchRequest": fetch,
     "FindCoordinatorRequest": find_coordinator,
     "InitProducerIdRequest": init_producer_id,
     "ListOffsetsRequest": list_offsets,
     "MetadataRequest": metadata,
+    "OffsetCommitRequest": offset_commit,
+    "OffsetFetchRequest": offset_fetch,
     # Unless a test says otherwise, leaders cannot tell.
     "OffsetForLeaderEpochRequest": lambda _, request: epoch_end(-1, -1)(request),
     "ProduceRequest": produce,

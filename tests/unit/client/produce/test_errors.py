@@ -67,7 +67,8 @@ def test_refused_access_is_an_access_error_naming_topic_and_counts() -> None:
     assert isinstance(error, AccessError)
     assert str(error).startswith("[TOPIC_AUTHORIZATION_FAILED] Writing to orders-0 at broker-0:9092 failed: ")
     assert "Records of orders-0: delivered 1, not delivered 1, unknown 0." in str(error)
-    assert str(error).endswith("Hint: Grant the principal WRITE on topic 'orders'.")
+    assert "Missing right: WRITE on topic 'orders'." in str(error)
+    assert str(error).endswith("--operation Write --topic orders`.")
 
 
 def test_invalid_records_are_named_in_the_broker_s_words() -> None:
@@ -216,7 +217,8 @@ def test_topic_that_may_not_be_described_is_an_access_error() -> None:
         "[TOPIC_AUTHORIZATION_FAILED] Writing to orders-0 failed, looking up its leader (records of this task: "
         "delivered 0, not delivered 1, unknown 0): Looking up topic 'orders' failed"
     )
-    assert "WRITE" in str(error)
+    assert "Missing right: DESCRIBE on topic 'orders' (WRITE includes it), unless there is no such topic" in str(error)
+    assert "--operation Write --topic orders`." in str(error)
 
 
 def test_failure_that_does_not_pass_ends_delivery_at_once() -> None:
@@ -265,7 +267,8 @@ def test_producer_id_that_is_refused_is_an_access_error() -> None:
     cluster.init_codes.append(31)
     error = failure(cluster)
     assert isinstance(error, AccessError)
-    assert "Nothing was written." in str(error)
+    assert "Missing right: IDEMPOTENT_WRITE on the cluster. Nothing was written." in str(error)
+    assert "--operation Write --topic orders`. Brokers before Kafka 2.8 want IdempotentWrite" in str(error)
 
 
 def test_cluster_without_producer_ids_is_named_with_the_option_to_set() -> None:

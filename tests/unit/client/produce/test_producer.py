@@ -50,6 +50,22 @@ def test_records_arrive_in_order_and_are_counted() -> None:
         assert cluster.values(number)[::2] == numbers(*range(number, 30, 2))
 
 
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_session_that_is_old_takes_no_more_batches_and_loses_none(acks: int) -> None:
+    """The connection goes back when all responses are there; another one continues."""
+    cluster = MemoryCluster(partitions=1)
+    cluster.latency_s = 0.05
+    with make_producer(cluster, acks=acks, idempotence=acks == -1) as producer:
+        for number in range(1, 31):
+            send_numbered(producer, ORDERS_0, number)
+            if number % 10 == 0:
+                cluster.connections[-1].session_is_old = True
+        producer.flush()
+        assert producer.metrics.retries == 0
+    assert cluster.values(0) == numbers(*range(1, 31))
+    assert len(cluster.given_back) == len(cluster.connections) >= 2
+
+
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
 def test_every_version_delivers(version: int) -> None:
     cluster = MemoryCluster()

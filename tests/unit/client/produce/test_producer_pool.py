@@ -15,7 +15,7 @@ from pyspark_kafka.client.produce.pool import ProducerPool, ProducerSettings
 from pyspark_kafka.client.produce.producer import Producer, ProducerMetrics
 from pyspark_kafka.errors import DeliveryError, ProtocolError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.options import ConnectionOptions, ProducerOptions, Secret
+from pyspark_kafka.options import ConnectionOptions, PlainLogin, ProducerOptions, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,7 +181,7 @@ def test_write_that_was_tried_again_with_success_is_no_failure(pool: ProducerPoo
     "other",
     [
         settings_with(compression="lz4"),
-        settings_with(ConnectionOptions((("broker-0", 9092),), sasl_password=Secret("other"))),
+        settings_with(ConnectionOptions((("broker-0", 9092),), login=PlainLogin("alice", Secret("other")))),
         ProducerSettings(CONNECTION, ProducerOptions(), buffer_bytes=1, topic_timeout_ms=15_000),
     ],
 )

@@ -11,14 +11,16 @@ from pyspark_kafka.client.transactions.errors import (
     raise_if_in_doubt,
 )
 from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError, BrokerError
 from pyspark_kafka.model import TopicPartition
 
 FENCED = ErrorCode.PRODUCER_FENCED
+RIGHTS = (Right("Write", "transactional-id", "sink"), Right("Write", "topic", "t"))
 
 
 def test_no_error_is_raised_without_a_code() -> None:
-    raise_for_code(0, "Taking over", "sink", "broker-0:9092")
+    raise_for_code(0, "Taking over", "sink", "broker-0:9092", rights=RIGHTS)
     raise_if_in_doubt(0, "sink", "broker-0:9092")
 
 
@@ -26,13 +28,13 @@ def test_owner_has_lost_its_transaction_when_it_is_fenced() -> None:
     with pytest.raises(
         TransactionLostError, match="Taking over transactional id 'sink' at broker-0:9092 failed"
     ) as lost:
-        raise_for_code(FENCED, "Taking over", "sink", "broker-0:9092", owned=True)
+        raise_for_code(FENCED, "Taking over", "sink", "broker-0:9092", rights=RIGHTS, owned=True)
     assert lost.value.facts["cause"] == "PRODUCER_FENCED"
 
 
 def test_code_is_a_broker_error_when_the_request_named_no_owner() -> None:
     with pytest.raises(BrokerError) as caught:
-        raise_for_code(FENCED, "Taking over", "sink", "broker-0:9092")
+        raise_for_code(FENCED, "Taking over", "sink", "broker-0:9092", rights=RIGHTS)
     assert caught.value.code == FENCED
 
 
@@ -43,10 +45,13 @@ def test_refused_right_is_an_access_error_with_its_topic_partition() -> None:
             "Joining t-0 to the transaction of",
             "sink",
             "broker-0:9092",
+            rights=RIGHTS,
             topic_partition=TopicPartition("t", 0),
             owned=True,
         )
     assert caught.value.facts["topic_partition"] == "t-0"
+    assert caught.value.rights == (Right("Write", "topic", "t"),)
+    assert "Missing right: WRITE on topic 't'." in str(caught.value)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, FENCED, ErrorCode.INVALID_TXN_STATE])

@@ -99,8 +99,29 @@ def test_stop_ends_the_epoch_that_runs_and_is_done_after_its_commit() -> None:
     assert coordinator.committed(5) == [RunIsDone()]
 
 
-def test_stop_before_every_lane_has_started_commits_nothing() -> None:
+def test_stop_before_any_lane_has_started_commits_nothing() -> None:
     assert EpochCoordinator(2, 0, 100).stop() == [RunIsDone()]
+
+
+def test_stop_waits_for_the_lanes_that_have_not_started_if_others_may_have_written() -> None:
+    coordinator = EpochCoordinator(3, 0, 100)
+    coordinator.started(1)
+    assert coordinator.stop() == []
+    assert coordinator.started(0) == []
+    assert coordinator.stop() == []
+    assert coordinator.started(2) == [EndEpoch(0, last=True)]
+    reports = tuple(report(lane, 0) for lane in range(3))
+    assert [action for each in reports for action in coordinator.reported(each)] == [CommitEpoch(0, reports)]
+    assert coordinator.committed(0) == [RunIsDone()]
+
+
+def test_stop_can_be_done_without_the_lanes_that_do_not_start() -> None:
+    coordinator = EpochCoordinator(2, 0, 100)
+    coordinator.started(1)
+    coordinator.stop()
+    assert coordinator.abandon() == [RunIsDone()]
+    assert coordinator.started(0) == []
+    assert coordinator.open_reports == {}
 
 
 def test_run_is_done_once_every_lane_is_at_its_end_and_what_it_read_is_committed() -> None:

@@ -16,6 +16,9 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from pathlib import Path
 
+# JSON that parses only with a stack of this depth.
+DEEP = b"[" * 100_000
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> CheckpointFiles:
@@ -34,7 +37,7 @@ def test_query_keeps_its_id(files: CheckpointFiles) -> None:
     assert EpochFiles(files).query_id() == first
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"id":7}', b'{"id":"no uuid"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"id":7}', b'{"id":"no uuid"}', b"\xff", DEEP])
 def test_metadata_without_an_id_are_an_error(files: CheckpointFiles, content: bytes) -> None:
     files.create("metadata", content)
     with pytest.raises(CheckpointError, match=r"metadata of checkpoint .* is malformed"):
@@ -71,7 +74,7 @@ def test_second_query_on_the_checkpoint_ends_with_an_error(files: CheckpointFile
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b'{"v":2,"offset":"{}","messages":[]}', b'{"v":1,"offset":"{}","messages":[1]}']
+    "content", [b"", b"[]", b'{"v":2,"offset":"{}","messages":[]}', b'{"v":1,"offset":"{}","messages":[1]}', DEEP]
 )
 def test_messages_that_were_cut_short_are_an_error(files: CheckpointFiles, content: bytes) -> None:
     files.create("continuous/messages/0", content)
@@ -122,7 +125,7 @@ def test_owner_continues_behind_an_epoch_that_the_one_before_has_written_at_last
     first.commit(2)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"v":1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"v":1}', b"\xff", DEEP])
 def test_owner_file_that_is_damaged_names_nobody(files: CheckpointFiles, content: bytes) -> None:
     epochs = EpochFiles(files)
     epochs.take_over("first")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import tempfile
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from pyspark_kafka.checkpoint import CheckpointFiles
@@ -227,6 +230,56 @@ def test_missing_or_damaged_files_are_errors(tmp_path: Path) -> None:
         opened(tmp_path, heads, run="b")
     assert caught.value.condition == "STATE_VERSION_MISSING"
     assert str(CheckpointFiles(str(tmp_path / "checkpoint")).location) in str(caught.value)
+
+
+def test_file_whose_offsets_are_made_up_is_an_error_and_not_read(tmp_path: Path) -> None:
+    """Its checksum is right, so nothing else stands between these offsets and memory that is not of the file."""
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", some="1", more="2", keys="3")
+        heads = end(state)
+    (path,) = (tmp_path / "checkpoint").rglob("*.delta")
+    begin = len(b"PKS1") + 4
+    body = bytearray(path.read_bytes()[begin:])
+    keys = pa.ipc.open_stream(bytes(body)).read_all().column("key").chunk(0)
+    offsets = keys.buffers()[1].to_pybytes()[: 4 * (len(keys) + 1)]
+    assert body.count(offsets) == 1
+    at = body.index(offsets) + len(offsets)
+    body[at - 4 : at] = struct.pack("<i", 1 << 30)
+    path.write_bytes(b"PKS1" + struct.pack(">I", zlib.crc32(body)) + body)
+    with pytest.raises(StateError, match="offsets") as caught:
+        opened(tmp_path, heads, run="b")
+    assert caught.value.condition == "STATE_VERSION_DAMAGED"
+
+
+def test_file_with_other_columns_is_an_error(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1")
+        heads = end(state)
+    (path,) = (tmp_path / "checkpoint").rglob("*.delta")
+    sink = pa.BufferOutputStream()
+    table = pa.table({"key": [1], "value": [2]})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body = sink.getvalue().to_pybytes()
+    path.write_bytes(b"PKS1" + struct.pack(">I", zlib.crc32(body)) + body)
+    with pytest.raises(StateError, match="its columns are not those of a state"):
+        opened(tmp_path, heads, run="b")
+
+
+def test_file_that_is_no_arrow_stream_is_an_error_though_its_checksum_is_right(tmp_path: Path) -> None:
+    with closing(opened(tmp_path, {})) as state:
+        state.begin_epoch(0)
+        put(state, "t-0", a="1")
+        heads = end(state)
+    (path,) = (tmp_path / "checkpoint").rglob("*.delta")
+    whole = path.read_bytes()[8:]
+    for body in (b"", whole[:20], whole[:-40], b"\xff" * 64, whole[:8] + b"\x7f" * 8 + whole[16:]):
+        path.write_bytes(b"PKS1" + struct.pack(">I", zlib.crc32(body)) + body)
+        with pytest.raises(StateError) as caught:
+            opened(tmp_path, heads, run="b")
+        assert caught.value.condition == "STATE_VERSION_DAMAGED"
 
 
 def test_value_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

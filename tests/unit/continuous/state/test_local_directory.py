@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,3 +51,24 @@ def test_directory_that_is_being_made_stays_when_another_process_looks(
     made = LocalDirectory()
     assert made.path.is_dir()
     made.remove()
+
+
+def test_directory_of_somebody_else_stays_and_links_are_not_followed(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = place / "ours"
+    ours.mkdir()
+    (ours / "lock").touch()
+    (place / "pyspark-kafka-state-link").symlink_to(ours)
+    inner = place / "pyspark-kafka-state-inner"
+    inner.mkdir()
+    (inner / "lock").symlink_to(ours / "lock")
+    local_directory._remove_left(place)
+    assert (ours / "lock").exists()
+    assert inner.exists()
+    foreign = place / "pyspark-kafka-state-foreign"
+    foreign.mkdir()
+    (foreign / "lock").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    local_directory._remove_left(place)
+    assert foreign.exists()

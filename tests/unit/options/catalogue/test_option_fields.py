@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyspark_kafka
-from pyspark_kafka.options import OPTIONS, parse_batch_read_options, parse_stream_read_options, parse_write_options
+from pyspark_kafka.options import (
+    OPTIONS,
+    parse_batch_read_options,
+    parse_lag_view_options,
+    parse_stream_read_options,
+    parse_write_options,
+)
 from pyspark_kafka.options.catalogue.option import Option, Scope, Status
 from pyspark_kafka.options.values import VALUE_CLASSES
 from pyspark_kafka.options.values.read import ReadOptions
@@ -25,25 +31,42 @@ USED = [option for option in OPTIONS if option.status is Status.USED]
 
 # Fields that no option sets as it is: the module of `resolve` that sets them.
 RESOLVED_FIELDS = {
-    "connection.sasl_username": "security",
-    "connection.sasl_password": "security",
+    "connection.login": "security",
+    "connection.tls": "security",
+    "tls.truststore": "tls",
+    "tls.keystore": "tls",
+    "tls.versions": "tls",
+    "tls.ciphers": "tls",
     "subscription.kind": "read",
     "read.connection": "read",
     "read.subscription": "read",
     "read.fetch": "read",
+    "read.typed": "read",
     "read.starting": "read",
     "read.notes": "read",
     "batch_read.ending": "read",
+    "lag_view.connection": "read",
+    "lag_view.notes": "read",
     "producer.compression_level": "write",
     "write.connection": "write",
     "write.producer": "write",
     "write.exactly_once": "write",
     "write.patient_delivery_timeout_ms": "write",
+    "write.typed": "write",
     "write.notes": "write",
+    **dict.fromkeys(
+        [f"format.{name}" for name in ("format", "framing", "schema", "subject", "schema_version", "message")],
+        "formats",
+    ),
+    **dict.fromkeys([f"typed_read.{name}" for name in ("key", "value", "registry")], "formats"),
+    **dict.fromkeys([f"typed_write.{name}" for name in ("key", "value", "registry")], "formats"),
+    **dict.fromkeys(
+        [f"registry.{name}" for name in ("urls", "basic_auth", "ca_location", "certificate_location", "key_location")],
+        "registry",
+    ),
 }
 # Fields that nothing of a user's options sets.
 NOT_OPTIONS = {
-    "connection.sasl_kerberos_service_name": "Kerberos is not supported yet",
     "connection.learned_servers": "the client learns them",
 }
 
@@ -66,7 +89,7 @@ def test_an_option_that_is_used_names_its_field_or_the_module_that_resolves_it(o
     if option.resolved_by:
         module = importlib.import_module(f"pyspark_kafka.options.resolve.{option.resolved_by}")
         # By its name, or by a pattern of names such as f"{side}Offsets" and f"kafka.compression.{codec}.level".
-        words = re.split(r"^(?:starting|ending)|\b(?:gzip|lz4|zstd|truststore|keystore)\b", option.name)
+        words = re.split(r"^(?:starting|ending|key|value)|\b(?:gzip|lz4|zstd|truststore|keystore)\b", option.name)
         assert all(word in inspect.getsource(module) for word in words)
 
 
@@ -91,7 +114,9 @@ def test_a_value_that_is_given_arrives_in_its_field(option: Option) -> None:
     given = {"kafka.bootstrap.servers": "b:9092", **NEEDED.get(option.name, {})}
     given.setdefault(option.name, EXAMPLES.get(option.name) or _example(option))
     parsed: list[object] = []
-    if option.scopes & {Scope.STREAM_READ, Scope.BATCH_READ}:
+    if option.field.startswith("lag_view."):
+        parsed.append(parse_lag_view_options(given))
+    elif option.scopes & {Scope.STREAM_READ, Scope.BATCH_READ}:
         read = {"subscribe": "t"} | given if not option.name.startswith(("subscribe", "assign")) else given
         if Scope.STREAM_READ in option.scopes:
             parsed.append(parse_stream_read_options(read))
@@ -111,7 +136,13 @@ def test_a_value_that_is_given_arrives_in_its_field(option: Option) -> None:
 
 def _field(resolved: object, field: str) -> object:
     section, _, name = field.partition(".")
-    holder = resolved if section in ("read", "batch_read", "stream_read", "write") else getattr(resolved, section, None)
+    if section == "tls":
+        section, resolved = "tls", getattr(resolved, "connection", None)
+    if section in ("registry", "typed_read", "typed_write"):
+        resolved = getattr(resolved, "typed", None)
+        return getattr(resolved if section != "registry" else getattr(resolved, section, None), name, None)
+    whole = ("read", "batch_read", "stream_read", "write", "lag_view")
+    holder = resolved if section in whole else getattr(resolved, section, None)
     return getattr(holder, name, None)
 
 
@@ -124,6 +155,7 @@ def _example(option: Option) -> str:
 
 
 EXAMPLES = {
+    "warnHeadroom": "6h",
     "assign": '{"t":[0]}',
     "startingOffsetsByTimestampStrategy": "latest",
     "kafka.bootstrap.servers": "other:1",
@@ -134,6 +166,10 @@ EXAMPLES = {
     "kafka.compression.type": "zstd",
     "kafka.ssl.endpoint.identification.algorithm": " ",
     "kafka.max.in.flight.requests.per.connection": "2",
+    "view": "lag",
+    "mode": "PERMISSIVE",
+    "maxCorruptRatio": "0.25",
+    "schema.registry.region": "eu-central-1",
 }
 _SASL = {
     "kafka.security.protocol": "SASL_SSL",
@@ -146,6 +182,9 @@ _STORES = {
     "kafka.ssl.keystore.type": "PEM",
 }
 _ONCE = {"deliveryGuarantee": "exactly_once", "checkpointLocation": "/checkpoint"}
+_AVRO = {"valueFormat": "avro", "valueSubject": "s"}
+_REGISTRY = {**_AVRO, "schema.registry.url": "https://registry:8081"}
+_PERMISSIVE = {**_REGISTRY, "mode": "PERMISSIVE"}
 # What an option needs beside it.
 NEEDED: dict[str, dict[str, str]] = {
     "kafka.bootstrap.servers": {"kafka.bootstrap.servers": "other:1"},
@@ -153,8 +192,21 @@ NEEDED: dict[str, dict[str, str]] = {
     "kafka.ssl.truststore.location": {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "PEM"},
     "kafka.ssl.keystore.location": _STORES,
     "kafka.ssl.key.password": _STORES,
+    "kafka.ssl.endpoint.identification.algorithm": _STORES,
     "kafka.acks": {"kafka.enable.idempotence": "false"},
     "kafka.fetch.max.bytes": {"maxBufferedBytesPerTask": "67108864"},
+    "view": {"lagGroup": "g"},
+    "mode": _REGISTRY,
+    "columnNameOfCorruptRecord": _PERMISSIVE,
+    "maxCorruptRatio": _PERMISSIVE,
+    "includeSchemaId": _REGISTRY,
+    "recursiveFieldMaxDepth": _REGISTRY,
+    "autoRegisterSchemas": _REGISTRY,
+    "schema.registry.bearer.auth.token": _REGISTRY,
+    "schema.registry.ssl.key.password": {**_REGISTRY, "schema.registry.ssl.certificate.location": "/c.pem"},
+    "schema.registry.timeout": _REGISTRY,
+    "schema.registry.region": _AVRO,
+    "schema.registry.registry.name": _AVRO,
     **{option.name: _ONCE for option in USED if option.field.startswith("exactly_once.")},
 }
 

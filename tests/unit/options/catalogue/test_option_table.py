@@ -33,6 +33,9 @@ SECRETS = {
     "kafka.ssl.keystore.password",
     "kafka.ssl.truststore.password",
     "kafka.sasl.oauthbearer.client.credentials.client.secret",
+    "schema.registry.basic.auth.user.info",
+    "schema.registry.bearer.auth.token",
+    "schema.registry.ssl.key.password",
 }
 
 
@@ -141,8 +144,8 @@ def test_options_that_sparks_connector_refuses_are_refused() -> None:
         (parse_batch_read_options, {"endingOffsets": '{"t":{"0":-3}}'}),
         (parse_stream_read_options, {"endingTimestamp": "1000"}),
         (parse_stream_read_options, {"maxOffsetsPerTrigger": "0"}),
-        (parse_batch_read_options, {"kafka.ssl.truststore.type": "JKS"}),
-        (parse_batch_read_options, {"kafka.sasl.mechanism": "GSSAPI"}),
+        (parse_batch_read_options, {"kafka.ssl.truststore.type": "BCFKS"}),
+        (parse_batch_read_options, {"kafka.sasl.mechanism": "DIGEST-MD5"}),
         (_parse_write, {"topic": "no topic"}),
         (_parse_write, {"kafka.bootstrap.servers": None}),
         (_parse_write, {"kafka.acks": "1"}),

@@ -17,6 +17,8 @@ READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 SASL = {
@@ -44,8 +46,32 @@ def refused(raw: dict[str, Any]) -> OptionError:
     ],
 )
 def test_jaas_configurations(text: str, username: str, password: str) -> None:
-    login = parse_jaas_config(text)
-    assert (login.username, login.password.reveal(), login.mechanisms) == (username, password, ("PLAIN",))
+    config = parse_jaas_config(text)
+    assert (config.texts["username"], config.secrets["password"].reveal()) == (username, password)
+    assert config.mechanisms == ("PLAIN",)
+
+
+def test_escapes_and_comments_are_those_of_java() -> None:
+    text = f"""{SCRAM} required // the cluster's
+        username="a\\tb" /* a "comment" */ password='\\101\\"//' tokenauth=true;"""
+    config = parse_jaas_config(text)
+    assert config.texts["username"] == "a\tb"
+    assert config.secrets["password"].reveal() == 'A"//'
+    assert config.flag("tokenauth")
+
+
+def test_a_configuration_shows_no_secret() -> None:
+    config = parse_jaas_config(f'{SCRAM} required username="u" password="{PLANTED}";')
+    assert PLANTED not in f"{config} {config!r}"
+
+
+def test_settings_without_effect_are_noted_by_name() -> None:
+    config = parse_jaas_config(f"{KERBEROS} required useTicketCache=true refreshKrb5Config=true debug=true;")
+    assert config.mechanisms == ("GSSAPI",)
+    assert config.notes == (
+        "Setting 'refreshKrb5Config' of Krb5LoginModule in kafka.sasl.jaas.config has no effect here.",
+        "Setting 'debug' of Krb5LoginModule in kafka.sasl.jaas.config has no effect here.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +80,13 @@ def test_jaas_configurations(text: str, username: str, password: str) -> None:
         ("", "must have the form"),
         (f'{PLAIN} required username="u" password="{PLANTED}"', "with the semicolon"),
         (f'{PLAIN} username="u" password="{PLANTED}";', "must say 'required'"),
-        (f'com.sun.Krb5LoginModule required username="u" password="{PLANTED}";', "login module of PLAIN or SCRAM"),
+        (f'com.sun.Krb5LoginModule required username="u" password="{PLANTED}";', "must use one of the login modules"),
+        (f'{PLAIN} required user_bob="{PLANTED}";', "those are for brokers"),
+        (f"{PLAIN} required username=u password=a {PLANTED}=b;", "a setting that PlainLoginModule does not have"),
+        (f'{PLAIN} required username="u" password="{PLANTED}\n";', "quotation mark without a closing one"),
+        (f'{PLAIN} required username="u" password="{PLANTED}\\0";', "must not have a zero character"),
+        (f'{PLAIN} required username="u" /* password="{PLANTED}";', "or an open comment"),
+        (PLANTED * 20_000, "has 280000 characters, more than 131072"),
         (f"{PLAIN} required username=u;", "must set username and password"),
         (f'{PLAIN} required username="" password="{PLANTED}";', "must set username and password"),
         (f'{PLAIN} required username "u" password="{PLANTED}";', "must have settings of the form"),

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import Secret, parse_batch_read_options
+from pyspark_kafka.options import CertificateStore, KerberosLogin, ScramLogin, Secret, parse_batch_read_options
 
 PLANTED = "Pl4nted-S3cret"
 
 READ = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t"}
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
@@ -44,25 +46,23 @@ def refused(raw: dict[str, Any]) -> OptionError:
 def test_sasl_takes_the_login_out_of_the_jaas_configuration() -> None:
     connection = parse_batch_read_options(SASL).connection
     assert connection.security_protocol == "SASL_SSL"
-    assert connection.sasl_mechanism == "SCRAM-SHA-512"
-    assert connection.sasl_username == "ann"
-    assert connection.sasl_password == Secret(PLANTED)
+    assert connection.login == ScramLogin("ann", Secret(PLANTED), "SCRAM-SHA-512")
     assert (connection.uses_tls, connection.uses_sasl) == (True, True)
 
 
 def test_tls_takes_pem_files() -> None:
     connection = parse_batch_read_options(TLS).connection
-    assert connection.ssl_ca_location == "/ca.pem"
-    assert connection.ssl_certificate_location == connection.ssl_key_location == "/client.pem"
-    assert connection.ssl_key_password is not None
-    assert connection.ssl_key_password.reveal() == PLANTED
-    assert connection.ssl_check_hostname is True
+    assert connection.tls.truststore == CertificateStore("/ca.pem", "PEM")
+    assert connection.tls.keystore == CertificateStore("/client.pem", "PEM")
+    assert connection.tls.key_password is not None
+    assert connection.tls.key_password.reveal() == PLANTED
+    assert connection.tls.check_hostname is True
     assert (connection.uses_tls, connection.uses_sasl) == (True, False)
 
 
 def test_an_empty_algorithm_accepts_any_host_name_and_is_noted() -> None:
     options = parse_batch_read_options({**TLS, "kafka.ssl.endpoint.identification.algorithm": ""})
-    assert options.connection.ssl_check_hostname is False
+    assert options.connection.tls.check_hostname is False
     assert any("are not checked for their names" in note for note in options.notes)
 
 
@@ -74,7 +74,7 @@ def test_an_empty_algorithm_accepts_any_host_name_and_is_noted() -> None:
             "OPTION_INVALID",
             "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
         ),
-        ({"kafka.sasl.mechanism": "GSSAPI"}, "OPTION_INVALID", "others are not supported yet"),
+        ({"kafka.sasl.mechanism": "DIGEST-MD5"}, "OPTION_INVALID", "others need Java code"),
         (
             {"kafka.sasl.mechanism": "PLAIN"},
             "OPTION_CONFLICT",
@@ -127,21 +127,67 @@ def test_a_plain_password_on_an_unencrypted_connection_is_noted() -> None:
     assert any("crosses the network unencrypted" in note for note in options.notes)
 
 
-@pytest.mark.parametrize("store", ["truststore", "keystore"])
-def test_java_key_stores_are_refused_with_how_to_convert_them(store: str) -> None:
-    explicit = refused({**TLS, f"kafka.ssl.{store}.type": "JKS"})
-    assert "must be PEM; got 'JKS'" in str(explicit)
-    assert "keytool" in str(explicit)
-    implicit = refused({name: value for name, value in TLS.items() if name != f"kafka.ssl.{store}.type"})
-    assert implicit.condition == "OPTION_MISSING"
-    assert f"'kafka.ssl.{store}.type' must be set to PEM" in str(implicit)
-
-
 def test_a_key_password_without_a_key_is_refused() -> None:
     raw = {**READ, "kafka.security.protocol": "SSL", "kafka.ssl.key.password": PLANTED}
     assert "is given without 'kafka.ssl.keystore.location'" in str(refused(raw))
 
 
-def test_delegation_tokens_are_refused() -> None:
-    error = refused({**SASL, "kafka.sasl.jaas.config": f"{SCRAM} required username=u password=p tokenauth=true;"})
-    assert error.condition == "OPTION_NOT_SUPPORTED"
+def test_a_delegation_token_is_a_login_of_scram() -> None:
+    raw = {**SASL, "kafka.sasl.jaas.config": f"{SCRAM} required username=id password={PLANTED} tokenauth=true;"}
+    login = parse_batch_read_options(raw).connection.login
+    assert login == ScramLogin("id", Secret(PLANTED), "SCRAM-SHA-512", delegation_token=True)
+
+
+def kerberos(settings: str = "", **options: str) -> dict[str, str]:
+    raw = {**READ, "kafka.security.protocol": "SASL_PLAINTEXT", **options}
+    return raw | ({"kafka.sasl.jaas.config": f"{KRB5} required {settings};"} if settings else {})
+
+
+@pytest.mark.parametrize(
+    ("raw", "login"),
+    [
+        (kerberos(**{"kafka.sasl.mechanism": "GSSAPI"}), KerberosLogin()),
+        (
+            kerberos("useTicketCache=true", **{"kafka.sasl.kerberos.service.name": "broker"}),
+            KerberosLogin("broker"),
+        ),
+        (
+            kerberos('useKeyTab=true keyTab="/k.tab" principal="ann@REALM" serviceName=kafka storeKey=true'),
+            KerberosLogin("kafka", "ann@REALM", "/k.tab"),
+        ),
+        (kerberos('useTicketCache=true ticketCache="/tmp/cc"'), KerberosLogin(ticket_cache="/tmp/cc")),  # noqa: S108
+    ],
+)
+def test_kerberos_takes_ticket_cache_or_keytab(raw: dict[str, str], login: KerberosLogin) -> None:
+    assert parse_batch_read_options(raw).connection.login == login
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ("useKeyTab=true", "sets useKeyTab without keyTab"),
+        ("keyTab=x", "sets keyTab without principal"),
+        ("serviceName=other", "sets serviceName to another name than option 'kafka.sasl.kerberos.service.name'"),
+    ],
+)
+def test_kerberos_settings_that_do_not_fit_are_refused(settings: str, text: str) -> None:
+    assert text in str(refused(kerberos(settings, **{"kafka.sasl.kerberos.service.name": "kafka"})))
+
+
+def test_a_missing_mechanism_is_named_by_the_login_module() -> None:
+    raw = {name: value for name, value in SASL.items() if name != "kafka.sasl.mechanism"}
+    assert str(refused(raw)) == (
+        "[OPTION_MISSING] Option 'kafka.sasl.mechanism' must be set with kafka.security.protocol 'SASL_SSL': Java's "
+        "default is GSSAPI (Kerberos), but 'kafka.sasl.jaas.config' uses the login module of SCRAM-SHA-256 and "
+        "SCRAM-SHA-512. Hint: Set it to the mechanism of the brokers' listener: SCRAM-SHA-256 or SCRAM-SHA-512."
+    )
+
+
+def test_an_option_of_another_mechanism_is_noted() -> None:
+    options = parse_batch_read_options({**SASL, "kafka.sasl.kerberos.service.name": "kafka"})
+    assert any("'kafka.sasl.kerberos.service.name' has no effect: it is for" in note for note in options.notes)
+
+
+def test_settings_without_effect_are_notes_of_the_query() -> None:
+    options = parse_batch_read_options(kerberos("useTicketCache=true debug=true"))
+    assert any("'debug' of Krb5LoginModule" in note for note in options.notes)

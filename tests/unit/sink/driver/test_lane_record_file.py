@@ -35,6 +35,10 @@ def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
         '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1}',
         '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":"many","topics":{}}',
         '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1,"topics":{"t":[0]}}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":Infinity,"topics":{}}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":-1,"topics":{}}',
+        '{"v":1,"owner":"o","group":"g","prefix":"p","lanes":1000000000000,"topics":{}}',
+        "[" * 100_000,
     ],
 )
 def test_damaged_record_is_refused(tmp_path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from pyspark_kafka.client.transactions.inspection import TransactionDescription,
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.errors import DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
-from pyspark_kafka.sink.commit_marker import CommitMarker, Finding
+from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver import publisher as publisher_module
 from pyspark_kafka.sink.driver.publisher import Publisher
 
@@ -96,24 +96,24 @@ class Scene:
         monkeypatch.setattr(publisher_module, "outage_s_here", lambda: self.outage_s)
         monkeypatch.setattr("time.sleep", lambda _: None)
 
-    def write(self, *_: Any) -> Finding:
+    def write(self, *_: Any) -> MarkerFinding:
         self.writes += 1
         if self.writes <= self.taken_over:
             self.id.others_fence()
             raise DeliveryError("A write failed.", condition=self.condition)
-        return Finding.NOT_COMMITTED
+        return MarkerFinding.NOT_COMMITTED
 
     def describe(self, *_: Any) -> TransactionDescription:
         state = self.states.pop(0) if self.states else TransactionState.EMPTY
         return TransactionDescription("sink", state, 7, self.id.epoch, 1, "broker-1:9092", 60_000)
 
-    def publish(self) -> Finding:
+    def publish(self) -> MarkerFinding:
         return self.publisher.publish(MARKER, [])
 
 
 def test_an_id_that_nobody_uses_is_taken_back_and_the_batch_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
-    assert scene.publish() is Finding.NOT_COMMITTED
+    assert scene.publish() is MarkerFinding.NOT_COMMITTED
     assert (scene.writes, scene.id.fences, len(scene.id.ended)) == (2, 2, 1)
 
 
@@ -169,7 +169,7 @@ def test_batch_committed_by_the_driver_that_took_over_is_not_written_again(monke
     scene = Scene(monkeypatch)
     write = scene.write
 
-    def committed_by_another(*arguments: Any) -> Finding:
+    def committed_by_another(*arguments: Any) -> MarkerFinding:
         scene.markers.found = MARKER
         return write(*arguments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,17 @@ import pytest
 
 from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import DeliveryError, RecordError
+from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
-from pyspark_kafka.records import decode
+from pyspark_kafka.records import decode, murmur2_partitions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.commit_message import KafkaCommitMessage
 from pyspark_kafka.sink.driver.at_least_once import KafkaBatchWrite, KafkaStreamingWrite
 from pyspark_kafka.sink.executor import task_producer
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
+from pyspark_kafka.sink.executor.identity_headers import NAMES, TaskOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,6 +133,61 @@ def test_keys_values_and_headers_arrive_as_they_are(producer: FakeProducer) -> N
         (None, None, None),
         (b"", b"", None),
     ]
+
+
+def typed_columns(**others: int) -> SinkColumns:
+    """Keys in Avro as strings, values as records with a number; the id of the schema in a header."""
+    key = RegisteredSchema("AVRO", '"string"', schema_id=7)
+    record = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
+    value = RegisteredSchema("AVRO", record, schema_id="0123abcd-0123-abcd-0123-abcd0123abcd")
+    return SinkColumns(
+        value=1,
+        key=0,
+        key_format=ColumnFormat("avro", "confluent", pa.string(), key),
+        value_format=ColumnFormat("avro", "confluentHeader", pa.struct([("a", pa.int64())]), value),
+        **others,
+    )
+
+
+def typed_rows(*rows: tuple[str | None, dict[str, Any] | None]) -> pa.RecordBatch:
+    return rows_of(
+        key=pa.array([key for key, _ in rows], pa.string()),
+        value=pa.array([value for _, value in rows], pa.struct([("a", pa.int64())])),
+    )
+
+
+def test_typed_keys_are_hashed_as_the_bytes_that_are_sent(producer: FakeProducer) -> None:
+    producer.counts["t"] = 50
+    writer = writer_of(typed_columns())
+    writer.write(typed_rows(*[(f"key {number}", {"a": number}) for number in range(100)]))
+    writer.commit()
+    found = [(where.partition, record["key"]) for where, records, _ in producer.sent for record in records]
+    assert len(found) == 100
+    assert {key[:5] for _, key in found} == {b"\0\0\0\0\x07"}
+    keys = pa.array([key for _, key in found], pa.binary())
+    assert [partition for partition, _ in found] == murmur2_partitions(keys, 50).to_pylist()
+
+
+def test_nothing_of_an_arrow_batch_is_sent_if_one_of_its_rows_does_not_fit(producer: FakeProducer) -> None:
+    writer = writer_of(typed_columns())
+    writer.write(typed_rows(("k", {"a": 1}), ("k", None)))
+    writer.flushNow()
+    with pytest.raises(RecordError, match=r"Row 3 of the task, .* column 'value', field 'a': it is null"):
+        writer.write(typed_rows(("k", {"a": 2}), ("k", {"a": None}), ("k", {"a": 3})))
+    writer.abort()
+    assert [record["value"] for _, records, _ in producer.sent for record in records] == [b"\x02", None]
+
+
+def test_identity_headers_stand_behind_those_of_a_schema(producer: FakeProducer) -> None:
+    producer.counts["t"] = 1
+    writer = KafkaDataWriter(write_options(), typed_columns(), TaskOrigin("q", 3, 1))
+    writer.write(typed_rows(("k", {"a": 1})))
+    writer.write(typed_rows(("k", None)))
+    writer.commit()
+    ((_, records, _),) = producer.sent
+    names = [[each["key"] for each in record["headers"]] for record in records]
+    assert names == [["__value_schema_id", *NAMES], list(NAMES)]
+    assert [record["headers"][-1]["value"] for record in records] == [b"0", b"1"]
 
 
 def test_rows_of_one_partition_keep_their_order_over_batches(producer: FakeProducer) -> None:

@@ -9,7 +9,13 @@ from kit.record_batches import batch, plain_batch, record
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.records import decode
-from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, BatchAssembler, check_asked_columns, sample_times
+from pyspark_kafka.source.executor.columns import (
+    SOURCE_SCHEMA,
+    BatchAssembler,
+    check_asked_columns,
+    sample_times,
+    source_schema,
+)
 
 WITHOUT_HEADERS = "key, value, topic, partition, offset, timestamp, timestampType"
 FULL = [(field.name, field.type) for field in SOURCE_SCHEMA]
@@ -19,7 +25,7 @@ FULL = [(field.name, field.type) for field in SOURCE_SCHEMA]
     "asked", [[], FULL, FULL[::-1], FULL[3:4], [("timestamp", pa.timestamp("ns", tz="Europe/Berlin"))]]
 )
 def test_any_subset_in_any_order_is_accepted(asked: list[tuple[str, pa.DataType]]) -> None:
-    check_asked_columns(asked, include_headers=True)
+    check_asked_columns(pa.schema(asked), source_schema(include_headers=True))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def test_any_subset_in_any_order_is_accepted(asked: list[tuple[str, pa.DataType]
 )
 def test_every_column_that_does_not_fit_is_named(asked: list[tuple[str, pa.DataType]], problem: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        check_asked_columns(asked, include_headers=False)
+        check_asked_columns(pa.schema(asked), source_schema(include_headers=False))
     assert str(caught.value) == (
         f"[SCHEMA_MISMATCH.SOURCE] The schema given to the reader does not fit: {problem}. The source has the columns "
         f"{WITHOUT_HEADERS}. Hint: Name a subset of these columns with their own types, in any order, or set no schema."
@@ -64,7 +70,7 @@ def test_every_column_that_does_not_fit_is_named(asked: list[tuple[str, pa.DataT
 )
 def test_headers_of_another_shape_are_refused(element: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="column 'headers' is list<"):
-        check_asked_columns([("headers", pa.list_(element))], include_headers=True)
+        check_asked_columns(pa.schema([("headers", pa.list_(element))]), source_schema(include_headers=True))
 
 
 def assembled(names: list[str], data: bytes) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.streaming.query import StreamingQueryListenerBus
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pyspark_kafka.spark.metrics.connect_bus import join_bus, leave_bus
+from pyspark_kafka.spark.metrics.connect_bus import join_again, join_bus, leave_bus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,6 +143,25 @@ def test_bus_can_be_joined_again_after_a_removal(session: Any, server: ScriptedS
     server.pending = [4]
     leave_in_time(session, second)
     assert (first.heard, second.heard, len(server.streams)) == ([], [4], 2)
+
+
+def test_listener_that_pyspark_dropped_is_added_again_and_another_is_not_added_twice(
+    session: Any, server: ScriptedServer
+) -> None:
+    """As PySpark does when the events of a server break."""
+    listener = Hearing()
+    join_bus(session, listener)
+    join_again(session, listener)
+    assert (bus_of(session)._listener_bus, len(server.streams)) == ([listener], 1)
+    bus_of(session)._listener_bus.clear()
+    bus_of(session)._execution_thread = None
+    join_again(session, listener)
+    assert (bus_of(session)._listener_bus, len(server.streams)) == ([listener], 2)
+    server.pending = [7]
+    leave_in_time(session, listener)
+    assert listener.heard == [7]
+    # Of the events that broke.
+    server.streams[0].put(None)
 
 
 def test_thread_of_the_events_does_not_keep_a_program_from_its_end(session: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import uuid
+import weakref
 from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,8 @@ from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, Q
 
 from pyspark_kafka import metrics
 from pyspark_kafka.spark.metrics import values
-from pyspark_kafka.spark.metrics.listener import MetricsListener, _make_visible
+from pyspark_kafka.spark.metrics.export.families import query_families
+from pyspark_kafka.spark.metrics.listener import MetricsListener, _make_visible, _TextListener
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.spark.processes.process_log import StandInHandler
@@ -302,6 +305,131 @@ def test_the_end_of_a_first_batch_counts_and_not_the_start_that_stands_beside_it
     assert [one.max_offsets_behind_latest for one in store.all()[0].sources] == [4]
 
 
+def idle(query: str = QUERY, run: str = RUN) -> QueryIdleEvent:
+    return QueryIdleEvent(uuid.UUID(query), uuid.UUID(run), "2026-01-01T00:00:10.000Z")
+
+
+def attached(store: MetricsStore) -> MetricsListener:
+    """Return a listener to a session of its own, which holds it as Spark does."""
+    session: Any = StandInSession(str(uuid.uuid4()))
+    made = MetricsListener(store)
+    made.attach(session)
+    return made
+
+
+def test_queries_of_a_listener_that_is_stopped_are_unheard_and_keep_their_figures(store: MetricsStore) -> None:
+    ours, others = attached(store), attached(store)
+    ended, theirs = str(uuid.uuid4()), str(uuid.uuid4())
+    event = progress(source({"a": {"0": 1}}, {"a": {"0": 4}}))
+    ours.onQueryProgress(event)
+    ours.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=ended))
+    ours.onQueryTerminated(terminated(ended))
+    others.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=theirs))
+    assert [each.is_running for each in store.all()] == [True, False, True]
+    ours.stop()
+    # Spark may still call it.
+    ours.onQueryProgress(event)
+    ours.onQueryIdle(idle())
+    assert [(each.query_id, each.terminated, each.unheard) for each in store.all()] == [
+        (QUERY, False, True),
+        (ended, True, False),
+        (theirs, False, False),
+    ]
+    found = store.get(QUERY)
+    assert found is not None
+    assert (found.sources[0].max_offsets_behind_latest, found.seconds_since_progress) == (3, None)
+    shown = {
+        each.name: {labels[1] for labels in each.samples if labels} for each in query_families(store.with_totals())
+    }
+    assert shown["pyspark_kafka_query_up"] == shown["pyspark_kafka_query_failed"] == {ended, theirs}
+    assert shown["pyspark_kafka_time_since_progress_seconds"] == {theirs}
+    assert shown["pyspark_kafka_records_behind"] == {theirs}
+    others.stop()
+
+
+@pytest.mark.parametrize("heard", [progress(source({"a": {"0": 1}}, {"a": {"0": 4}})), idle()], ids=["batch", "idle"])
+def test_query_is_heard_again_by_the_next_listener(store: MetricsStore, heard: Any) -> None:
+    former, following = attached(store), attached(store)
+    former.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 4}})))
+    former.stop()
+    assert [each.unheard for each in store.all()] == [True]
+    getattr(following, f"on{type(heard).__name__.removesuffix('Event')}")(heard)
+    assert [(each.unheard, each.is_running) for each in store.all()] == [(False, True)]
+    assert sum(store.all()[0].sources[0].behind.values()) == 3
+    following.stop()
+    assert [each.unheard for each in store.all()] == [True]
+
+
+def test_queries_of_a_listener_that_nobody_has_are_unheard(store: MetricsStore) -> None:
+    listener = MetricsListener(store)
+    listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 4}})))
+    assert [each.unheard for each in store.all()] == [False]
+    del listener
+    gc.collect()
+    assert [each.unheard for each in store.all()] == [True]
+
+
+def test_session_that_nobody_has_is_released_with_its_listener() -> None:
+    session: Any = StandInSession("released")
+    gone = weakref.ref(metrics.listen(session)), weakref.ref(session)
+    gc.collect()
+    assert all(each() is not None for each in gone)
+    del session
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+
+
+def test_listener_that_pyspark_drops_lives_as_long_as_its_session() -> None:
+    session: Any = StandInSession("dropped")
+    listener = weakref.ref(metrics.listen(session))
+    session.streams.listeners.clear()
+    gc.collect()
+    assert listener() is not None
+    assert metrics.listen(session) is listener()
+    found = listener()
+    assert found is not None
+    # The stand-in's own list, as PySpark would add it again.
+    session.streams.listeners.append(found)
+    found.stop()
+    del found
+    gc.collect()
+    assert listener() is None
+
+
+def test_listener_belongs_to_the_object_of_its_session_that_asked_last() -> None:
+    first: Any = StandInSession("twice")
+    listener = metrics.listen(first)
+    del first
+    gc.collect()
+    second: Any = StandInSession("twice")
+    second.streams.listeners.append(listener)
+    assert metrics.listen(second) is listener
+    listener.stop()
+    assert second.streams.listeners == []
+
+
+def test_listener_that_spark_holds_does_not_hold_its_session() -> None:
+    session: Any = StandInSession("held")
+    listener = metrics.listen(session)
+    gone = weakref.ref(session)
+    del session
+    gc.collect()
+    assert gone() is None
+    listener.stop()
+    assert listener.is_stopped
+
+
+def test_query_that_is_unheard_goes_before_one_that_runs() -> None:
+    store = MetricsStore(capacity=2)
+    former, following = attached(store), attached(store)
+    queries = [str(uuid.uuid4()) for _ in range(3)]
+    for listener, query in zip((following, former, following), queries, strict=True):
+        listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=query))
+        former.stop()
+    assert [each.query_id for each in store.all()] == [queries[0], queries[2]]
+    following.stop()
+
+
 @pytest.fixture
 def quiet_logger(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
     """The log as it is in a program that has not touched it."""
@@ -325,6 +453,15 @@ def test_listener_writes_lines_without_any_configuration(quiet_logger: logging.L
     assert not logging.getLogger("pyspark_kafka.source").isEnabledFor(logging.INFO)
 
 
+def test_lines_are_written_where_a_configuration_has_disabled_what_existed(
+    quiet_logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As `logging.config.dictConfig` does, which would disable the logs of all other tests, too.
+    monkeypatch.setattr(quiet_logger, "disabled", True)
+    _make_visible()
+    assert quiet_logger.isEnabledFor(logging.INFO)
+
+
 @pytest.mark.parametrize("name", ["pyspark_kafka.metrics", "pyspark_kafka"])
 def test_a_level_that_is_set_holds(quiet_logger: logging.Logger, name: str) -> None:
     logging.getLogger(name).setLevel(logging.WARNING)
@@ -335,3 +472,19 @@ def test_a_level_that_is_set_holds(quiet_logger: logging.Logger, name: str) -> N
 def test_a_query_without_a_name_is_known_by_its_id() -> None:
     named = QueryMetrics(QUERY, RUN, None, 7, "", 0, (SourceMetrics(0, ("a",), 0, 1, 2, 1.5),))
     assert str(named) == f"query {QUERY[:8]} batch 7: source 0 (a) rows=0 behind min=1 max=2 avg=1.5"
+
+
+def test_a_report_of_classic_spark_is_taken_as_one_text(listener: MetricsListener, store: MetricsStore) -> None:
+    report = progress(source({"a": {"0": 1}}, {"a": {"0": 4}})).progress
+
+    class Report:
+        def json(self) -> str:
+            return json.dumps(report, default=str)
+
+    class Event:
+        def progress(self) -> Report:
+            return Report()
+
+    _TextListener(listener).onQueryProgress(Event())
+    (found,) = store.all()
+    assert found.sources[0].max_offsets_behind_latest == 3

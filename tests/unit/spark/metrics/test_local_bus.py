@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import uuid
+import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +176,49 @@ def test_thread_of_the_bus_lives_while_there_are_listeners() -> None:
     bus.post(IDLE)
     assert notes.wait_for(1) == ["idle now"]
     bus.remove(notes)
+
+
+def test_listener_that_is_added_weakly_is_called_until_nobody_has_it() -> None:
+    bus, kept, dropped = LocalListenerBus(), Notes(), Notes()
+    bus.add(kept, weakly=True)
+    bus.add(dropped, weakly=True)
+    bus.post(progress(1))
+    for each in (kept, dropped):
+        assert each.wait_for(1) == ["progress 1"]
+    gone = weakref.ref(dropped)
+    del dropped, each
+    # The thread of the bus lets go of the last event before it takes the next one.
+    bus.post(progress(2))
+    assert kept.wait_for(2) == ["progress 1", "progress 2"]
+    bus.post(progress(3))
+    bus.remove(kept)
+    gc.collect()
+    assert gone() is None
+    assert not bus.has_listeners
+
+
+def test_listener_is_held_unless_it_is_added_weakly() -> None:
+    bus, notes = LocalListenerBus(), Notes()
+    bus.add(notes)
+    held = weakref.ref(notes)
+    del notes
+    gc.collect()
+    found = held()
+    assert found is not None
+    assert bus.has_listeners
+    bus.remove(found)
+
+
+def test_thread_of_the_bus_ends_when_its_last_listener_is_gone() -> None:
+    bus, notes = LocalListenerBus(), Notes()
+    bus.add(notes, weakly=True)
+    thread: Any = bus._thread
+    del notes
+    gc.collect()
+    assert not bus.has_listeners
+    bus.post(IDLE)
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 def test_slow_listener_loses_the_oldest_events(

@@ -160,3 +160,9 @@ def test_lines_below_the_level_are_left_out(capsys: pytest.CaptureFixture[str]) 
     log_as_spark()
     warn("Nothing to see.", level=logging.INFO)
     assert capsys.readouterr().err == ""
+
+
+def test_line_stays_one_line_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    log_as_spark()
+    warn("topic a\n26/11/22 01:44:28 ERROR x: y\x1b[2J")
+    assert capsys.readouterr().err.endswith("topic a\\n26/11/22 01:44:28 ERROR x: y\\x1b[2J\n")

@@ -12,6 +12,7 @@ from pyspark_kafka.client.produce.batches.partition_queue import MAX_IN_FLIGHT, 
 from pyspark_kafka.client.produce.batches.producer_batch import BatchState, ProducerBatch, RecordCounts
 from pyspark_kafka.client.produce.batches.sequences import Sequences
 from pyspark_kafka.client.produce.batches.verdicts import Verdict, judge_code, proves_absence
+from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ class ProducerState:
     def mark_sent(self, batch: ProducerBatch) -> None:
         """Note that the batch goes to a broker now."""
         partition = self._partitions[batch.topic_partition]
-        self.retries += batch.attempts > 0
+        if batch.attempts > 0:
+            self.retries += 1
+            COUNTERS.add(RETRIES)
         partition.begin_attempt(batch)
         # To the end of the line: a partition with much to send does not starve the others.
         del self._pending[batch.topic_partition]

@@ -141,6 +141,11 @@ class Dispatcher:
         lane = self._lanes.get(broker_id)
         if lane is not None and not self._has_room(lane, now):
             return False
+        if lane is not None and lane.connection.session_is_old:
+            if lane.requests:
+                return False  # they are responded to first, then the login is repeated
+            self._lanes.rest(lane)
+            lane = None
         taken: list[ProducerBatch] = []
         size = 0
         for batch in batches:

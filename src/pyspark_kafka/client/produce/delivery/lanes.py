@@ -134,8 +134,7 @@ class ProduceLanes:
             return None
         connection = self._client.borrow_idle(broker_id)
         if connection is None:
-            node = self._client.find_broker(broker_id, deadline)
-            self._dials.start(broker_id, node.host, node.port, deadline)
+            self._client.connect(self._dials, broker_id, deadline)
             return None
         return self._add(broker_id, connection)
 
@@ -168,6 +167,11 @@ class ProduceLanes:
         self._lanes.pop(lane.broker_id, None)
         requests, lane.requests = list(lane.requests), deque()
         return requests
+
+    def rest(self, lane: ProduceLane) -> None:
+        """Close a lane with nothing in flight; its connection goes back to the client."""
+        del self._lanes[lane.broker_id]
+        self._client.give_back(lane.broker_id, lane.connection)
 
     def close(self) -> None:
         """Return the connections to the client, and give up those that are being made."""

@@ -9,6 +9,7 @@ from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.verdicts import Verdict
 from pyspark_kafka.client.produce.response import parse_produce_response
 from pyspark_kafka.client.wire.error_codes import broker_error, error_kind
+from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Receiver:
             # The broker does not read from this connection meanwhile (KIP-219): neither send, nor call it silent.
             pause_s = response.throttle_time_ms / 1000
             lane.throttled_until = now + pause_s
+            COUNTERS.add(THROTTLE_SECONDS, pause_s)
             for other in lane.requests:
                 other.ends_at += pause_s
         if fatal is not None:

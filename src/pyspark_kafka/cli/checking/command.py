@@ -1,0 +1,115 @@
+"""`pyspark-kafka check`: its options, and its exit status. Layer: cli."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - as above
+from pyspark_kafka.cli.common.outcome import ExitStatus
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def check(
+    *,
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="A further topic to look at; may be repeated.")
+    ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="MASTER", help="Also judge a worker of this Spark master, such as local[1]."),
+    ] = None,
+    remote: Annotated[
+        str | None,
+        typer.Option("--remote", metavar="URL", help="Also judge a worker of this Spark Connect server, sc://host."),
+    ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option("--spark-conf", metavar="NAME=VALUE", help="A setting of the Spark session; may be repeated."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for the whole check.")] = 60.0,
+    step_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one step.")] = 10.0,
+    as_json: AsJson = False,
+    show_record: Annotated[
+        bool, typer.Option("--show-record", help="Print key and value of the first record; otherwise their sizes.")
+    ] = False,
+) -> None:
+    """Judge a connection to Kafka step by step: what works, and what to change."""
+    from pyspark_kafka.cli.checking.lines import Lines, summary, to_text  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka.cli.common.query_options import collect_options  # noqa: PLC0415
+    from pyspark_kafka.diagnosis import check as judge  # noqa: PLC0415
+
+    if spark is not None and remote is not None:
+        raise typer.BadParameter("a session has a master or a remote server; use --spark or --remote, not both")
+    errors = Console(stderr=True, soft_wrap=True)
+    try:
+        raw = collect_options(config, options_file, option or [], bootstrap_servers)
+    except ConnectorError as error:
+        errors.print(str(error), style="red", markup=False, highlight=False)
+        raise typer.Exit(ExitStatus.REFUSED) from None
+    lines = Lines(Console(stderr=as_json, soft_wrap=True, highlight=False, quiet=as_json and not sys.stderr.isatty()))
+    sessions: list[Any] = []
+    session = _session(spark, remote, spark_conf or [], sessions)
+    try:
+        with lines:
+            done = judge(
+                raw,
+                session,
+                topics=tuple(topic or ()),
+                timeout_s=timeout,
+                step_timeout_s=step_timeout,
+                show_record=show_record,
+                watch=lines.show,
+            )
+    except KeyboardInterrupt:
+        errors.print("Interrupted. Nothing on the cluster was changed.")
+        raise typer.Exit(ExitStatus.INTERRUPTED) from None
+    finally:
+        for each in sessions:
+            each.stop()
+    print(to_text(done) if as_json else summary(done), flush=True)
+    code = ExitStatus.WELL if done.ok else ExitStatus.FINDING
+    if session is not None and not sessions:
+        # A thread still waits for Spark, and so would PySpark at the end of the process, for minutes.
+        os._exit(code)
+    raise typer.Exit(code)
+
+
+def _session(master: str | None, remote: str | None, settings: list[str], made: list[Any]) -> Callable[[], Any] | None:
+    """Return what makes the session when it is first needed, and notes it; None if no worker is judged."""
+    if master is None and remote is None:
+        return None
+    pairs = []
+    for text in settings:
+        name, found, value = text.partition("=")
+        if not found:
+            raise typer.BadParameter("must have the form NAME=VALUE", param_hint="--spark-conf")
+        pairs.append((name, value))
+
+    def make() -> Any:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - a check without workers needs no PySpark
+
+        if remote is None:
+            from pyspark_kafka.testing import ensure_java_for_spark  # noqa: PLC0415 - only for a session of its own
+
+            ensure_java_for_spark()
+        builder = SparkSession.builder.appName("pyspark-kafka check").config("spark.ui.enabled", "false")
+        builder = builder.remote(remote) if remote is not None else builder.master(str(master))
+        for name, value in pairs:
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        made[:] = [session]
+        return session
+
+    return make

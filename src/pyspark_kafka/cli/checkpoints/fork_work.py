@@ -1,0 +1,314 @@
+"""The work of `pyspark-kafka checkpoint fork` and `rewind`. Layer: cli."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.files import DirectoryNames
+from pyspark_kafka.cli.common.arguments import connection_of, is_connected
+from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.cli.common.outcome import ExitStatus, Interrupted
+from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, TransportError, printable
+from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
+from pyspark_kafka.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
+from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
+from pyspark_kafka.operations.checkpoints.forking.log_bounds import fetch_log_bounds
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime, parse_offsets, parse_time
+from pyspark_kafka.operations.checkpoints.forking.plan import METADATA, Intent, plan_fork
+from pyspark_kafka.operations.checkpoints.forking.positions import partitions_of
+from pyspark_kafka.operations.checkpoints.forking.rewind import apply_rewind, check_finished, check_quiet
+from pyspark_kafka.operations.checkpoints.forking.sentences import describe_plan
+from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished
+
+if TYPE_CHECKING:
+    from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
+    from pyspark_kafka.operations.checkpoints.forking.places import Place
+    from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
+
+_SHOWN_PARTITIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What both commands are asked for.
+
+    Attributes:
+        at, batch, offsets: the place; one of them.
+        drop_state: whether a state may be dropped.
+        apply: whether files are written.
+        as_json: how to print.
+        connection: the arguments of `connection_of`.
+    """
+
+    at: str | None
+    batch: int | None
+    offsets: str | None
+    drop_state: bool
+    apply: bool
+    as_json: bool
+    connection: tuple[Any, Any, Any, Any]
+
+    def place(self, now_ms: int) -> Place:
+        """Return the place.
+
+        Raises:
+            OptionError: none is named, or several are, or it is malformed.
+        """
+        if sum(each is not None for each in (self.at, self.batch, self.offsets)) != 1:
+            raise OptionError(
+                "A place is named by one of --at, --batch and --offsets.",
+                condition="ARGUMENT_INVALID",
+                hint='Write --at "2 hours ago", --batch 17, or --offsets \'{"orders":{"0":23}}\'.',
+            )
+        if self.at is not None:
+            return parse_time(self.at, now_ms)
+        if self.batch is not None:
+            return AfterBatch(self.batch)
+        return parse_offsets(_text_of(self.offsets or ""))
+
+
+def run_fork(source: str, target: str, request: Request) -> ExitStatus:
+    """Plan a fork, show the plan, and write the new checkpoint if that is asked for.
+
+    Raises:
+        ConnectorError: it cannot be planned or written.
+        Interrupted: the user has pressed Ctrl-C after the plan was made.
+    """
+    files, target_files = CheckpointFiles(source), CheckpointFiles(target)
+    plan, failure = _planned(files, request, in_place=False)
+    check_target(files, target_files)
+    try:
+        if request.apply:
+            with Step(Console(stderr=True, soft_wrap=True), f"Writing {target_files.shown}") as step:
+                apply_fork(plan, files, target_files, step.update)
+        _show(plan, request, failure, {"target": target_files.shown})
+        if not request.as_json:
+            done = f"Written: {target_files.shown}. Start the program with this checkpointLocation."
+            _say(done if request.apply else "Nothing was written. Pass --yes to write it.")
+    except KeyboardInterrupt:
+        raise Interrupted(_left_at(target_files, plan) if request.apply else "Nothing was written.") from None
+    return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
+
+
+def _left_at(target: CheckpointFiles, plan: ForkPlan) -> str:
+    """Return what a fork that was interrupted while it was written has left: the target may not be its own yet."""
+    try:
+        data = target.read(METADATA)
+    except (ConnectorError, KeyboardInterrupt):
+        return (
+            f"Whether the fork is finished is not known: if {target.shown}/{METADATA} says that it is not, remove that "
+            "directory."
+        )
+    if data == plan.metadata:
+        return f"The fork is finished: {target.shown}."
+    if read_unfinished(data) is not None:
+        return f"The checkpoint is as it was. The fork in {target.shown} is not finished: remove that directory."
+    return "Nothing was written."
+
+
+def run_rewind(checkpoint: str, request: Request, *, force: bool) -> ExitStatus:
+    """Plan a rewind, show the plan, and carry it out if that is asked for.
+
+    Raises:
+        ConnectorError: it cannot be planned or carried out.
+    """
+    files = CheckpointFiles(checkpoint)
+    plan, failure = _planned(files, request, in_place=True)
+    backup = _backup_beside(files)
+    if not force:
+        try:
+            check_quiet(files, removes=bool(plan.removals))
+        except ConnectorError as error:
+            if request.apply:
+                raise
+            _warn(str(error))
+    if request.apply:
+        with Step(Console(stderr=True, soft_wrap=True), f"Rewinding {files.shown}") as step:
+            apply_rewind(plan, files, backup, step.update)
+    _show(plan, request, failure, {"backup": backup.shown if request.apply else None})
+    if not request.as_json:
+        if request.apply:
+            _say(f"Done. The former checkpoint is {backup.shown}; to undo this, pass --restore {backup.shown}.")
+        else:
+            _say("The query must be stopped: one that waits for records cannot be seen from here.")
+            _say("Nothing was changed. Pass --yes to do it; a full copy is made beside the checkpoint first.")
+    return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
+
+
+def run_restore(checkpoint: str, backup: str, request: Request, *, force: bool) -> ExitStatus:
+    """Make a checkpoint what a backup is, if that is asked for.
+
+    Raises:
+        ConnectorError: the backup is none, or one of another query, or the checkpoint is in use.
+    """
+    files, copy = CheckpointFiles(checkpoint), CheckpointFiles(backup)
+    content = _content_of(copy)
+    check_backup(files, copy)
+    if not force:
+        check_belongs(files, copy)
+        # No query runs on one that is not finished.
+        if read_unfinished(files.read(METADATA)) is None:
+            check_quiet(files, removes=True)
+    former = _backup_beside(files)
+    has_copied = False
+    if request.apply:
+        with Step(Console(stderr=True, soft_wrap=True), f"Restoring {files.shown}") as step:
+            has_copied = restore(files, copy, step.update, former=former)
+    told = {
+        "location": files.shown,
+        "backup": copy.shown,
+        "former": former.shown if has_copied else None,
+        "applied": request.apply,
+    }
+    if request.as_json:
+        typer.echo(json.dumps(told, indent=2))
+        return ExitStatus.WELL
+    _say(content)
+    _say(
+        f"{files.shown} is what it was."
+        if request.apply
+        else "Nothing was changed. Pass --yes to put the backup in the place of what is there now, of which a copy is "
+        "made first."
+    )
+    if has_copied:
+        _say(f"What was there is {former.shown}; to undo this, pass --restore {former.shown}.")
+    return ExitStatus.WELL
+
+
+def _content_of(backup: CheckpointFiles) -> str:
+    """Return what a backup holds.
+
+    Raises:
+        ConnectorError: it cannot be read, and nothing says that it is what a rewind or a restore has copied.
+    """
+    try:
+        facts = read_facts(read_checkpoint(backup))
+    except ConnectorError as error:
+        # What a restore takes away may be damaged, or without a batch, and must be there to undo it.
+        if not is_marked(backup):
+            raise
+        return f"The content of the backup is damaged or incomplete, and is put back as it is: {error.message}"
+    return f"The backup is of query {facts.query_id}, up to batch {facts.last_number}."
+
+
+def _backup_beside(files: CheckpointFiles) -> CheckpointFiles:
+    """Return where a backup of this second goes; the second one in it has a number."""
+    at = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    for number in range(1, 100):
+        ending = at if number == 1 else f"{at}-{number}"
+        backup = CheckpointFiles(files.beside(f"{files.base_name}-backup-{ending}"))
+        if backup.scan() == DirectoryNames():
+            break
+    return backup
+
+
+def _planned(files: CheckpointFiles, request: Request, *, in_place: bool) -> tuple[ForkPlan, str | None]:
+    """Return the plan, and why the brokers were not asked although they are named."""
+    now_ms = time.time_ns() // 1_000_000
+    place = request.place(now_ms)
+    check_finished(files)
+    facts = read_facts(read_checkpoint(files), place.batch_id if isinstance(place, AfterBatch) else None)
+    bounds: LogBounds | None = None
+    failure: str | None = None
+    if is_connected(*request.connection):
+        connection = connection_of(*request.connection)
+        timestamp_ms = place.timestamp_ms if isinstance(place, AtTime) else None
+        try:
+            with Step(Console(stderr=True, soft_wrap=True), "Asking the brokers"):
+                bounds = fetch_log_bounds(connection, partitions_of(facts), timestamp_ms)
+        except (TransportError, DeadlineError, AccessError) as error:
+            if not isinstance(place, AfterBatch):
+                raise
+            failure = str(error)
+    intent = Intent(place, in_place, request.drop_state, str(uuid.uuid4()), now_ms)
+    return plan_fork(facts, intent, bounds), failure
+
+
+def _show(plan: ForkPlan, request: Request, failure: str | None, more: dict[str, Any]) -> None:
+    if request.as_json:
+        typer.echo(json.dumps(plan_to_json(plan) | more | {"applied": request.apply, "problem": failure}, indent=2))
+        return
+    console = Console()
+    table = Table("source", "topic", "partition", "from", "to", "read again", "skipped", "lost")
+    for each in plan.positions.moves[:_SHOWN_PARTITIONS]:
+        topic_partition = each.topic_partition
+        now, lost = "-" if each.now is None else str(each.now), "?" if each.earliest is None else str(each.lost)
+        cells = [each.source, topic_partition.topic, str(topic_partition.partition), now, str(each.to)]
+        cells += [str(each.read_again), str(each.skipped), lost]
+        table.add_row(*(Text(printable(cell), overflow="fold") for cell in cells))
+    if not console.is_terminal:
+        # A pipe has no edge to fold at.
+        widest = console.measure(table, options=console.options.update(max_width=100_000)).maximum
+        console.width = max(console.width, widest)
+    console.print(table)
+    if len(plan.positions.moves) > _SHOWN_PARTITIONS:
+        _say(f"{len(plan.positions.moves) - _SHOWN_PARTITIONS:,} more partitions; --json has them.")
+    for sentence in describe_plan(plan):
+        _say(sentence)
+    if failure is not None:
+        _warn(f"Not found out, whether the brokers still have these records: {failure}")
+
+
+def plan_to_json(plan: ForkPlan) -> dict[str, Any]:
+    """Return a plan as values for JSON. The keys are public."""
+    moves = plan.positions.moves
+    return {
+        "location": plan.facts.location,
+        "former_query_id": plan.facts.query_id,
+        "query_id": plan.query_id,
+        "next_batch": plan.next_batch,
+        "state": plan.state.value,
+        "read_again": sum(each.read_again for each in moves),
+        "skipped": sum(each.skipped for each in moves),
+        "lost": sum(each.lost for each in moves),
+        "partitions": [
+            {
+                "source": each.source,
+                "topic": each.topic_partition.topic,
+                "partition": each.topic_partition.partition,
+                "from": each.now,
+                "to": each.to,
+                "read_again": each.read_again,
+                "skipped": each.skipped,
+                "lost": None if each.earliest is None else each.lost,
+            }
+            for each in moves
+        ],
+        "other_sources": list(plan.positions.others),
+        "sentences": describe_plan(plan),
+    }
+
+
+def _text_of(given: str) -> str:
+    """Return the JSON that is given, or that of the file that is named."""
+    if given.lstrip()[:1] == "{":
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise OptionError(
+            f"--offsets '{given[:100]}' is neither JSON nor a file that can be read.",
+            condition="ARGUMENT_INVALID",
+            hint='Write \'{"orders":{"0":23,"1":-2}}\', or the name of a file that has this.',
+        ) from error
+
+
+def _say(text: str) -> None:
+    Console(soft_wrap=True).print(printable(text), markup=False, highlight=False)
+
+
+def _warn(text: str) -> None:
+    Console(stderr=True, soft_wrap=True).print(printable(text), style="yellow", markup=False, highlight=False)

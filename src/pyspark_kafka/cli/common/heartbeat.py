@@ -1,0 +1,88 @@
+"""A step of a program that takes a while: what it waits for, and for how long. Layer: cli.
+
+On a terminal the step is one line with a spinner and its seconds. Elsewhere, such as in a pipe or a log, it is a line
+when it begins and another one every few seconds: a slow download must not look like a program that hangs. A command
+that prints data is silent about what takes less than 2 s: `progress`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from pyspark_kafka.errors import printable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+# Readers of a log were promised a line every 5 s; a busy machine may run the thread late.
+_INTERVAL_S = 4.0
+# What is over by then needs no line.
+_QUIET_S = 2.0
+# On a terminal the line is redrawn, not added to.
+_REDRAW_S = 1.0
+
+
+class Step:
+    """Shows a step while the block runs; the lines come from a thread of its own.
+
+    Args:
+        console: where to show it.
+        text: what is waited for, without a full stop. It is shown without control characters.
+        quiet_s: how long nothing is shown; a step that is over by then shows nothing at all.
+    """
+
+    def __init__(self, console: Console, text: str, *, quiet_s: float = 0.0) -> None:
+        self._console = console
+        self._text = printable(text)
+        self._quiet_s = quiet_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._began = 0.0
+
+    def __enter__(self) -> Step:  # noqa: PYI034 - typing.Self needs Python 3.11
+        self._began = time.monotonic()
+        if not self._quiet_s:
+            self._announce()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def update(self, text: str) -> None:
+        """Set what the next line shows. Prints nothing and takes no lock, so that signal handlers may call it."""
+        self._text = printable(text)
+
+    def _line(self) -> str:
+        return f"{self._text} … {time.monotonic() - self._began:.0f} s"
+
+    def _announce(self) -> None:
+        if not self._console.is_terminal:
+            self._console.print(f"{self._text} …", markup=False, highlight=False)
+
+    def _beat(self) -> None:
+        if self._quiet_s:
+            if self._over.wait(self._quiet_s):
+                return
+            self._announce()
+        if not self._console.is_terminal:
+            while not self._over.wait(_INTERVAL_S):
+                self._console.print(self._line(), markup=False, highlight=False)
+            return
+        # A path or a name is no markup.
+        with self._console.status(Text(self._line())) as status:
+            while not self._over.wait(_REDRAW_S):
+                status.update(Text(self._line()))
+
+
+def progress(text: str) -> Step:
+    """Return a step of a command that prints data: shown on standard error, once it has taken 2 s."""
+    return Step(Console(stderr=True, soft_wrap=True), text, quiet_s=_QUIET_S)

@@ -1,0 +1,73 @@
+"""How a command ends: its exit status, and the sentence of an error. Layer: cli."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from pyspark_kafka.errors import ConnectorError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class ExitStatus(IntEnum):
+    """What a command tells the program that called it."""
+
+    WELL = 0
+    # What was asked for was found, and is not as it should be: a threshold is exceeded, a check failed.
+    FINDING = 1
+    # Wrong arguments, as typer has it, or nothing could be done.
+    REFUSED = 2
+    # What could be found out is shown, but not all of it: brokers are away, or a right is missing.
+    INCOMPLETE = 3
+    # 128 and the number of SIGINT, as shells have it.
+    INTERRUPTED = 130
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in work that knows what it leaves.
+
+    Args:
+        left: the sentence after "Interrupted.", in place of that of `run_command`.
+    """
+
+    def __init__(self, left: str) -> None:
+        super().__init__(left)
+        self.left = left
+
+
+def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing was changed.") -> None:
+    """Run the work of a command, and end with its status.
+
+    An error of the connector is printed as its sentence, on standard error, and ends with `REFUSED`.
+
+    Args:
+        work: does it, and returns the status.
+        on_interrupt: the sentence after "Interrupted." if the user presses Ctrl-C; one of the work's `Interrupted`
+            takes precedence over it.
+
+    Raises:
+        typer.Exit: always.
+    """
+    errors = Console(stderr=True, soft_wrap=True)
+    try:
+        status = work()
+    except ConnectorError as error:
+        errors.print(str(error), style="red", markup=False, highlight=False)
+        status = ExitStatus.REFUSED
+    except KeyboardInterrupt as interrupt:
+        left = interrupt.left if isinstance(interrupt, Interrupted) else on_interrupt
+        errors.print(printable(f"Interrupted. {left}"), markup=False, highlight=False)
+        status = ExitStatus.INTERRUPTED
+    raise typer.Exit(int(status))
+
+
+def warn(*sentences: str) -> None:
+    """Print what the user should know besides the data: notes on options, what was not found out; on standard error."""
+    errors = Console(stderr=True, soft_wrap=True)
+    for sentence in sentences:
+        errors.print(printable(sentence, "\n\t"), style="yellow", markup=False, highlight=False)

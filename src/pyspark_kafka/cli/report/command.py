@@ -1,0 +1,64 @@
+"""`pyspark-kafka report`: a page about a query, made of its checkpoint. Layer: cli."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pyspark_kafka.cli.common.arguments import Config, Options, OptionsFile, Servers, is_connected, options_of
+from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
+from pyspark_kafka.errors import printable
+
+
+def report(
+    checkpoint: Annotated[str, typer.Argument(help="The checkpointLocation of the query.")],
+    html: Annotated[Path, typer.Option("--html", help="The file to write; one that is there is replaced.")],
+    *,
+    batches: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the last batches to show.")] = 1_000,
+    progress: Annotated[
+        Path | None,
+        typer.Option(
+            "--progress",
+            help="Spark's event log, or a file with one progress of the query a line: phases of batches, and restarts.",
+        ),
+    ] = None,
+    bootstrap_servers: Servers = None,
+    config: Config = None,
+    options_file: OptionsFile = None,
+    option: Options = None,
+) -> None:
+    """Write a page about a query: its batches over time, their phases, its partitions, its gaps.
+
+    With a connection, the page also has how far each partition is behind.
+    """
+
+    def work() -> ExitStatus:
+        from pyspark_kafka.operations.reports.making import (  # noqa: PLC0415 - the client only when needed
+            add_lag,
+            gather_facts,
+            write_report,
+        )
+
+        given = (bootstrap_servers, config, options_file, option)
+        options = options_of(*given) if is_connected(*given) else None
+        screen = Console(stderr=True, soft_wrap=True, highlight=False)
+        with Step(screen, f"Reading {checkpoint}") as step:
+            facts = gather_facts(
+                checkpoint,
+                batches=batches,
+                progress=progress,
+                watch=lambda done, every: step.update(f"Reading batch {done:,} of {every:,}"),
+            )
+            if options is not None:
+                step.update("Asking the brokers where the logs end")
+                facts = add_lag(facts, options, checkpoint)
+            step.update(f"Writing {html}")
+            write_report(facts, html)
+        Console(soft_wrap=True, highlight=False).print(printable(f"Wrote {html}."), markup=False)
+        return ExitStatus.INCOMPLETE if facts.warnings else ExitStatus.WELL
+
+    run_command(work, on_interrupt="No page was written.")

@@ -1,0 +1,36 @@
+"""A login that the options only refer to, read when a connection is made. Layer: client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options import ReferredLogin, parse_login
+
+if TYPE_CHECKING:
+    from pyspark_kafka.options import Login
+
+
+def read_referred(login: Login) -> Login:
+    """Return the login as it is, or the one of the JAAS configuration that it refers to, as it is now.
+
+    Runs on: driver and executor, once a connection. What blocks is the reference; see `Secret.reveal`.
+
+    Raises:
+        OptionError: there is nothing where the reference leads, or it is no JAAS configuration for the mechanism.
+    """
+    if not isinstance(login, ReferredLogin):
+        return login
+    try:
+        return parse_login(login.config.reveal(), login.mechanism, dict(login.beside))
+    except ValueError as error:
+        if isinstance(error, OptionError):
+            raise
+        problem = str(error)
+    # Not within the handler: the frames of the parser's error hold the configuration.
+    raise OptionError(
+        f"Option 'kafka.sasl.jaas.config' refers to '{login.config.reference}', and what is there {problem}.",
+        condition="OPTION_INVALID",
+        hint="Correct the configuration there, or the option.",
+        facts={"option": "kafka.sasl.jaas.config", "reference": login.config.reference},
+    )

@@ -1,0 +1,261 @@
+"""Where the logs of partitions begin and end, and how large they are: as far as brokers tell. Layer: client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.cluster.exchanges import call_brokers
+from pyspark_kafka.client.cluster.leaders import leaderless
+from pyspark_kafka.client.lookups import log_sizes, offset_messages
+from pyspark_kafka.client.retry import Action, attempts, decide
+from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.client.wire.missing_rights import name_user
+from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark_kafka.client.cluster.exchanges import BrokerResponse
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.lookups.offset_messages import OffsetSpec
+
+# How often leaders are looked up again for partitions that have moved, or have no leader yet.
+_LOOKS = 3
+# A word of the protocol for the record with the latest timestamp, which older versions would take for a time (KIP-734).
+_NEWEST, _FIRST_WITH_NEWEST = -3, 7
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What brokers tell about the log of a partition. Filled in as they respond; not changed afterwards.
+
+    Attributes:
+        leader: the partition with its leader; None if there is none, or it is not known.
+        start: the first offset; None if it is not known.
+        end: the offset after the last record, or the last stable offset; None if it is not known.
+        newest_ms: the latest timestamp of all records, in ms since 1970-01-01 UTC; None if the log is empty, or the
+            broker is older than Kafka 3.0.
+        size: bytes on the disk of the leader; None if it is not known.
+        error: why the start or the end is not known; None if both are.
+        size_error: why the size is not known; None if it is, or was not asked for.
+    """
+
+    leader: PartitionMetadata | None = None
+    start: int | None = None
+    end: int | None = None
+    newest_ms: int | None = None
+    size: int | None = None
+    error: ConnectorError | None = None
+    size_error: ConnectorError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSurvey:
+    """What brokers tell about logs.
+
+    Attributes:
+        logs: by partition, one for each that was asked for.
+        topic_ids: the id of each topic, by name, as text; those that brokers do not tell are left out.
+    """
+
+    logs: Mapping[TopicPartition, LogFacts]
+    topic_ids: Mapping[str, str]
+
+
+def survey_logs(
+    client: KafkaClient,
+    partitions: Iterable[TopicPartition],
+    deadline: Deadline,
+    *,
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    newest: bool = True,
+    sizes: bool = True,
+) -> LogSurvey:
+    """Look up where logs begin and end, and how large they are; one request of each kind to each leader, side by side.
+
+    Ends are looked up after starts: a start is never behind the end beside it.
+
+    Runs on: driver and executor; blocks. Units: offsets, bytes.
+
+    Args:
+        client: the cluster.
+        partitions: those to look at.
+        deadline: for everything. A broker that is silent is waited for once, for `answer_timeout_ms` at most.
+        isolation_level: what counts as the end.
+        newest: whether to ask for the times of the newest records (KIP-734).
+        sizes: whether to ask for sizes, which needs the right DESCRIBE on the cluster.
+
+    Raises:
+        ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
+    """
+    survey = _Survey(client, sorted(set(partitions)), deadline)
+    survey.find(Earliest(), IsolationLevel.READ_UNCOMMITTED)
+    survey.find(Latest(), isolation_level)
+    if newest:
+        survey.find_newest()
+    if sizes:
+        survey.find_sizes()
+    return LogSurvey(survey.facts, survey.topic_ids)
+
+
+class _Survey:
+    """What is known so far, and which brokers are not asked again."""
+
+    def __init__(self, client: KafkaClient, partitions: list[TopicPartition], deadline: Deadline) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._silent: dict[int, ConnectorError] = {}
+        self.facts: dict[TopicPartition, LogFacts] = {each: LogFacts() for each in partitions}
+        self.topic_ids: dict[str, str] = {}
+        self._find_leaders(partitions)
+
+    def find(self, spec: OffsetSpec, isolation_level: IsolationLevel) -> None:
+        """Look up an offset of each partition without a failure so far; leaders that moved are followed."""
+        pending = [tp for tp, facts in self.facts.items() if facts.error is None]
+        for look in attempts(self._client.backoff(), deadline=self._deadline, most=_LOOKS):
+            if look > 1 and not self._found_leaders_again(pending):
+                return
+            asked = [tp for tp in pending if self.facts[tp].error is None]
+            failures = self._ask_leaders(
+                asked, lambda led: self._offset_request(led, spec, isolation_level), partial(self._take, spec)
+            )
+            for topic_partition, error in failures.items():
+                self.facts[topic_partition].error = error
+            pending = [tp for tp in pending if self._may_pass(self.facts[tp])]
+            if not pending or self._deadline.expired:
+                return
+            for topic in {tp.topic for tp in pending}:
+                self._client.forget_topic(topic)
+
+    def find_newest(self) -> None:
+        """Look up the time of the newest record of each log that is not empty; failures leave it unknown."""
+        asked = [
+            tp for tp, facts in self.facts.items() if None not in (facts.end, facts.start) and facts.end != facts.start
+        ]
+        level = IsolationLevel.READ_UNCOMMITTED
+        self._ask_leaders(
+            asked,
+            lambda led: self._offset_request(led, AtTimestamp(_NEWEST), level),
+            self._take_newest,
+            min_version=_FIRST_WITH_NEWEST,
+        )
+
+    def find_sizes(self) -> None:
+        """Look up the size of each log whose leader has told its end."""
+        asked = [tp for tp, facts in self.facts.items() if facts.end is not None]
+        failures = self._ask_leaders(asked, log_sizes.build_request, self._take_sizes)
+        for topic_partition, error in failures.items():
+            self.facts[topic_partition].size_error = error
+
+    def _may_pass(self, facts: LogFacts) -> bool:
+        """Return whether a failure is worth another look at the leader."""
+        error = facts.error
+        if error is None or isinstance(error, DeadlineError) or decide(error).action is Action.FAIL:
+            return False
+        return not isinstance(error, BrokerError) or error.condition != "UNKNOWN_TOPIC"
+
+    def _found_leaders_again(self, partitions: list[TopicPartition]) -> bool:
+        try:
+            self._find_leaders(partitions)
+        except ConnectorError:
+            # What is known stays known, and each partition has its own failure.
+            return False
+        return True
+
+    def _find_leaders(self, partitions: list[TopicPartition]) -> None:
+        found = self._client.fetch_metadata({tp.topic for tp in partitions}, self._deadline)
+        for name, topic in found.topics.items():
+            if topic.topic_id is not None:
+                self.topic_ids[name] = str(topic.topic_id)
+        for topic_partition in partitions:
+            described = found.topics.get(topic_partition.topic)
+            error = unknown_topic(topic_partition.topic) if described is None else described.error_for("Read")
+            led = None if described is None else described.partition(topic_partition.partition)
+            if error is None and led is None:
+                error = unknown_topic(topic_partition.topic, partition=topic_partition.partition)
+            if isinstance(error, AccessError):
+                name_user(error, self._client.options)
+            no_leader = leaderless(self._client, topic_partition) if led is not None and not led.has_leader else None
+            facts = self.facts[topic_partition]
+            facts.leader, facts.error = (led if no_leader is None else None), error or no_leader
+
+    def _ask_leaders(
+        self,
+        partitions: list[TopicPartition],
+        build: Callable[[list[PartitionMetadata]], Any],
+        take: Callable[[BrokerResponse, list[PartitionMetadata]], dict[TopicPartition, ConnectorError]],
+        *,
+        min_version: int = 0,
+    ) -> dict[TopicPartition, ConnectorError]:
+        """Send a request to each leader, hand over the responses, and return what failed."""
+        failures: dict[TopicPartition, ConnectorError] = {}
+        by_broker: dict[int, list[PartitionMetadata]] = {}
+        for topic_partition in partitions:
+            leader = self.facts[topic_partition].leader
+            if leader is None:
+                continue
+            if leader.leader_id in self._silent:
+                failures[topic_partition] = self._silent[leader.leader_id]
+            else:
+                by_broker.setdefault(leader.leader_id, []).append(leader)
+        requests = {broker_id: build(led) for broker_id, led in by_broker.items()}
+        for broker_id, done in call_brokers(self._client, requests, self._deadline, min_version=min_version).items():
+            led = by_broker[broker_id]
+            error = done.error
+            if error is None:
+                try:
+                    failures |= take(done, led)
+                    continue
+                except ConnectorError as refused:
+                    error = refused
+            if isinstance(error, AccessError):
+                name_user(error, self._client.options)
+            if isinstance(error, DeadlineError):
+                self._silent[broker_id] = error
+            failures |= {each.topic_partition: error for each in led}
+        return failures
+
+    def _offset_request(self, led: list[PartitionMetadata], spec: OffsetSpec, level: IsolationLevel) -> Any:
+        specs = {each.topic_partition: spec for each in led}
+        return offset_messages.build_request(led, specs, level, self._deadline.remaining_s() * 1000)
+
+    def _take(
+        self, spec: OffsetSpec, done: BrokerResponse, led: list[PartitionMetadata]
+    ) -> dict[TopicPartition, ConnectorError]:
+        specs = {each.topic_partition: spec for each in led}
+        offsets, failures = offset_messages.parse_response(done.response, led, specs, done.address)
+        for topic_partition, offset in offsets.items():
+            facts = self.facts[topic_partition]
+            if isinstance(spec, Earliest):
+                facts.start = offset
+            else:
+                facts.end = offset
+        for topic_partition, error in failures.items():
+            if isinstance(error, AccessError):
+                name_user(error, self._client.options)
+            elif isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                # The metadata know it: the broker has not heard of its leadership yet, or of its deletion.
+                self._client.forget_topic(topic_partition.topic)
+        return failures
+
+    def _take_newest(self, done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+        asked = {each.topic_partition for each in led}
+        for topic in done.response.topics:
+            for entry in topic.partitions:
+                topic_partition = TopicPartition(topic.name, entry.partition_index)
+                if topic_partition in asked and entry.error_code == ErrorCode.NONE and entry.timestamp >= 0:
+                    self.facts[topic_partition].newest_ms = entry.timestamp
+        return {}
+
+    def _take_sizes(self, done: BrokerResponse, led: list[PartitionMetadata]) -> dict[TopicPartition, ConnectorError]:
+        asked = {each.topic_partition for each in led}
+        for topic_partition, size in log_sizes.parse_response(done.response, asked, done.address).items():
+            self.facts[topic_partition].size = size
+        return {}

@@ -1,0 +1,35 @@
+"""Formats of values, as Arrow columns: without Kafka, without Spark.
+
+For users: `decode` and `encode` take arrays, `decode_column` and `encode_column` make functions for `mapInArrow`. They
+know options and registries, so they stand in `typed/`, and are loaded when they are first used.
+
+`avro` has a codec of its own, `json` reads and writes with arro3, `protobuf` with ptars. `framing` reads the id of the
+schema before each value, `framed` reads an array of several schemas. `values` is what every decoder returns.
+
+Invariant: pure computation over Arrow arrays. A value that cannot be read spoils no other: its row is null, and named.
+Knows no Kafka and no Spark. Layer: formats, beside records/.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark_kafka.typed.column_functions import decode_column, encode_column
+    from pyspark_kafka.typed.values import decode, encode
+
+__all__ = ["decode", "decode_column", "encode", "encode_column"]
+
+_PLACES = {
+    "decode": "pyspark_kafka.typed.values",
+    "decode_column": "pyspark_kafka.typed.column_functions",
+    "encode": "pyspark_kafka.typed.values",
+    "encode_column": "pyspark_kafka.typed.column_functions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -1,0 +1,45 @@
+"""Values in Avro, each written with a schema of its own, as one column. Layer: formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.avro.decoding import AvroDecoder
+from pyspark_kafka.formats.avro.schema import parse_schema
+from pyspark_kafka.formats.schemas import UnknownSchemaError
+from pyspark_kafka.formats.values import Reason
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_kafka.formats.avro.schema import Schema
+    from pyspark_kafka.formats.schemas import RegisteredSchema
+
+
+def read_schema(given: RegisteredSchema) -> Schema:
+    """Parse a schema with those that it refers to.
+
+    Raises:
+        SchemaError: it is not a schema of Avro.
+    """
+    return parse_schema(given.text, given.references)
+
+
+def build_decoder(writer: RegisteredSchema, reader: Schema, wanted: pa.DataType) -> AvroDecoder:
+    """Return what reads values of a writer's schema as the wanted fields of the reader's.
+
+    Raises:
+        UnknownSchemaError: the one cannot be read as the other, or the writer's schema is none.
+    """
+    if writer.kind != "AVRO":
+        raise UnknownSchemaError(f"is a schema of {writer.kind}, not of Avro", Reason.RESOLUTION_FAILED)
+    try:
+        return AvroDecoder(read_schema(writer), reader, wanted)
+    except SchemaError as error:
+        path = error.facts.get("path")
+        place = f" at '{path}'" if path else ""
+        # Both are of schemas, and nothing of a value.
+        said = [error.facts[name] for name in ("writer", "reader") if name in error.facts]
+        why = f": it has {said[0]}, and the reader's is {said[1]}" if len(said) == 2 else ""
+        raise UnknownSchemaError(f"does not fit the reader's{place}{why}", Reason.RESOLUTION_FAILED) from error

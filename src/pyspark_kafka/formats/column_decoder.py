@@ -1,0 +1,262 @@
+"""A column of keys or values, read as another type: the one place where formats, framings and schemas meet.
+
+Layer: formats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_kafka.errors import RecordError
+from pyspark_kafka.formats.avro import by_schema as avro
+from pyspark_kafka.formats.avro.decoding import AvroDecoder
+from pyspark_kafka.formats.framed import MOST_SCHEMAS, decode_framed
+from pyspark_kafka.formats.framing import read_framing
+from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.parts import concat_parts, too_large
+from pyspark_kafka.formats.projection import check_projection, project
+from pyspark_kafka.formats.protobuf import by_schema as protobuf
+from pyspark_kafka.formats.schemas import UnknownSchemaError
+from pyspark_kafka.formats.text import TextDecoder
+from pyspark_kafka.formats.values import BadValue, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.formats.column_format import ColumnFormat
+    from pyspark_kafka.formats.framed import ValueDecoder
+    from pyspark_kafka.formats.framing import FramedValues
+    from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
+    from pyspark_kafka.formats.values import DecodedValues
+
+_MOST_IN_COLUMN = 2 << 30
+
+
+class DecodedColumn(NamedTuple):
+    """A column with a row for each value, the bad values in the order of their rows, and the ids of schemas.
+
+    The row of a value that is bad, or not there, is null. An id is text, null where a value has none that could be
+    read; there are none at all without a framing. A value whose schema is unknown has an id.
+    """
+
+    column: pa.Array
+    bad: list[BadValue]
+    schema_ids: pa.Array | None
+
+
+class _FormatReader(Protocol):
+    """What reads values of one format."""
+
+    arrow_type: pa.DataType
+
+    def plain(self, values: pa.Array) -> DecodedValues:
+        """Read values that nothing stands before."""
+        ...
+
+    def framed(self, framed: FramedValues) -> DecodedValues:
+        """Read values of the schemas whose ids stand before them."""
+        ...
+
+
+class ColumnDecoder:
+    """Reads keys or values of a format as a column.
+
+    Schemas of writers are asked for by id, each once: decoders are kept for the life of the object, up to 100. Those
+    that the registry does not have are asked for again with the next array.
+
+    - Avro: a value is read with its writer's schema, and resolved to the reader's. Without a registry, or without a
+      framing, the reader's schema is the writer's too.
+    - Protobuf: a value is read with the reader's message, fields by their numbers. Its own schema is only looked up to
+      see that it is this message; without a registry, the reader's schema says so. Which message of its schema a value
+      is stands behind the id: as AWS Glue writes it with the framing `glue`, as Confluent's serializers do with all
+      others. The name of the message, which serializers of Apicurio put there by default, is not read.
+    - JSON and text: ids are reported, and not looked up.
+
+    Runs on: executor, once a task; `decode` blocks where the registry does. For one thread at a time. Does not pickle.
+
+    Attributes:
+        arrow_type: the type of the column.
+    """
+
+    def __init__(self, column: ColumnFormat, registry: SchemaRegistry | None, *, is_key: bool = False) -> None:
+        """Read a column.
+
+        Args:
+            column: what it is, and the type that it is read as, which may have fewer fields than its schema.
+            registry: has the schemas of writers.
+            is_key: whether it has keys, for the framing `confluentHeader`.
+
+        Raises:
+            SchemaError: the schema cannot be used, or a field is wanted that it does not have.
+            MissingDependencyError: without the packages of the format.
+        """
+        self.arrow_type = column.arrow_type
+        self._framing = column.framing
+        self._is_key = is_key
+        self._reader = _reader(column, registry)
+        check_projection(self._reader.arrow_type, self.arrow_type)
+
+    def decode(self, values: pa.Array, headers: pa.Array | None = None) -> DecodedColumn:
+        """Read an array of values.
+
+        Args:
+            values: of type binary or large_binary.
+            headers: of the records, as the source has them; for the framing `confluentHeader` only.
+
+        Raises:
+            RegistryError: the registry does not answer; no value is at fault.
+            RecordError: the column would pass 2 GiB of text or bytes.
+        """
+        if self._framing == "none":
+            found, ids = self._reader.plain(values), None
+        else:
+            try:
+                framed = read_framing(values, self._framing, headers, is_key=self._is_key)
+            except RecordError as error:
+                if error.condition != "VALUES_TOO_LARGE" or len(values) < 2:
+                    raise
+                return self._decode_parts(values)
+            found, ids = self._reader.framed(framed), framed.id_texts()
+        return DecodedColumn(project(found.column, self.arrow_type), found.bad, ids)
+
+    def _decode_parts(self, values: pa.Array) -> DecodedColumn:
+        """Read compressed values that are too large together, and of which few may be so large."""
+        parts: list[DecodedColumn] = []
+        size = 0
+        left = [values]
+        while left:
+            part = left.pop()
+            try:
+                framed = read_framing(part, self._framing)
+            except RecordError as error:
+                if error.condition != "VALUES_TOO_LARGE" or len(part) < 2:
+                    raise
+                left += [part.slice(len(part) // 2), part.slice(0, len(part) // 2)]
+                continue
+            found = self._reader.framed(framed)
+            parts.append(DecodedColumn(project(found.column, self.arrow_type), found.bad, framed.id_texts()))
+            size += parts[-1].column.nbytes
+            if size > _MOST_IN_COLUMN:
+                # Before all of it is there: a few MB may become many GB.
+                raise too_large(len(values))
+        bad, start = [], 0
+        for each in parts:
+            bad += [BadValue(start + one.row, one.reason, one.message) for one in each.bad]
+            start += len(each.column)
+        column = concat_parts([each.column for each in parts], self.arrow_type)
+        return DecodedColumn(column, bad, pa.concat_arrays([each.schema_ids for each in parts]))
+
+
+def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatReader:
+    if column.format == "string":
+        return _OneDecoder(TextDecoder())
+    if column.format == "json":
+        return _OneDecoder(JsonDecoder(column.arrow_type))
+    if column.schema is None:
+        raise ValueError(f"a column in {column.format} has no schema")
+    if column.format == "avro":
+        return _AvroReader(column.schema, column.arrow_type, registry)
+    return _ProtobufReader(column.schema, column.message, column.arrow_type, registry)
+
+
+class _OneDecoder:
+    """Reads all values alike, whatever their schema."""
+
+    def __init__(self, decoder: ValueDecoder) -> None:
+        self._decoder = decoder
+        self.arrow_type = decoder.arrow_type
+
+    def plain(self, values: pa.Array) -> DecodedValues:
+        """Read values that nothing stands before."""
+        return self._decoder.decode(values)
+
+    def framed(self, framed: FramedValues) -> DecodedValues:
+        """Read values behind ids, which are not looked up."""
+        if framed.bad:
+            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._decoder)
+        return self._decoder.decode(framed.values, framed.skipped)
+
+
+class _AvroReader:
+    """Reads values with the schemas of their writers."""
+
+    def __init__(self, given: RegisteredSchema, wanted: pa.DataType, registry: SchemaRegistry | None) -> None:
+        self._schema = avro.read_schema(given)
+        self._wanted = wanted
+        self._own = AvroDecoder(self._schema, wanted=wanted)
+        self._registry = registry
+        self._kept: dict[SchemaId, ValueDecoder | UnknownSchemaError] = {}
+        self.arrow_type = self._own.arrow_type
+
+    def plain(self, values: pa.Array) -> DecodedValues:
+        """Read values of the reader's own schema."""
+        return self._own.decode(values)
+
+    def framed(self, framed: FramedValues) -> DecodedValues:
+        """Read values, each with its writer's schema."""
+        if self._registry is None:
+            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._own)
+        return decode_framed(framed, self.arrow_type, self._decoder_of)
+
+    def _decoder_of(self, schema_id: SchemaId) -> ValueDecoder:
+        found = self._kept.get(schema_id)
+        if found is None:
+            found = _kept_outcome(
+                lambda: avro.build_decoder(_asked(self._registry, schema_id), self._schema, self._wanted)
+            )
+            if len(self._kept) >= MOST_SCHEMAS:
+                # The oldest: ids come in runs.
+                del self._kept[next(iter(self._kept))]
+            self._kept[schema_id] = found
+        if isinstance(found, UnknownSchemaError):
+            raise UnknownSchemaError(str(found), found.reason)
+        return found
+
+
+class _ProtobufReader:
+    """Reads values with the reader's message."""
+
+    def __init__(
+        self, given: RegisteredSchema, message: str | None, wanted: pa.DataType, registry: SchemaRegistry | None
+    ) -> None:
+        schema_of = None if registry is None else registry.schema_by_id
+        self._messages = protobuf.MessageDecoder(protobuf.read_message(given, message), wanted, schema_of)
+        self.arrow_type = self._messages.arrow_type
+
+    def plain(self, values: pa.Array) -> DecodedValues:
+        """Read messages that nothing stands before."""
+        return self._messages.decode_plain(values)
+
+    def framed(self, framed: FramedValues) -> DecodedValues:
+        """Read messages behind the id of their schema."""
+        return self._messages.decode(framed)
+
+
+def _asked(registry: SchemaRegistry | None, schema_id: SchemaId) -> RegisteredSchema:
+    assert registry is not None  # noqa: S101 - asked only where there is one
+    return registry.schema_by_id(schema_id)
+
+
+def _kept_outcome(build: Callable[[], ValueDecoder]) -> ValueDecoder | UnknownSchemaError:
+    """Return a decoder, or why there is none if that stays so.
+
+    Raises:
+        UnknownSchemaError: the registry has no such schema, which may change.
+    """
+    try:
+        return build()
+    except UnknownSchemaError as error:
+        if error.reason is Reason.SCHEMA_ID_NOT_FOUND:
+            raise
+        return error
+
+
+def _of_one_schema(framed: FramedValues) -> FramedValues:
+    """Return values as if all had the same schema."""
+    if not framed.ids:
+        return framed
+    return replace(framed, ids=framed.ids[:1], tails=[b""], places=np.minimum(framed.places, 0))

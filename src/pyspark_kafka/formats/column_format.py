@@ -1,0 +1,32 @@
+"""How the bytes of a column are read as another type, or written from it, as plain data. Layer: formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_kafka.formats.schemas import RegisteredSchema
+
+TypedFormat: TypeAlias = Literal["string", "json", "avro", "protobuf"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFormat:
+    """All that a task needs to read or write a column of keys or values. Plain data that pickles.
+
+    Attributes:
+        format: the format.
+        framing: what stands before each value: `none`, `confluent`, `confluentHeader`, `apicurio8`, `glue`.
+        arrow_type: the type of the column, which may have fewer fields than the schema.
+        schema: what readers read as, and writers write; None where `arrow_type` says it: JSON without a schema.
+        message: the full name of the message, of Protobuf.
+    """
+
+    format: TypedFormat
+    framing: str
+    arrow_type: pa.DataType
+    schema: RegisteredSchema | None = None
+    message: str | None = None

@@ -1,0 +1,321 @@
+"""Values in JSON to Arrow: one document a value. Layer: formats."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.formats.json.judging import find_lost_numbers
+from pyspark_kafka.formats.json.locating import FaultFinder, is_certain
+from pyspark_kafka.formats.parts import concat_parts, split_by_size
+from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
+_MOST_TEXT = 64 << 20
+# What is decoded at a time: more than the caches hold takes twice as long, and one bad value costs a whole chunk.
+_CHUNK_ROWS = 1024
+_CHUNK_BYTES = 1 << 20
+# arrow-json reads an escaped surrogate pair beyond U+1FFFF as another character, so such pairs become UTF-8 before.
+_LOST_PAIR = re.compile(rb"\\u[dD](?:8[4-9a-fA-F]|[9aAbB])")
+_NUL = rb"\u0000"
+# Any escape: a pair, or a backslash with what follows it, so that an escaped backslash begins no pair.
+_ESCAPE = re.compile(rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+
+
+class JsonDecoder:
+    """Reads values in JSON as columns of a type.
+
+    Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5 becomes 1 where a whole number is
+    wanted, and the text "12" becomes 12. Fields of structs that the type lacks are skipped, those that a value lacks
+    are null, of a name that stands twice the last counts. A map has every entry, also those of one key. Bytes are
+    Base64 text.
+
+    Runs on: executor; pure computation.
+
+    Attributes:
+        arrow_type: what `decode` returns.
+    """
+
+    def __init__(self, arrow_type: pa.StructType) -> None:
+        """Read values as structs of a type, whose fields are all nullable.
+
+        Raises:
+            SchemaError: a type that JSON cannot be read as.
+            MissingDependencyError: without the packages arro3-io and msgspec.
+        """
+        self.arrow_type = _nullable(arrow_type)
+        self._read_type = _without_bytes(self.arrow_type, "")
+        self._has_floats = has_kind(self._read_type, pa.types.is_floating)
+        self._has_bytes = self._read_type != self.arrow_type
+        # Nobody who writes values can know it: a value that holds this name could else stand for another's.
+        name = secrets.token_hex(8)
+        self._between = f'}}\n{{"{name}":'.encode()
+        self._schema = pa.schema([pa.field(name, self._read_type)])
+        self._read_json = _reader()
+        self._faults = FaultFinder(self._read_type)
+
+    def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
+        """Read an array of values.
+
+        Args:
+            values: of type binary, large_binary or string.
+            skipped: bytes at the beginning of each value that are not part of it, such as the id of its schema.
+
+        Returns:
+            A struct for each value. A null value is a null struct, as is the document `null`.
+
+        Raises:
+            RecordError: the column would pass 2 GiB of text.
+        """
+        bad: list[BadValue] = []
+        columns = []
+        for at, part in split_by_size(values, _MOST_TEXT):
+            rows = _rows_of_chunk(part)
+            for start in range(0, len(part), rows):
+                texts: list[bytes | None] = part.slice(start, rows).cast(_binary(part.type)).to_pylist()
+                if skipped:
+                    texts = [None if text is None else text[skipped:] for text in texts]
+                columns.append(self._decode_chunk(texts, at + start, bad))
+        column = concat_parts(columns, self._read_type)
+        if self._has_floats:
+            column = _without_lost(column, values, skipped, bad)
+        if self._has_bytes:
+            column = self._with_bytes(column, bad)
+        return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
+
+    def _decode_chunk(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> pa.Array:
+        if not self._faults.wary:
+            try:
+                return self._parse(texts)
+            except ValueError as error:
+                self._faults.notice(str(error))
+        # First those whose end shows it, which costs little; all of them only if that was not enough.
+        everywhere = self._faults.thorough
+        while True:
+            found = self._confirm(texts, self._faults.find(texts, everywhere=everywhere))
+            bad += [BadValue(start + row, reason, message) for row, (reason, message) in found.items()]
+            if found:
+                texts = texts.copy()
+                for row in found:
+                    texts[row] = None
+            try:
+                column = self._parse(texts)
+            except ValueError as error:
+                if not self._faults.notice(str(error)) and everywhere:
+                    break
+                everywhere = True
+                continue
+            if not found:
+                self._faults.trust()
+            return column
+        # What nobody thought of: the half that is good at once.
+        return pa.concat_arrays(self._bisect(texts, start, bad))
+
+    def _confirm(
+        self, texts: list[bytes | None], found: dict[int, tuple[Reason, str]]
+    ) -> dict[int, tuple[Reason, str]]:
+        """Return the faults of values that arrow-json refuses as well.
+
+        It reads some that are no JSON, such as those with a comma too few. A value is good if it is good alone: what
+        stands beside it, and how often a batch is read, decide nothing.
+        """
+        asked = [row for row, fault in found.items() if not is_certain(texts[row] or b"", *fault)]
+        at, size = 0, len(asked)
+        # Each question but the first is about one value, or follows a yes: at most two a value, of some 60 us.
+        while at < len(asked):
+            rows = asked[at : at + size]
+            try:
+                self._parse([texts[row] for row in rows])
+            except ValueError:
+                at += size == 1
+                size = 1
+                continue
+            for row in rows:
+                del found[row]
+            at += size
+            size *= 2
+        return found
+
+    def _bisect(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> list[pa.Array]:
+        try:
+            return [self._parse(texts)]
+        except ValueError as error:
+            if len(texts) == 1:
+                bad.append(BadValue(start, Reason.TYPE_MISMATCH, self._explain(str(error))))
+                return [pa.nulls(1, self._read_type)]
+        middle = len(texts) // 2
+        return self._bisect(texts[:middle], start, bad) + self._bisect(texts[middle:], start + middle, bad)
+
+    def _explain(self, text: str) -> str:
+        """Return why a value cannot be read, of what arrow-json says without what it repeats of the value."""
+        named = (field for field in _field_names(self.arrow_type) if f"'{field}'" in text or f'"{field}"' in text)
+        field = next(named, None)
+        return "a field has another type" if field is None else f"the value of field '{field}' has another type"
+
+    def _parse(self, texts: list[bytes | None]) -> pa.Array:
+        """Decode all values or none.
+
+        Each value stands in an object of its own: one that leaves a string, a list or an object open meets the quote of
+        the next name, and is an error. So as many rows as values prove that each is at its own place.
+
+        Raises:
+            ValueError: a value is not valid.
+        """
+        if not texts:
+            return pa.array([], self._read_type)
+        between = self._between.join([b"null" if text is None else text for text in texts])
+        wrapped = b"".join((self._between[2:], between, b"}\n"))
+        # A NUL in the text of an error makes arro3 abort the process: neither a byte 0, which JSON has nowhere, nor the
+        # character, which is in strings only, may be in what it refuses.
+        if b"\0" in wrapped:
+            raise ValueError("a byte 0")
+        # The search for one byte is many times as fast as one for two.
+        if b"\\" in wrapped:
+            if _LOST_PAIR.search(wrapped):
+                wrapped = _ESCAPE.sub(_as_utf8, wrapped)
+            if _NUL in wrapped:
+                # With another character: if that is read, the text itself is.
+                self._read(wrapped.replace(_NUL, rb"\u0001"), len(texts))
+        return self._read(wrapped, len(texts))
+
+    def _read(self, wrapped: bytes, count: int) -> pa.Array:
+        try:
+            stream = self._read_json(io.BytesIO(wrapped), self._schema, batch_size=count + 1)
+            # All rows, or one more than there are values.
+            batch = pa.RecordBatchReader.from_stream(stream).read_next_batch()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # A panic of Rust is no Exception.
+            raise ValueError(str(error)) from error
+        if batch.num_rows != count:
+            raise ValueError(f"{batch.num_rows} documents in {count} values")
+        return batch.column(0)
+
+    def _with_bytes(self, column: pa.Array, bad: list[BadValue]) -> pa.Array:
+        wrong: dict[int, str] = {}
+        found = _decode_base64(column, self.arrow_type, "", wrong)
+        bad += [
+            BadValue(row, Reason.TYPE_MISMATCH, f"the value of field '{path}' is not Base64")
+            for row, path in wrong.items()
+        ]
+        if wrong:
+            mask = pa.array([row not in wrong for row in range(len(found))])
+            found = pc.if_else(mask, found, pa.scalar(None, self.arrow_type))
+        return found
+
+
+def _without_lost(column: pa.Array, values: pa.Array, skipped: int, bad: list[BadValue]) -> pa.Array:
+    """Note values with a number beyond its type, and return the column with nulls in their place."""
+
+    def text_of(row: int) -> bytes:
+        text = values[row].as_py()
+        return bytes((text.encode() if isinstance(text, str) else text)[skipped:])
+
+    lost = find_lost_numbers(column, text_of)
+    return refuse_rows(column, {row: _out_of_range(path) for row, path in lost.items()}, bad) if lost else column
+
+
+def _out_of_range(path: str) -> str:
+    return f"the number of field '{path}' is out of range" if path else "a number is out of range"
+
+
+def _rows_of_chunk(values: pa.Array) -> int:
+    size = pc.sum(pc.binary_length(values)).as_py() or 1
+    return max(16, min(_CHUNK_ROWS, _CHUNK_BYTES * len(values) // size))
+
+
+def _binary(kind: pa.DataType) -> pa.DataType:
+    return pa.large_binary() if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) else pa.binary()
+
+
+def _as_utf8(escape: re.Match[bytes]) -> bytes:
+    if escape[1] is None:
+        return escape[0]
+    high, low = int(escape[1], 16), int(escape[2], 16)
+    return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).encode()
+
+
+def _reader() -> Callable[..., Any]:
+    try:
+        import arro3.io  # noqa: PLC0415 - optional
+        import msgspec  # noqa: F401, PLC0415 - optional
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Values in JSON need the Python packages 'arro3-io' and 'msgspec', of which "
+            f"'{error.name}' cannot be imported.",
+            condition="MISSING_DEPENDENCY",
+            hint='Install them on the driver and on the executors: pip install "pyspark-kafka[json]".',
+            facts={"package": error.name},
+        ) from error
+    found: Callable[..., Any] = arro3.io.read_json
+    return found
+
+
+def _nullable(given: pa.DataType) -> pa.DataType:
+    """Return a type whose parts are all nullable: one missing value would else fail a batch."""
+    if pa.types.is_struct(given):
+        return pa.struct([pa.field(each.name, _nullable(each.type)) for each in given])
+    if pa.types.is_list(given):
+        return pa.list_(pa.field(given.value_field.name, _nullable(given.value_type)))
+    if pa.types.is_map(given):
+        return pa.map_(given.key_type, pa.field("value", _nullable(given.item_type)))
+    return given
+
+
+def _without_bytes(given: pa.DataType, path: str) -> pa.DataType:
+    if pa.types.is_struct(given):
+        return pa.struct([pa.field(each.name, _without_bytes(each.type, _within(path, each.name))) for each in given])
+    if pa.types.is_binary(given):
+        return pa.string()
+    inner = [given.value_type] if pa.types.is_list(given) else []
+    inner = [given.key_type, given.item_type] if pa.types.is_map(given) else inner
+    if any(_without_bytes(each, path) != each for each in inner):
+        raise SchemaError(
+            f"Field '{path}' has bytes within a list or a map ({given}), which cannot be read from JSON.",
+            condition="SCHEMA_COLUMN_MISMATCH",
+            hint="Read them as string, and decode with unbase64.",
+            facts={"column": path, "found": given},
+        )
+    return given
+
+
+def _decode_base64(column: pa.Array, wanted: pa.DataType, path: str, wrong: dict[int, str]) -> pa.Array:
+    if column.type == wanted:
+        return column
+    if pa.types.is_struct(wanted):
+        children = [
+            _decode_base64(column.field(number), each.type, _within(path, each.name), wrong)
+            for number, each in enumerate(wanted)
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(column))
+    decoded: list[bytes | None] = []
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            decoded.append(None if text is None else base64.b64decode(text, validate=True))
+        except ValueError:
+            decoded.append(None)
+            wrong.setdefault(row, path)
+    return pa.array(decoded, wanted)
+
+
+def _field_names(given: pa.DataType) -> list[str]:
+    if pa.types.is_struct(given):
+        return [name for each in given for name in (each.name, *_field_names(each.type))]
+    if pa.types.is_list(given):
+        return _field_names(given.value_type)
+    return _field_names(given.item_type) if pa.types.is_map(given) else []
+
+
+def _within(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,321 @@
+"""Which values of a batch arrow-json refuses, and why, without asking it for each. Layer: formats.
+
+arrow-json refuses a batch for one value, and names the field, not the row. Reading each value alone takes 30 times as
+long as a batch. So the fields that it named are looked at in all values, with msgspec, which skips the rest; what looks
+wrong there is judged by arrow-json's own rules for each type. `test_locating.py` compares them with arrow-json.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import pyarrow as pa
+
+from pyspark_kafka.formats.json.judging import ValueJudge, fits_whole, has_decimals, load_value, refused_texts
+from pyspark_kafka.formats.values import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# For this number of chunks without a fault, after one with many, values are looked at before they are decoded.
+_WARY_CHUNKS = 8
+# One in some chunks costs less to be found when decoding fails.
+_MANY = 4
+_PLAIN_DECIMAL = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
+_BLANKS = b" \t\r\n"
+_NOT_UTF8 = "it is not UTF-8"
+_CUT_SHORT = "it ends in the middle of a document"
+_NO_OBJECT = "it is no JSON object"
+_FIELD = "whilst decoding field '"
+
+
+def is_certain(text: bytes, reason: Reason, message: str) -> bool:
+    """Return whether arrow-json surely refuses a value with a fault that a `FaultFinder` found, too."""
+    if reason is not Reason.DECODE_FAILED or message in (_NOT_UTF8, _CUT_SHORT, _NO_OBJECT):
+        return True
+    return not text.lstrip(_BLANKS).startswith((b"{", b"null"))
+
+
+class FaultFinder:
+    """Finds the values of a type that arrow-json refuses.
+
+    Runs on: executor; pure computation. For one thread at a time.
+    """
+
+    def __init__(self, read_type: pa.StructType) -> None:
+        """Find faults in values of a type."""
+        self._type = read_type
+        self._suspects: set[tuple[str, ...]] = set()
+        self._wary = 0
+        self._thorough = 0
+        self._look: Callable[[bytes], Any] | None = None
+        self._check: _Check | None = None
+
+    @property
+    def wary(self) -> bool:
+        """Whether values had many faults lately, so that they are better looked at before they are decoded."""
+        return self._wary > 0
+
+    @property
+    def thorough(self) -> bool:
+        """Whether many faults were lately in values that end as they should, so that all are better looked at."""
+        return self._thorough > 0
+
+    def notice(self, error: str) -> bool:
+        """Suspect the field that an error of arrow-json names; return whether that is new."""
+        path = _named_path(error, self._type)
+        # What is no JSON names no field, nor does a decimal.
+        fresh = ({path} if path else {(), *_decimal_paths(self._type)}) - self._suspects
+        if fresh:
+            self._suspects |= fresh
+            self._look = None
+        return bool(fresh)
+
+    def find(self, texts: Sequence[bytes | None], *, everywhere: bool = True) -> dict[int, tuple[Reason, str]]:
+        """Return the rows whose value is bad, each with the reason and the end of a sentence.
+
+        Found are values that are no JSON, no UTF-8 or no object, and those with a fault in a suspected field.
+
+        Args:
+            texts: the values.
+            everywhere: whether to look at all of them. Else only at those that do not end as an object does, as those
+                that are cut short; this takes a sixth of the time.
+        """
+        import msgspec  # noqa: PLC0415 - optional
+
+        if self._look is None:
+            self._prepare(msgspec)
+        look, check = self._look, self._check
+        assert look is not None  # noqa: S101 - prepared above
+        if everywhere:
+            known_utf8 = _all_utf8(texts)
+            looked_at = [(row, text) for row, text in enumerate(texts) if text is not None]
+        else:
+            known_utf8 = False
+            looked_at = [(row, text) for row, text in enumerate(texts) if text is not None and text[-1:] != b"}"]
+        bad: dict[int, tuple[Reason, str]] = {}
+        odd: list[int] = []
+        for row, text in looked_at:
+            if not known_utf8 and not _is_utf8(text):
+                bad[row] = (Reason.DECODE_FAILED, _NOT_UTF8)
+                continue
+            try:
+                value = look(text)
+            except RecursionError:
+                bad[row] = (Reason.DECODE_FAILED, "it is nested too deeply")
+            except msgspec.ValidationError:
+                odd.append(row)
+            except msgspec.DecodeError as error:
+                bad[row] = (Reason.DECODE_FAILED, _place(str(error)))
+            else:
+                if check is not None and value is not None and check.is_odd(value, row):
+                    odd.append(row)
+        if check is not None:
+            odd += check.unreadable()
+        if odd:
+            bad |= self._judge({row: texts[row] or b"" for row in odd}, msgspec)
+        if len(bad) >= _MANY:
+            self._wary = _WARY_CHUNKS
+        if everywhere:
+            ended = sum((texts[row] or b"").endswith(b"}") for row in bad)
+            self._thorough = _WARY_CHUNKS if ended >= _MANY else max(0, self._thorough - 1)
+        return bad
+
+    def trust(self) -> None:
+        """Note that a chunk was without a fault; after some of them, fields are suspected no more."""
+        self._wary -= 1
+        if self._wary <= 0:
+            self._suspects.clear()
+            self._look = None
+
+    def _prepare(self, msgspec: Any) -> None:
+        """Make what looks at the suspected fields only."""
+        narrow = _narrowed(self._type, self._suspects)
+        self._look = msgspec.json.Decoder(Optional[_kind(narrow, msgspec)]).decode  # noqa: UP045 - made at run time
+        self._check = _Check(narrow) if len(narrow) else None
+
+    def _judge(self, texts: dict[int, bytes], msgspec: Any) -> dict[int, tuple[Reason, str]]:
+        """Return which values are bad, by their first field that is, in the order of the type."""
+        exact = has_decimals(self._type)
+        bad: dict[int, tuple[Reason, str]] = {}
+        judge = ValueJudge()
+        for row, text in texts.items():
+            try:
+                value = load_value(text, msgspec, exact=exact)
+            except RecursionError:
+                bad[row] = (Reason.DECODE_FAILED, "it is nested too deeply")
+            except msgspec.DecodeError as error:
+                bad[row] = (Reason.DECODE_FAILED, _place(str(error)))
+            except ValueError:
+                bad[row] = (Reason.DECODE_FAILED, "it is no JSON")
+            else:
+                if value is not None and not isinstance(value, dict):
+                    bad[row] = (Reason.DECODE_FAILED, _NO_OBJECT)
+                    continue
+                judge.look(row, value, self._type)
+        for row, path in judge.faults().items():
+            bad[row] = (Reason.TYPE_MISMATCH, f"the value of field '{path}' has another type")
+        return bad
+
+
+class _Check:
+    """Looks at the content of suspected fields whose JSON has the right kind."""
+
+    def __init__(self, narrow: pa.StructType) -> None:
+        self._texts: dict[pa.DataType, tuple[list[str], list[int]]] = {}
+        self._row = 0
+        self._walk = self._walk_of(narrow)
+
+    def is_odd(self, value: Any, row: int) -> bool:
+        """Whether a number of a value is out of the range of its field; texts are judged by `unreadable`."""
+        self._row = row
+        return bool(self._walk is not None and self._walk(value))
+
+    def unreadable(self) -> list[int]:
+        """Return the rows with a text that stands for no number or time, of all values since the last call."""
+        found = {rows[at] for kind, (texts, rows) in self._texts.items() for at in refused_texts(texts, kind)}
+        for texts, rows in self._texts.values():
+            texts.clear()
+            rows.clear()
+        return list(found)
+
+    def _walk_of(self, kind: pa.DataType) -> Callable[[Any], bool] | None:
+        """Return a function that walks a value of a type; None if there is nothing to look at."""
+        if pa.types.is_struct(kind):
+            parts = [(f"f{number}", self._walk_of(each.type)) for number, each in enumerate(kind)]
+            walks = [(name, walk) for name, walk in parts if walk is not None]
+
+            def in_struct(value: Any) -> bool:
+                for name, walk in walks:
+                    inner = getattr(value, name)
+                    if inner is not None and walk(inner):
+                        return True
+                return False
+
+            return in_struct if walks else None
+        if pa.types.is_list(kind) or pa.types.is_map(kind):
+            walk = self._walk_of(kind.value_type if pa.types.is_list(kind) else kind.item_type)
+            if walk is None:
+                return None
+            of_list = pa.types.is_list(kind)
+
+            def in_items(value: Any) -> bool:
+                return any(walk(each) for each in (value if of_list else value.values()) if each is not None)
+
+            return in_items
+        if pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+            return None
+        if pa.types.is_decimal(kind):
+            digits = kind.precision - kind.scale
+
+            def in_decimal(value: Any) -> bool:
+                if isinstance(value, str):
+                    return not _PLAIN_DECIMAL.fullmatch(value) or len(value.lstrip("+-").partition(".")[0]) > digits
+                return not abs(value) < 10**digits - 1
+
+            return in_decimal
+        texts, rows = self._texts.setdefault(kind, ([], []))
+        floating = pa.types.is_floating(kind)
+        # What fits without a closer look, of all types of that width.
+        surely = 0 if floating else (1 << (kind.bit_width - 1)) - 1
+
+        def in_number(value: Any) -> bool:
+            if 0 <= value <= surely if type(value) is int else floating and type(value) is float:
+                return False
+            if isinstance(value, str):
+                texts.append(value)
+                rows.append(self._row)
+                return False
+            return not floating and not fits_whole(value, kind)
+
+        return in_number
+
+
+def _named_path(error: str, kind: pa.DataType) -> tuple[str, ...]:
+    """Return the path of the field that an error names; no name if it names none, as with what is no JSON."""
+    _, found, rest = error.partition(_FIELD)
+    # The first field is the wrapper.
+    _, _, rest = rest.partition("': ")
+    path: list[str] = []
+    while found:
+        while pa.types.is_list(kind) or pa.types.is_map(kind):
+            kind = kind.value_type if pa.types.is_list(kind) else kind.item_type
+        names = [each.name for each in kind] if pa.types.is_struct(kind) else []
+        name = next((each for each in names if rest.startswith(f"{_FIELD}{each}': ")), None)
+        if name is None:
+            break
+        path.append(name)
+        rest = rest[len(f"{_FIELD}{name}': ") :]
+        kind = kind.field(name).type
+    return tuple(path)
+
+
+def _decimal_paths(kind: pa.DataType) -> list[tuple[str, ...]]:
+    if pa.types.is_decimal(kind):
+        return [()]
+    if pa.types.is_struct(kind):
+        return [(each.name, *path) for each in kind for path in _decimal_paths(each.type)]
+    if pa.types.is_list(kind):
+        return _decimal_paths(kind.value_type)
+    return _decimal_paths(kind.item_type) if pa.types.is_map(kind) else []
+
+
+def _narrowed(kind: pa.DataType, paths: set[tuple[str, ...]]) -> pa.DataType:
+    """Return a type with the fields of some paths only; of what a path ends at, no fields: faults there name them."""
+    if pa.types.is_list(kind):
+        return pa.list_(_narrowed(kind.value_type, paths))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _narrowed(kind.item_type, paths))
+    if not pa.types.is_struct(kind):
+        return kind
+    fields = []
+    for each in kind:
+        inner = {path[1:] for path in paths if path and path[0] == each.name}
+        if inner:
+            fields.append(pa.field(each.name, _narrowed(each.type, inner)))
+    return pa.struct(fields)
+
+
+def _kind(kind: pa.DataType, msgspec: Any) -> Any:
+    """Return the type of msgspec that has the values of a type, of the right kind of JSON but with any content."""
+    if pa.types.is_struct(kind):
+        names = {f"f{number}": each.name for number, each in enumerate(kind)}
+        fields = [
+            (f"f{number}", Optional[_kind(each.type, msgspec)], None)  # noqa: UP045 - made at run time
+            for number, each in enumerate(kind)
+        ]
+        return msgspec.defstruct("Looked", fields, rename=names, gc=False)
+    if pa.types.is_list(kind):
+        return list[Optional[_kind(kind.value_type, msgspec)]]  # type: ignore[misc]  # noqa: UP045 - made at run time
+    if pa.types.is_map(kind):
+        return dict[str, Optional[_kind(kind.item_type, msgspec)]]  # type: ignore[misc]  # noqa: UP045 - as above
+    if pa.types.is_string(kind) or pa.types.is_null(kind):
+        return str
+    if pa.types.is_boolean(kind):
+        return bool
+    return Union[int, float, str]  # noqa: UP007 - as above
+
+
+def _all_utf8(texts: Sequence[bytes | None]) -> bool:
+    try:
+        pa.array(texts, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _place(text: str) -> str:
+    """Return what msgspec says of a fault, without what it quotes of the value."""
+    if "truncated" in text:
+        return _CUT_SHORT
+    _, at, place = text.partition("(byte ")
+    return f"it is no JSON: fault at byte {place.rstrip(')')}" if at else "it is no JSON"

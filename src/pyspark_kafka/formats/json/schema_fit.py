@@ -1,0 +1,233 @@
+"""Whether columns fit a JSON Schema: their names and types before a row is written, nulls with each row.
+
+What is checked are `type`, `properties`, `required`, `additionalProperties`, `items` and references within the schema.
+Bounds, patterns, formats and `enum` are not; nor what is behind a reference to another document or to an anchor, in a
+part with an address of its own, in `allOf`, beside a reference, or one of several alternatives. Layer: formats.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.formats.json.schema_documents import NEWEST_DRAFT, draft_of, has_types, says_members
+from pyspark_kafka.formats.projection import missing_field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MOST_REFERENCES = 64
+
+
+class JsonSchemaFit:
+    """The rules of one schema for columns of one type.
+
+    Runs on: driver, for the check of the types, and executor; pure computation.
+    """
+
+    def __init__(self, text: str, arrow_type: pa.DataType) -> None:
+        """Compare names and types.
+
+        Raises:
+            SchemaError: the text is no JSON Schema; or a field is missing, or surplus, or of another type.
+        """
+        try:
+            self._root = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _invalid("it is not valid JSON") from error
+        if not isinstance(self._root, (dict, bool)):
+            raise _invalid("it is no JSON object")
+        self._ignores_siblings = draft_of(self._root) < NEWEST_DRAFT
+        self._check(arrow_type, self._root, "")
+
+    def check_nulls(self, column: pa.Array) -> None:
+        """Refuse rows without a value where the schema requires one.
+
+        Raises:
+            RecordError: it names the row, unless that is within a list.
+        """
+        self._check_nulls(column, self._root, "", nested=False)
+
+    def _check(self, kind: pa.DataType, given: Any, path: str) -> None:
+        schema = self._resolved(given)
+        if schema is None:
+            return
+        names = _names(schema)
+        found = _json_types(kind)
+        if names and not found & names and not (found == {"integer"} and "number" in names):
+            raise _no_fit(path, f"JSON Schema's {' or '.join(sorted(names))}", kind)
+        if pa.types.is_struct(kind):
+            self._check_struct(kind, schema, path)
+        elif pa.types.is_list(kind):
+            self._check(kind.value_type, schema.get("items"), f"{path}[]")
+        elif pa.types.is_map(kind):
+            self._check(kind.item_type, schema.get("additionalProperties"), f"{path}[]")
+
+    def _check_struct(self, kind: pa.DataType, schema: Mapping[str, Any], path: str) -> None:
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, dict) else {}
+        others = schema.get("additionalProperties", False)
+        is_open = others is not False or "patternProperties" in schema or not properties
+        for each in kind:
+            inner = _joined(path, each.name)
+            if each.name in properties:
+                self._check(each.type, properties[each.name], inner)
+            elif not is_open:
+                raise _no_fit(inner, "the JSON Schema, which has no such property", each.type)
+            else:
+                self._check(each.type, others, inner)
+        names = {each.name for each in kind}
+        for name in _required(schema):
+            if name not in names:
+                raise missing_field(_joined(path, name), "the JSON Schema", kind)
+
+    def _check_nulls(self, column: pa.Array, given: Any, path: str, *, nested: bool) -> None:
+        schema = self._resolved(given)
+        if schema is None:
+            return
+        kind = column.type
+        if pa.types.is_struct(kind):
+            properties = schema.get("properties")
+            properties = properties if isinstance(properties, dict) else {}
+            required = _required(schema)
+            for number, child in enumerate(column.flatten()):
+                name = kind.field(number).name
+                inner = _joined(path, name)
+                if name in required and child.null_count:
+                    missing = pc.and_(pc.is_null(child), pc.is_valid(column))
+                    if pc.any(missing).as_py():
+                        row = None if nested else pc.index(missing, pa.scalar(value=True)).as_py()
+                        raise _bad_row(row, inner, "it is null, and the schema requires it")
+                self._check_nulls(child, properties.get(name), inner, nested=nested)
+        elif pa.types.is_list(kind):
+            items, rules = column.flatten(), schema.get("items")
+            if items.null_count and not self._takes_null(rules):
+                raise _bad_row(None, f"{path}[]", "it is null, and the schema has no null there")
+            self._check_nulls(items, rules, f"{path}[]", nested=True)
+        elif pa.types.is_map(kind) and "patternProperties" not in schema:
+            # Entries whose value is null are left out.
+            self._check_nulls(_map_values(column), schema.get("additionalProperties"), f"{path}[]", nested=True)
+
+    def _takes_null(self, given: Any) -> bool:
+        """Whether a schema takes null, as far as that is checked."""
+        left = [given]
+        for _ in range(_MOST_REFERENCES):
+            if not left:
+                return False
+            found = left.pop()
+            if not isinstance(found, dict):
+                return True
+            branches = next((found[word] for word in ("oneOf", "anyOf") if has_types(found.get(word))), None)
+            if isinstance(found.get("$ref"), str):
+                left.append(self._behind(found["$ref"]))
+            elif branches is not None:
+                left += branches
+            elif not _names(found) or "null" in _names(found):
+                return True
+        return True
+
+    def _resolved(self, given: Any) -> dict[str, Any] | None:
+        """Return a schema behind references and beside null; None if it says nothing that is checked."""
+        for _ in range(_MOST_REFERENCES):
+            if not isinstance(given, dict) or (given is not self._root and isinstance(given.get("$id"), str)):
+                return None
+            if isinstance(given.get("$ref"), str):
+                beside = {name: each for name, each in given.items() if name != "$ref"}
+                if not self._ignores_siblings and says_members(beside):
+                    return None
+                given = self._behind(given["$ref"])
+                continue
+            if isinstance(given.get("allOf"), list) and any(map(says_members, given["allOf"])):
+                return None
+            for word in ("oneOf", "anyOf"):
+                branches = given.get(word)
+                if isinstance(branches, list):
+                    others = [each for each in branches if not (isinstance(each, dict) and _names(each) == {"null"})]
+                    if len(others) != 1:
+                        return None
+                    given = others[0]
+                    break
+            else:
+                return given
+        return None
+
+    def _behind(self, reference: str) -> Any:
+        if not reference.startswith("#") or reference[1:2] not in ("", "/"):
+            return None
+        found: Any = self._root
+        for part in unquote(reference[1:]).split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, dict) else None
+            if isinstance(found, dict) and isinstance(found.get("$id"), str):
+                return None
+        return found
+
+
+def _map_values(column: pa.Array) -> pa.Array:
+    """Return the values of the entries that the rows of a column have."""
+    kind, children = pa.list_(column.type.item_type), [column.items]
+    return pa.Array.from_buffers(kind, len(column), column.buffers()[:2], -1, column.offset, children).flatten()
+
+
+def _names(schema: Mapping[str, Any]) -> set[str]:
+    """Return the types that a schema allows; none if it does not say."""
+    given = schema.get("type")
+    listed = given if isinstance(given, list) else [given]
+    return {each for each in listed if isinstance(each, str)}
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    given = schema.get("required")
+    return [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
+
+
+def _json_types(kind: pa.DataType) -> set[str]:
+    """Return what values of a type are in JSON."""
+    if pa.types.is_struct(kind) or pa.types.is_map(kind):
+        return {"object"}
+    if pa.types.is_list(kind):
+        return {"array"}
+    if pa.types.is_boolean(kind):
+        return {"boolean"}
+    if pa.types.is_integer(kind):
+        return {"integer"}
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return {"number", "integer"} if pa.types.is_decimal(kind) and kind.scale == 0 else {"number"}
+    return {"string"}
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _invalid(reason: str) -> SchemaError:
+    return SchemaError(
+        f"The JSON Schema cannot be used: {reason}.",
+        condition="SCHEMA_INVALID",
+        hint="Check the text of the schema.",
+        facts={"reason": reason},
+    )
+
+
+def _no_fit(path: str, wanted: str, found: pa.DataType) -> SchemaError:
+    return SchemaError(
+        f"Column '{path or 'value'}' has the type {found}, which cannot be written as {wanted}.",
+        condition="SCHEMA_COLUMN_MISMATCH",
+        hint="Cast the column, or change the schema.",
+        facts={"column": path or "value", "wanted": wanted, "found": found},
+    )
+
+
+def _bad_row(row: int | None, path: str, reason: str) -> RecordError:
+    place = "A row" if row is None else f"Row {row}"
+    return RecordError(
+        f"{place} of the batch cannot be written in JSON: field '{path}': {reason}. Nothing of the batch was encoded.",
+        condition="VALUE_NOT_ENCODABLE",
+        hint="Fill or filter the nulls, or use a schema that allows them.",
+        facts={"row": row, "field": path, "reason": reason},
+    )

@@ -1,0 +1,53 @@
+"""Arrays of values in parts that fit into memory. Pure. Layer: formats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def split_by_size(values: pa.Array, most_bytes: int) -> Iterator[tuple[int, pa.Array]]:
+    """Yield slices of an array of bytes, each with the row that it begins at.
+
+    Args:
+        values: of any type of strings or bytes.
+        most_bytes: what a slice has at most; one value may have more.
+    """
+    start = 0
+    while start < len(values):
+        count = len(values) - start
+        while count > 1 and (pc.sum(pc.binary_length(values.slice(start, count))).as_py() or 0) > most_bytes:
+            count = (count + 1) // 2
+        yield start, values.slice(start, count)
+        start += count
+
+
+def concat_parts(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    """Return parts as one array; one part as it is.
+
+    Raises:
+        RecordError: a column would pass 2 GiB of text or bytes.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
+    except pa.ArrowInvalid as error:
+        raise too_large(sum(map(len, parts))) from error
+
+
+def too_large(values: int) -> RecordError:
+    """Build the error for values that no column can hold."""
+    return RecordError(
+        f"{values} values have a column of more than 2 GiB, which no Arrow array holds. None was read.",
+        condition="VALUES_TOO_LARGE",
+        hint="Decode fewer values at a time.",
+        facts={"values": values},
+    )

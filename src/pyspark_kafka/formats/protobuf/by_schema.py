@@ -1,0 +1,268 @@
+"""Values in Protobuf, each a message of some schema, as one column. Layer: formats.
+
+Protobuf needs no schema of the writer to read a value: fields are found by their numbers. The writer's schema only says
+which message a value is, and whether its fields are written as the reader reads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.framed import MOST_SCHEMAS, beyond_most
+from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka.formats.protobuf.descriptors import find_message, find_message_at, is_repeated, sorted_messages
+from pyspark_kafka.formats.protobuf.message_index import MessageIndexError, read_glue_index, read_message_index
+from pyspark_kafka.formats.protobuf.narrowing import narrow_message
+from pyspark_kafka.formats.protobuf.proto_text import read_file_set
+from pyspark_kafka.formats.schemas import UnknownSchemaError
+from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark_kafka.formats.framing import FramedValues
+    from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId
+
+# The types that a field of the reader can be read from besides its own: they have the same bytes on the wire, and every
+# value of theirs is one of its own. Bytes that are no text are found value by value.
+_WIDENED = {
+    "int32": ("bool", "enum"),
+    "int64": ("bool", "enum", "int32", "uint32"),
+    "uint32": ("bool",),
+    "uint64": ("bool", "uint32"),
+    "enum": ("int32",),
+    "sint64": ("sint32",),
+    "bytes": ("string",),
+    "string": ("bytes",),
+}
+_DEEPEST = 64
+
+
+def read_message(given: RegisteredSchema, name: str | None) -> Any:
+    """Return the descriptor of a message of a schema.
+
+    Args:
+        given: the schema.
+        name: the full name of the message; None: the first.
+
+    Raises:
+        SchemaError: it is not a schema of Protobuf, or has no such message.
+    """
+    return find_message(read_file_set(given), name)
+
+
+class MessageDecoder:
+    """Reads messages with the reader's descriptor, whichever schema each was written with.
+
+    Runs on: executor; as often blocking as `schema_of` is. Does not pickle.
+
+    Attributes:
+        arrow_type: what `decode` returns.
+    """
+
+    def __init__(
+        self, descriptor: Any, wanted: pa.DataType, schema_of: Callable[[SchemaId], RegisteredSchema] | None
+    ) -> None:
+        """Read messages of a descriptor.
+
+        Args:
+            descriptor: the reader's message.
+            wanted: a type with the fields that are wanted; the others are skipped.
+            schema_of: returns the schema of an id, raising `UnknownSchemaError` if there is none. None: values are
+                messages of the reader's own file, whatever their id.
+
+        Raises:
+            MissingDependencyError: without the package ptars.
+        """
+        self._file = descriptor.file
+        self._descriptor = narrow_message(descriptor, wanted)
+        self._schema_of = schema_of
+        self._decoder = ProtobufDecoder(self._descriptor)
+        self.arrow_type: pa.DataType = self._decoder.arrow_type
+        # By id and path: None if the message is as the reader's, else why not.
+        self._faults: dict[tuple[SchemaId, tuple[int, ...]], str | None] = {}
+
+    def decode_plain(self, values: pa.Array) -> DecodedValues:
+        """Read messages of the reader's descriptor that nothing stands before."""
+        return self._decoder.decode(values)
+
+    def decode(self, framed: FramedValues) -> DecodedValues:
+        """Read messages, behind whose id stands which message of the schema they are."""
+        bad = list(framed.bad)
+        places = framed.places
+        skipped, paths = _read_paths(framed, bad)
+        wrong = np.zeros(len(places), bool)
+        named = (places >= 0) & (paths.places >= 0)
+        beyond = np.nonzero(named & (places >= MOST_SCHEMAS))[0].tolist()
+        bad += [beyond_most(row, framed.ids[places[row]]) for row in beyond]
+        for number, at, rows in _pairs(places, paths.places, named & (places < MOST_SCHEMAS)):
+            schema_id = framed.ids[number]
+            try:
+                self._check(schema_id, paths.distinct[at], framed.framing)
+            except UnknownSchemaError as error:
+                bad += [BadValue(row, error.reason, f"its schema {schema_id} {error}") for row in rows.tolist()]
+        wrong[[each.row for each in bad]] = True
+        values = framed.values
+        if not isinstance(skipped, int):
+            texts = values.to_pylist()
+            values = pa.array(
+                [
+                    None if text is None or lost else text[start:]
+                    for text, start, lost in zip(texts, skipped, wrong, strict=True)
+                ],
+                pa.large_binary(),
+            )
+            skipped = 0
+        elif wrong.any():
+            values = pc.if_else(pa.array(~wrong), values, None)
+        found = self._decoder.decode(values, skipped)
+        return DecodedValues(found.column, sorted([*bad, *found.bad], key=lambda each: each.row))
+
+    def _check(self, schema_id: SchemaId, path: tuple[int, ...], framing: str) -> None:
+        key = (schema_id, path)
+        if key not in self._faults:
+            fault = self._compare(schema_id, path, framing)
+            if len(self._faults) >= 4 * MOST_SCHEMAS:
+                self._faults.clear()
+            self._faults[key] = fault
+        fault = self._faults[key]
+        if fault is not None:
+            raise UnknownSchemaError(fault, Reason.RESOLUTION_FAILED)
+
+    def _compare(self, schema_id: SchemaId, path: tuple[int, ...], framing: str) -> str | None:
+        """Return why a message of a schema is not the reader's; None if it is."""
+        if self._schema_of is None:
+            file = self._file
+        else:
+            given = self._schema_of(schema_id)
+            if given.kind != "PROTOBUF":
+                return f"is a schema of {given.kind}, not of Protobuf"
+            try:
+                file = find_message(read_file_set(given)).file
+            except SchemaError:
+                # A compiler that does not run is another error, which passes: the value may be good.
+                return "is not valid"
+        if framing == "glue":
+            written = dict(enumerate(sorted_messages(file))).get(path[0])
+        else:
+            written = find_message_at(file, path)
+        if written is None:
+            return "has no such message as the value names"
+        if written.full_name != self._descriptor.full_name:
+            return f"has message '{written.full_name}' where '{self._descriptor.full_name}' is read"
+        fault = _misfit(written, self._descriptor, set())
+        return None if fault is None else f"does not fit the reader's: {fault}"
+
+
+class _Paths:
+    """Which message of its schema each row is."""
+
+    def __init__(self, distinct: list[tuple[int, ...]], places: Any) -> None:
+        self.distinct = distinct
+        self.places = places
+
+
+def _read_paths(framed: FramedValues, bad: list[BadValue]) -> tuple[int | list[int], _Paths]:
+    """Return where each value begins behind the indexes of its message, and the indexes."""
+    if framed.framing == "confluentHeader":
+        return _read_tails(framed, bad)
+    at = framed.skipped
+    present = np.asarray(framed.places) >= 0
+    texts = framed.values.cast(pa.large_binary())
+    first = np.asarray(pc.equal(pc.binary_slice(texts, at, at + 1), b"\0").fill_null(False))
+    if (first | ~present).all():
+        # The first message of the file, as almost always.
+        return at + 1, _Paths([(0,)], np.where(present, 0, -1))
+    known: dict[tuple[int, ...], int] = {}
+    places = np.full(len(present), -1, np.int32)
+    starts = [0] * len(present)
+    for row, text in enumerate(texts.to_pylist()):
+        if not present[row]:
+            continue
+        try:
+            if framed.framing == "glue":
+                place, starts[row] = read_glue_index(text, at)
+                path: tuple[int, ...] = (place,)
+            else:
+                path, starts[row] = read_message_index(text, at)
+        except MessageIndexError as error:
+            bad.append(BadValue(row, Reason.INCOMPLETE_HEADER, str(error)))
+            continue
+        if path not in known and len(known) >= MOST_SCHEMAS:
+            message = f"its message is beyond the {MOST_SCHEMAS} that one array may have"
+            bad.append(BadValue(row, Reason.RESOLUTION_FAILED, message))
+            continue
+        places[row] = known.setdefault(path, len(known))
+    return starts, _Paths(list(known), places)
+
+
+def _read_tails(framed: FramedValues, bad: list[BadValue]) -> tuple[int, _Paths]:
+    """Read the indexes that stand in the headers of records."""
+    known: dict[tuple[int, ...], int] = {}
+    # One more, at the end: the place of rows without an id.
+    path_of = np.full(len(framed.tails) + 1, -1, np.int32)
+    faults: dict[int, str] = {}
+    for number, tail in enumerate(framed.tails):
+        try:
+            path, end = read_message_index(tail, 0)
+            if end == len(tail):
+                path_of[number] = known.setdefault(path, len(known))
+            else:
+                faults[number] = "bytes follow the index of its message"
+        except MessageIndexError as error:
+            faults[number] = str(error)
+    places = path_of[framed.places]
+    faulty = np.nonzero((places < 0) & (framed.places >= 0))[0].tolist()
+    bad += [BadValue(row, Reason.INCOMPLETE_HEADER, faults[int(framed.places[row])]) for row in faulty]
+    return framed.skipped, _Paths(list(known), places)
+
+
+def _pairs(numbers: Any, ats: Any, chosen: Any) -> Iterator[tuple[int, int, Any]]:
+    """Yield each pair of a schema and a message that some of the chosen rows have, with those rows."""
+    rows = np.nonzero(chosen)[0]
+    if not len(rows):
+        return
+    width = int(ats.max()) + 1
+    codes, inverse, counts = np.unique(
+        numbers[rows].astype(np.int64) * width + ats[rows], return_inverse=True, return_counts=True
+    )
+    grouped = np.split(rows[np.argsort(inverse, kind="stable")], np.cumsum(counts)[:-1])
+    for code, group in zip(codes.tolist(), grouped, strict=True):
+        yield code // width, code % width, group
+
+
+def _misfit(written: Any, wanted: Any, seen: set[tuple[str, str]], depth: int = 0) -> str | None:
+    """Return which field the writer writes in a form that the reader would misread; None if there is none."""
+    pair = (written.full_name, wanted.full_name)
+    if pair in seen or depth > _DEEPEST:
+        return None
+    seen.add(pair)
+    numbers = {each.number: each for each in written.fields}
+    for each in wanted.fields:
+        other = numbers.get(each.number)
+        if other is None:
+            continue
+        found, kind = _kind(other), _kind(each)
+        # Of several values of a field that the reader has once the last would count, and numbers stand packed.
+        if is_repeated(other) != is_repeated(each) or (found != kind and found not in _WIDENED.get(kind, ())):
+            return f"field '{each.full_name}' is {_form(other)} where {_form(each)} is read"
+        if each.message_type is not None:
+            inner = _misfit(other.message_type, each.message_type, seen, depth + 1)
+            if inner is not None:
+                return inner
+    return None
+
+
+def _kind(field: Any) -> str:
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - optional
+
+    return str(descriptor_pb2.FieldDescriptorProto.Type.Name(field.type)).removeprefix("TYPE_").lower()
+
+
+def _form(field: Any) -> str:
+    return f"{'repeated ' if is_repeated(field) else ''}{_kind(field)}"

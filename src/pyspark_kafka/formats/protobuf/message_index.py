@@ -1,0 +1,98 @@
+"""Which message of a schema a value is: what Confluent's serializers and those of AWS Glue put before it.
+
+Pure. Layer: formats.
+"""
+
+from __future__ import annotations
+
+from pyspark_kafka.formats.zigzag import put_zigzag, read_zigzag
+
+_MOST_LEVELS = 16
+# Of a number of 32 bits.
+_MOST_BYTES = 5
+
+
+class MessageIndexError(ValueError):
+    """The indexes before a value are not valid; its text is the end of a sentence."""
+
+
+def read_message_index(value: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    r"""Return the path to the message, and where the value begins.
+
+    A path has the index of a message among those of its file, then of one nested in it, and so on. The usual `(0,)` is
+    written as one zero.
+
+    Raises:
+        MessageIndexError: they end early, are negative, or have more than 16 levels.
+
+    Source: Confluent's wire format, "Protobuf message indexes": a count and indexes as zig-zag varints.
+
+    Example:
+        >>> read_message_index(b"\x00\x08\x01", 0)
+        ((0,), 1)
+        >>> read_message_index(b"\x04\x02\x00\x08", 0)
+        ((1, 0), 3)
+    """
+    count, at = _read_index(value, start)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= _MOST_LEVELS:
+        raise MessageIndexError(f"it names a message of {count} levels")
+    path = []
+    for _ in range(count):
+        index, at = _read_index(value, at)
+        if index < 0:
+            raise MessageIndexError("it names a message by a negative index")
+        path.append(index)
+    return tuple(path), at
+
+
+def write_message_index(path: tuple[int, ...]) -> bytes:
+    r"""Return the indexes of a path.
+
+    Example:
+        >>> write_message_index((0,)), write_message_index((1, 0))
+        (b'\x00', b'\x04\x02\x00')
+    """
+    if path == (0,):
+        return b"\x00"
+    out = bytearray()
+    for number in (len(path), *path):
+        put_zigzag(number, out)
+    return bytes(out)
+
+
+def read_glue_index(value: bytes, start: int) -> tuple[int, int]:
+    """Return the place of the message, as `descriptors.sorted_messages` has them, and where the value begins.
+
+    Raises:
+        MessageIndexError: it ends early, or has more than 5 bytes.
+
+    Source: the AWS Glue Schema Registry library, `ProtobufWireFormatEncoder`: a varint without a sign.
+    """
+    raw = 0
+    for count, byte in enumerate(value[start : start + _MOST_BYTES]):
+        raw |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            return raw, start + count + 1
+    raise MessageIndexError("it ends before its message, or the index of its message is too long")
+
+
+def write_glue_index(place: int) -> bytes:
+    """Return the place of a message, as `read_glue_index` reads it."""
+    out = bytearray()
+    while place >= 0x80:
+        out.append((place & 0x7F) | 0x80)
+        place >>= 7
+    out.append(place)
+    return bytes(out)
+
+
+def _read_index(value: bytes, at: int) -> tuple[int, int]:
+    found = read_zigzag(value, at, _MOST_BYTES)
+    if found is None:
+        short = len(value) - at < _MOST_BYTES
+        raise MessageIndexError(
+            "it ends before its message" if short else f"the index of its message has more than {_MOST_BYTES} bytes"
+        )
+    return found

@@ -1,0 +1,324 @@
+"""An account of a checkpoint: what it says about its query, and about its last batches. Layer: operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, rows_between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
+    from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, QueryCheckpoint, StateOperator
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAccount:
+    """One batch; of a continuous query, an epoch.
+
+    Attributes:
+        batch_id: its number.
+        finished: whether the commit log has it.
+        planned_at_ms: when it was planned, milliseconds since 1970-01-01 UTC; None if that is not noted.
+        finished_at_ms: when its file of the commit log was written; None if it is not finished, or if the time cannot
+            be that of the query: a copy of a checkpoint has the time of the copy.
+        watermark_ms: the watermark that it ran with; None if it had none.
+        offsets_by_topic: how many offsets it reads of each topic, at most as many records; partitions of which the
+            start is not known are left out. None if the start of the batch is not known.
+        new_partitions: how many partitions it reads for the first time.
+        problem: why the batch cannot be read; empty if it can.
+    """
+
+    batch_id: int
+    finished: bool
+    planned_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    watermark_ms: int | None = None
+    offsets_by_topic: Mapping[str, int] | None = None
+    new_partitions: int = 0
+    problem: str = ""
+
+    @property
+    def offsets(self) -> int | None:
+        """Return how many offsets it reads; None if its start is not known."""
+        return None if self.offsets_by_topic is None else sum(self.offsets_by_topic.values())
+
+    @property
+    def took_ms(self) -> int | None:
+        """Return the time from its plan until it was finished; None if one of them is not known."""
+        if self.planned_at_ms is None or self.finished_at_ms is None:
+            return None
+        return self.finished_at_ms - self.planned_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAccount:
+    """One source of the query.
+
+    Attributes:
+        source: its name.
+        other: the text of its offset, if it is another program's source; None if it is Kafka's.
+        position: up to where the query is done; None if nothing is finished, or if it is not Kafka's.
+        end: where the unfinished batch ends; None if there is none.
+        spaced: whether the offsets have blanks, as Python data sources write them; None if they do not show it.
+        topic_ids: the ids of topics that the source keeps.
+    """
+
+    source: str
+    other: str | None
+    position: KafkaSourceOffset | None
+    end: KafkaSourceOffset | None
+    spaced: bool | None
+    topic_ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAccount:
+    """What is directly in a directory of a checkpoint.
+
+    Attributes:
+        directory: below the checkpoint; "." is the checkpoint itself.
+        files: how many files.
+        checksums: how many checksums of Hadoop.
+        temporary: how many other hidden files: those that are being written, or were left behind.
+        directories: how many directories.
+    """
+
+    directory: str
+    files: int
+    checksums: int
+    temporary: int
+    directories: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointAccount:
+    """What a checkpoint says about its query.
+
+    Attributes:
+        location: where it is, without passwords.
+        query_id: of the query; None if there is none.
+        kind: what has written the last batch; None if that cannot be read.
+        begun: the number of batches in the offset log.
+        finished: the number of batches in the commit log.
+        first: the first batch of the offset log; None if it is empty.
+        last_begun: the last batch of the offset log; None if it is empty.
+        last_finished: the last batch that both logs have; None if there is none.
+        sources: the sources of the query, as far as a batch has named them.
+        batches: the batches that were asked for, oldest first.
+        states: the stateful operators.
+        prepared_epochs: the epochs of which commit messages are kept.
+        owner: the start of a continuous query that writes the checkpoint; empty if there was none.
+        transactions: prefix of the transactional ids, group and number of lanes of an exactly-once continuous query, as
+            text; empty if it never was one.
+        problems: what could not be read, one sentence each.
+        not_whole: what to do before a query starts here, as a fork, a rewind or a restore was not finished; empty if
+            none is left unfinished.
+    """
+
+    location: str
+    query_id: str | None
+    kind: CheckpointKind | None
+    begun: int
+    finished: int
+    first: int | None
+    last_begun: int | None
+    last_finished: int | None
+    sources: tuple[SourceAccount, ...]
+    batches: tuple[BatchAccount, ...]
+    states: tuple[StateOperator, ...]
+    prepared_epochs: tuple[int, ...]
+    owner: str
+    transactions: str
+    problems: tuple[str, ...]
+    not_whole: str = ""
+
+    @property
+    def unfinished(self) -> int | None:
+        """Return the last batch if it is not finished."""
+        return self.last_begun if self.last_begun != self.last_finished else None
+
+
+def read_account(
+    checkpoint: QueryCheckpoint, *, most: int | None = 10, report: Callable[[str], object] = str
+) -> CheckpointAccount:
+    """Read what a checkpoint says; a file that cannot be read is a problem in the account, and no error.
+
+    Runs on: any program; reads the last batches that are asked for; blocks on the file system.
+
+    Args:
+        checkpoint: what to read.
+        most: how many batches to read, the last ones; None for all.
+        report: told what is being read, for a step that takes a while.
+    """
+    return _Account(checkpoint, report).build(most)
+
+
+def list_directories(checkpoint: QueryCheckpoint) -> tuple[tuple[DirectoryAccount, ...], tuple[str, ...]]:
+    """Return what is in the directory of a checkpoint and in those directly below it, by one listing each.
+
+    Returns:
+        The directories, and sentences about those that cannot be listed.
+    """
+    found, problems = [], []
+    for directory in ("", *sorted(checkpoint.names.directories)):
+        try:
+            names = checkpoint.files.scan(directory) if directory else checkpoint.names
+        except CheckpointError as error:
+            problems.append(error.message)
+            continue
+        checksums = sum(name.endswith(".crc") for name in names.hidden)
+        found.append(
+            DirectoryAccount(
+                directory or ".",
+                len(names.files),
+                checksums,
+                len(names.hidden) - checksums,
+                len(names.directories),
+            )
+        )
+    return tuple(found), tuple(problems)
+
+
+class _Account:
+    def __init__(self, checkpoint: QueryCheckpoint, report: Callable[[str], object]) -> None:
+        self._checkpoint = checkpoint
+        self._history = checkpoint.history
+        self._report = report
+        self._problems: dict[str, None] = {}
+        self._not_whole = ""
+
+    def build(self, most: int | None) -> CheckpointAccount:
+        checkpoint, history = self._checkpoint, self._history
+        record = self._try(checkpoint.lane_record)
+        wanted = history.begun if most is None else history.begun[-most:] if most else ()
+        return CheckpointAccount(
+            location=checkpoint.location,
+            query_id=self._try(checkpoint.query_id),
+            kind=self._try(checkpoint.kind),
+            begun=len(history.begun),
+            finished=len(history.finished),
+            first=history.begun[0] if history.begun else None,
+            last_begun=history.last_begun,
+            last_finished=history.last_finished,
+            sources=self._sources(),
+            batches=self._batches(wanted),
+            states=self._try(checkpoint.state_operators) or (),
+            prepared_epochs=self._try(checkpoint.prepared_epochs) or (),
+            owner=self._owner(),
+            transactions=""
+            if record is None
+            else f"transactional ids {record.prefix}-0 to -{record.lanes - 1}, consumer group {record.group_id}",
+            # Last: what the fields above could not read.
+            problems=tuple(self._problems),
+            not_whole=self._not_whole,
+        )
+
+    def _try(self, read: Callable[[], _T]) -> _T | None:
+        try:
+            return read()
+        except CheckpointError as error:
+            self._problems[error.message] = None
+            if error.condition == "CHECKPOINT_REWIND_UNFINISHED":
+                self._not_whole = error.hint
+            return None
+
+    def _owner(self) -> str:
+        try:
+            return self._checkpoint.owner() or ""
+        except CheckpointError as error:
+            self._problems[error.message] = None
+            return ""
+
+    def _sources(self) -> tuple[SourceAccount, ...]:
+        finished = self._try(self._checkpoint.last_finished)
+        last = self._try(self._checkpoint.last_begun)
+        shown = last or finished
+        position = self._try(self._checkpoint.position) or {}
+        found = []
+        for name, end in ({} if shown is None else shown.ends).items():
+            text = end.text or ""
+            spaced = (": " in text) if end.offset is not None and ":" in text else None
+            ids = self._try(partial(self._checkpoint.topic_ids, name))
+            found.append(
+                SourceAccount(
+                    name,
+                    end.text if end.is_other else None,
+                    position.get(name),
+                    None if last is None or last.finished else last.offsets.get(name),
+                    spaced,
+                    {} if ids is None else ids.ids,
+                )
+            )
+        return tuple(found)
+
+    def _batches(self, wanted: Sequence[int]) -> tuple[BatchAccount, ...]:
+        found: list[BatchAccount] = []
+        if not wanted:
+            return ()
+        start = self._try(partial(self._checkpoint.start_of, wanted[0]))
+        for place, batch_id in enumerate(wanted):
+            if place % 1000 == 0:
+                self._report(f"Reading batch {batch_id}, {place} of {len(wanted)}")
+            try:
+                batch = self._history.get(batch_id)
+            except CheckpointError as error:
+                self._problems[error.message] = None
+                found.append(BatchAccount(batch_id, self._history.is_finished(batch_id), problem=error.message))
+                start = None
+                continue
+            if batch is None:
+                # Removed since the log was listed.
+                start = None
+                continue
+            account = self._one(batch, start)
+            if found and account.planned_at_ms is not None:
+                found[-1] = _without_later_end(found[-1], account.planned_at_ms)
+            found.append(account)
+            start = batch.offsets
+        return tuple(found)
+
+    def _one(self, batch: PlannedBatch, start: Mapping[str, KafkaSourceOffset] | None) -> BatchAccount:
+        by_topic: Counter[str] | None = Counter() if start else None
+        new = 0
+        for source, end in batch.offsets.items():
+            # The end of the first batch may carry where it begins.
+            begin = end.starts if start is not None and source not in start else None
+            if begin is None and start is not None and source in start:
+                begin = start[source].partitions
+            if begin is None or by_topic is None:
+                continue
+            for topic_partition, rows in rows_between(begin, end.partitions).items():
+                by_topic[topic_partition.topic] += rows
+            new += sum(topic_partition not in begin for topic_partition in end.partitions)
+        finished_at = self._try(partial(self._history.written_ms, batch.batch_id, COMMITS)) if batch.finished else None
+        planned_at = batch.planned_at_ms or self._try(partial(self._history.written_ms, batch.batch_id, OFFSETS))
+        account = BatchAccount(
+            batch.batch_id,
+            batch.finished,
+            planned_at,
+            finished_at,
+            batch.watermark_ms,
+            None if by_topic is None else dict(by_topic),
+            new,
+        )
+        return account if (account.took_ms or 0) >= 0 else replace(account, finished_at_ms=None)
+
+
+def _without_later_end(account: BatchAccount, next_planned_ms: int) -> BatchAccount:
+    """Return an account without an end after the plan of the next batch, which Spark makes after that end."""
+    if account.finished_at_ms is None or account.finished_at_ms <= next_planned_ms + _CLOCKS_DIFFER_MS:
+        return account
+    return replace(account, finished_at_ms=None)
+
+
+# File systems have clocks of their own.
+_CLOCKS_DIFFER_MS = 5_000

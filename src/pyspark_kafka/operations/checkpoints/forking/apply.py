@@ -1,0 +1,87 @@
+"""Writes the files of a plan: those of a new checkpoint, so that it is whole or refused by whoever starts a query.
+
+The file `metadata` is the first and the last one. As long as it says that the checkpoint is not finished, it has no id
+of a query: Spark, continuous queries and exactly-once sinks end with an error that names the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.operations.checkpoints.forking.plan import METADATA
+from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, unfinished_note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
+    from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
+
+
+def shared_reason(checkpoint: CheckpointFiles, other: CheckpointFiles) -> str:
+    """Return why another location cannot be used beside a checkpoint; empty if they share no files."""
+    overlap = checkpoint.overlap(other)
+    if overlap == "itself":
+        return "it is the checkpoint itself"
+    return "one of the two is within the other" if overlap else ""
+
+
+def check_target(source: CheckpointFiles, target: CheckpointFiles) -> None:
+    """Refuse a target that has anything in it, or that is within the checkpoint, or around it.
+
+    Raises:
+        CheckpointError: condition CHECKPOINT_TARGET_INVALID.
+    """
+    reason = shared_reason(source, target)
+    if not reason:
+        names = target.scan()
+        there = len(names.files) + len(names.hidden) + len(names.directories)
+        unfinished = read_unfinished(target.read(METADATA)) is not None if there else False
+        if there:
+            reason = "it has the rest of a fork that was not finished" if unfinished else f"it has {there} files"
+    if reason:
+        raise CheckpointError(
+            f"The fork cannot be written to {target.shown}: {reason}. Nothing was written.",
+            condition="CHECKPOINT_TARGET_INVALID",
+            hint="Name a directory that is empty or does not exist"
+            + (", or use `pyspark-kafka checkpoint rewind`." if source.overlap(target) == "itself" else "."),
+            facts={"location": target.shown, "reason": reason},
+        )
+
+
+def apply_fork(
+    plan: ForkPlan, source: CheckpointFiles, target: CheckpointFiles, tell: Callable[[str], object] = str
+) -> None:
+    """Write the new checkpoint.
+
+    Runs on: any program; blocks on the file systems. If it ends early, the target is refused by whoever starts a query
+    there; the checkpoint that it is made of is only read.
+
+    Args:
+        plan: what to write.
+        source: the checkpoint that it is made of.
+        target: where to write it.
+        tell: called with what is done.
+
+    Raises:
+        CheckpointError: the target has files, a file cannot be read or written, or one was removed meanwhile.
+    """
+    check_target(source, target)
+    note = unfinished_note("The fork has not ended: remove this directory, and run the command again.")
+    if not target.create(METADATA, note):
+        check_target(source, target)
+    for number, name in enumerate(plan.copies, 1):
+        if number % 100 == 0:
+            tell(f"Copying file {number:,} of {len(plan.copies):,}")
+        if not target.copy_from(source, name):
+            raise CheckpointError(
+                f"File {name} of checkpoint {source.shown} was removed while it was copied: the query runs. The fork "
+                f"in {target.shown} is not finished.",
+                condition="CHECKPOINT_IN_USE",
+                hint="Remove that directory; stop the query, and run the command again.",
+                facts={"location": source.shown, "name": name},
+            )
+    for name, data in {**plan.writes, **plan.creates}.items():
+        target.replace(name, data)
+    target.replace(METADATA, plan.metadata)

@@ -1,0 +1,252 @@
+"""The backup of a checkpoint: how it is made, whether it is whole and belongs to a checkpoint, and how it is put back.
+
+A backup has all files of the checkpoint, `metadata` last, and after that a file of its own: it says that the copy is
+whole, and which id the query of the checkpoint got afterwards. A checkpoint that is being changed names its backup in
+the note in `metadata`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.operations.checkpoints.batches import OFFSETS
+from pyspark_kafka.operations.checkpoints.forking.apply import shared_reason
+from pyspark_kafka.operations.checkpoints.forking.facts import walk_files
+from pyspark_kafka.operations.checkpoints.forking.plan import METADATA
+from pyspark_kafka.operations.checkpoints.unfinished import read_unfinished, shown_backup, unfinished_note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_LAST = (METADATA, f".{METADATA}.crc")
+# In a backup, after all other files.
+_MARKER = ".backup-of-rewind"
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """What a backup says of itself: the id of its query, and the one that the checkpoint got after it."""
+
+    query_id: str | None
+    becomes: str | None
+
+
+def back_up(
+    files: CheckpointFiles, backup: CheckpointFiles, becomes: str | None, tell: Callable[[str], object] = str
+) -> None:
+    """Copy every file of a checkpoint beside it, and check that the copy has them all.
+
+    Args:
+        files: the checkpoint.
+        backup: where its copy goes; nothing is there.
+        becomes: the id of the query that the checkpoint is to have afterwards; None for none.
+        tell: called with what is done.
+
+    Raises:
+        CheckpointError: the backup has files, a file cannot be copied, or the checkpoint changes meanwhile.
+    """
+    names = list(_all_files(files))
+    if any(walk_files(backup)):
+        raise CheckpointError(
+            f"The backup {backup.shown} exists already. Nothing was changed.",
+            condition="CHECKPOINT_TARGET_INVALID",
+            hint="Run the command again: its name has the time of the next second.",
+            facts={"location": backup.shown},
+        )
+    for number, name in enumerate(_in_order(names), 1):
+        if number % 100 == 0:
+            tell(f"Backing up file {number:,} of {len(names):,}")
+        if not backup.copy_from(files, name):
+            raise changed_meanwhile(files, f"{name} was removed while it was backed up")
+    for name in names:
+        was, now = backup.facts(name), files.facts(name)
+        if was is None or now is None or was.size != now.size:
+            raise changed_meanwhile(files, f"{name} changed while it was backed up")
+    marker = json.dumps({"id": _query_id(files.read(METADATA)), "becomes": becomes})
+    backup.replace(_MARKER, marker.encode())
+
+
+def check_backup(files: CheckpointFiles, backup: CheckpointFiles) -> None:
+    """Refuse a backup that shares files with the checkpoint, or is not whole.
+
+    A backup of `back_up` has all files that there were, and what was damaged is put back as it was.
+
+    Raises:
+        CheckpointError: condition CHECKPOINT_TARGET_INVALID.
+    """
+    reason = shared_reason(files, backup)
+    if reason:
+        raise CheckpointError(
+            f"{files.shown} cannot be restored from {backup.shown}: {reason}. Nothing was changed.",
+            condition="CHECKPOINT_TARGET_INVALID",
+            hint="Name the directory that the rewind has written beside the checkpoint.",
+            facts={"location": backup.shown, "reason": reason},
+        )
+    metadata, marker = backup.read(METADATA), _read_marker(backup)
+    # A checkpoint may have no such file; a copy of it that was not finished has no marker.
+    is_missing = metadata is None and (marker is None or marker.query_id is not None)
+    is_unmarked = marker is None and (read_unfinished(metadata) is not None or not backup.scan(OFFSETS).files)
+    if is_missing or is_unmarked:
+        raise CheckpointError(
+            f"{backup.shown} is no whole backup of a checkpoint. Nothing was changed.",
+            condition="CHECKPOINT_TARGET_INVALID",
+            hint="Name the directory that the rewind has written beside the checkpoint.",
+            facts={"location": backup.shown},
+        )
+
+
+def is_marked(backup: CheckpointFiles) -> bool:
+    """Return whether a copy says of itself that `back_up` has made it and that it is whole."""
+    return _read_marker(backup) is not None
+
+
+def check_belongs(files: CheckpointFiles, backup: CheckpointFiles) -> None:
+    """Refuse a backup of another query than that of the checkpoint.
+
+    It belongs to the checkpoint if both have the id of one query, if the checkpoint got its id by the rewind that has
+    written the backup, or if the note of a rewind that has not ended names it. Where there is no file, any may be put.
+
+    Raises:
+        CheckpointError: condition CHECKPOINT_TARGET_INVALID.
+    """
+    if names_backup(files, backup):
+        return
+    data, marker = files.read(METADATA), _read_marker(backup)
+    noted, has, of = read_unfinished(data), _query_id(data), _query_id(backup.read(METADATA))
+    if noted is not None:
+        reason = f"the note in its file {METADATA} names {shown_backup(files, noted) or 'no backup'}"
+    elif has is None:
+        if not any(_all_files(files)):
+            return
+        reason = f"its file {METADATA} has no id of a query, so nothing tells whether the backup is of it"
+    elif has in (of, None if marker is None else marker.becomes):
+        return
+    else:
+        reason = f"it is of query {has}, and the backup of query {of}"
+    raise CheckpointError(
+        f"{backup.shown} is not known to be a backup of checkpoint {files.shown}: {reason}. Nothing was changed.",
+        condition="CHECKPOINT_TARGET_INVALID",
+        hint="Name the directory that the rewind has written beside the checkpoint. To replace the checkpoint all the "
+        "same, pass --force.",
+        facts={"location": backup.shown, "reason": reason},
+    )
+
+
+def names_backup(files: CheckpointFiles, backup: CheckpointFiles) -> bool:
+    """Return whether a rewind or a restore of the checkpoint has not ended, and its note names this backup."""
+    noted = read_unfinished(files.read(METADATA))
+    return bool(noted) and noted in (note_of(files, backup), backup.shown, backup.location)
+
+
+def restore(
+    files: CheckpointFiles,
+    backup: CheckpointFiles,
+    tell: Callable[[str], object] = str,
+    *,
+    former: CheckpointFiles | None = None,
+) -> bool:
+    """Make a checkpoint what its backup is, whatever is there now.
+
+    Runs on: any program; blocks on the file system. The query must not run. Run again if it ends early.
+
+    Args:
+        files: the checkpoint.
+        backup: what it is to be.
+        tell: called with what is done.
+        former: where a copy of what is there now goes; None for none. What a rewind or a restore has left that has not
+            ended, whose note names the backup, is not copied.
+
+    Returns:
+        Whether that copy was made.
+
+    Raises:
+        CheckpointError: the backup is none, shares files with the checkpoint, or is not whole; or files cannot be
+            written.
+    """
+    check_backup(files, backup)
+    metadata = backup.read(METADATA)
+    copies = former is not None and not names_backup(files, backup) and any(_all_files(files))
+    if former is not None and copies:
+        back_up(files, former, _query_id(metadata), tell)
+    files.replace(METADATA, unfinished_note(f"Restore it from {backup.shown}.", note_of(files, backup)))
+    tell("Restoring the backup")
+    names = _in_order(_all_files(backup))
+    first = [name for name in names if name not in _LAST]
+    # Copied before anything is removed: a backup that cannot be read takes nothing away.
+    for name in first:
+        _copy_back(files, backup, name)
+    kept = {*names, *_LAST}
+    for name in list(_all_files(files)):
+        if name not in kept:
+            files.delete(name)
+    if metadata is None:
+        files.delete(METADATA)
+    for name in names[len(first) :]:
+        _copy_back(files, backup, name)
+    return bool(copies)
+
+
+def note_of(files: CheckpointFiles, backup: CheckpointFiles) -> str:
+    """Return a backup as the note has it: by its name beside the checkpoint, as a location may hold a password."""
+    name = backup.base_name
+    is_beside = files.base_name and name and CheckpointFiles(files.beside(name)).overlap(backup) == "itself"
+    return name if is_beside else backup.shown
+
+
+def changed_meanwhile(files: CheckpointFiles, what: str) -> CheckpointError:
+    """Build the error about a checkpoint that somebody writes."""
+    return CheckpointError(
+        f"A query is writing checkpoint {files.shown}: {what}. The checkpoint is as the query left it.",
+        condition="CHECKPOINT_IN_USE",
+        hint="Stop the query, and run the command again.",
+        facts={"location": files.shown},
+    )
+
+
+def _copy_back(files: CheckpointFiles, backup: CheckpointFiles, name: str) -> None:
+    if not files.copy_from(backup, name):
+        raise CheckpointError(
+            f"File {name} of the backup {backup.shown} was removed while checkpoint {files.shown} was restored. No "
+            "query starts there, as it is not whole.",
+            condition="CHECKPOINT_REWIND_FAILED",
+            hint="Let nobody change the backup, and restore it again; if it has lost files, restore another one.",
+            facts={"location": files.shown, "backup": backup.shown, "name": name},
+        )
+
+
+def _query_id(metadata: bytes | None) -> str | None:
+    """Return the id of the query; None if there is none that can be read."""
+    try:
+        found = json.loads(metadata or b"")["id"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) and found else None
+
+
+def _read_marker(backup: CheckpointFiles) -> _Marker | None:
+    try:
+        value = json.loads(backup.read(_MARKER) or b"")
+        return _Marker(value["id"], value["becomes"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _all_files(files: CheckpointFiles) -> Iterable[str]:
+    """Return every file of a query but those that were being written when somebody died."""
+    return (name for name in walk_files(files) if name != _MARKER and not _is_temporary(name.rpartition("/")[2]))
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Return the names of files in the order in which a checkpoint is copied: `metadata` last.
+
+    Checksums come after the files that they are of: whoever writes a file removes its checksum.
+    """
+    return sorted(names, key=lambda name: (name in _LAST, name.endswith(".crc"), name))
+
+
+def _is_temporary(base: str) -> bool:
+    return base.startswith(".") and base.endswith((".tmp", ".tmp.crc"))

@@ -1,0 +1,86 @@
+"""The ids of topics that another checkpoint keeps: an id belongs to the offsets beside it. Pure.
+
+A query that finds another id than it keeps stops, or reads the topic from its beginning. So the id of the topic that
+there is now is kept only with offsets of that topic: those that were named, or looked up. A position that stays is one
+of the topic that the query has read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
+from pyspark_kafka.errors import CheckpointError, listed
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
+    from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
+    from pyspark_kafka.operations.checkpoints.forking.places import Place
+    from pyspark_kafka.operations.checkpoints.forking.positions import Positions
+
+
+def identities_at(
+    facts: CheckpointFacts, place: Place, positions: Positions, bounds: LogBounds | None
+) -> dict[str, TopicIdentities]:
+    """Return the ids of topics that belong to the offsets of a place, for each source that keeps ids.
+
+    Args:
+        facts: of the checkpoint.
+        place: where the other one starts.
+        positions: the offsets there.
+        bounds: what the brokers say; None if they were not asked.
+
+    Raises:
+        CheckpointError: the last batch has begun to read a recreated topic and is not finished, and a partition of it
+            stays at an offset of the former topic (condition CHECKPOINT_PLACE_INVALID).
+    """
+    found = {}
+    for source, kept in facts.topic_ids.items():
+        if not kept.ids:
+            continue
+        ids = dict(kept.ids)
+        # A batch is refused if it is from before the topics that are kept.
+        if not isinstance(place, AfterBatch):
+            stays = {each.topic_partition.topic for each in positions.moves if each.source == source and each.stays}
+            _check_restart(facts, source, stays)
+            now = {} if bounds is None else bounds.topic_ids
+            ids |= {topic: now[topic] for topic in ids if topic in now and topic not in stays}
+        found[source] = TopicIdentities(ids)
+    return found
+
+
+def recreated_topics(identities: Mapping[str, TopicIdentities], bounds: LogBounds | None) -> list[str]:
+    """Return the topics that have another id now than the one that is kept, sorted."""
+    now = {} if bounds is None else bounds.topic_ids
+    return sorted(
+        {
+            topic
+            for each in identities.values()
+            for topic, topic_id in each.ids.items()
+            if now.get(topic, topic_id) != topic_id
+        }
+    )
+
+
+def _check_restart(facts: CheckpointFacts, source: str, stays: set[str]) -> None:
+    """Refuse former offsets where the ids are those of the new topics already: nothing would tell the two apart."""
+    kept = facts.topic_ids[source]
+    last = facts.finished[-1] if facts.finished else -1
+    begun = facts.restarts.get(source, -2) >= last
+    position = facts.position.get(source)
+    if position is not None:
+        begun = begun or kept.restart_end == f"from {type(position)(position.partitions).json()}"
+    former = sorted(stays.intersection(kept.restarted))
+    if begun and former:
+        raise CheckpointError(
+            f"Topics of checkpoint {facts.location} were recreated: {listed(former)}. The batch that begins to read "
+            "them again is not finished, and not each of their partitions gets an offset of the topic that there is "
+            "now: the query would read the new topic at an offset of the former one.",
+            condition="CHECKPOINT_PLACE_INVALID",
+            hint="Name every partition of these topics with --offsets (-2 is the start of the log), use --at, or let "
+            "the query finish that batch first.",
+            facts={"location": facts.location, "topics": listed(former)},
+        )

@@ -1,0 +1,87 @@
+"""What the brokers say about the partitions of a checkpoint: where their logs begin and end, and offsets by time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.client.lookups.offsets import list_offsets
+from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ConnectionOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """What there is of some partitions.
+
+    Attributes:
+        earliest: the first offset that is kept.
+        latest: the end: the offset of the next record.
+        at: the first offset whose record has the time that was asked for, or a later one; without such a record none.
+        topic_ids: of the topics, by name; brokers before Kafka 2.8 do not tell them.
+        gone: partitions that do not exist.
+        stable: the last stable offset, where it is not the end: the first offset of a transaction that is open.
+    """
+
+    earliest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    latest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    at: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    gone: frozenset[TopicPartition] = frozenset()
+    stable: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    def last_start(self, topic_partition: TopicPartition) -> int | None:
+        """Return the last offset at which any query may start; None if the partition does not exist.
+
+        Whether a query reads with read_committed its checkpoint does not tell. With it, the log ends at the last stable
+        offset, and a start behind that is one behind the end of the log.
+        """
+        return self.stable.get(topic_partition, self.latest.get(topic_partition))
+
+
+def fetch_log_bounds(
+    connection: ConnectionOptions, partitions: Collection[TopicPartition], timestamp_ms: int | None = None
+) -> LogBounds:
+    """Ask the brokers about partitions: a few requests to each leader, however many partitions it leads.
+
+    Runs on: any program; blocks, at most `api_timeout_ms` for each look-up.
+
+    Args:
+        connection: how to reach the cluster.
+        partitions: those that are asked about; they may be gone.
+        timestamp_ms: also look up the offsets of this time, milliseconds since 1970-01-01 UTC.
+
+    Raises:
+        TransportError, DeadlineError: brokers cannot be reached, or do not respond.
+        AccessError: a topic may not be described.
+    """
+    if not partitions:
+        return LogBounds()
+    with borrow_client(connection) as client:
+        found = client.fetch_metadata({each.topic for each in partitions}).topics
+        for topic in found.values():
+            error = topic.error_for("Read")
+            if error is not None and topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise error
+        there = {each.topic_partition for topic in found.values() for each in topic.partitions}
+        wanted = [each for each in sorted(partitions) if each in there]
+        if not wanted:
+            return LogBounds(gone=frozenset(partitions))
+        # Ends first: a record that is written between two look-ups must not be skipped.
+        stable = list_offsets(client, dict.fromkeys(wanted, Latest()), IsolationLevel.READ_COMMITTED)
+        latest = list_offsets(client, dict.fromkeys(wanted, Latest()))
+        earliest = list_offsets(client, dict.fromkeys(wanted, Earliest()))
+        at = {}
+        if timestamp_ms is not None:
+            at = list_offsets(client, dict.fromkeys(wanted, AtTimestamp(timestamp_ms)))
+    open_at = {each: offset for each, offset in stable.items() if offset < latest[each]}
+    ids = {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id is not None}
+    return LogBounds(earliest, latest, at, ids, frozenset(partitions) - set(wanted), open_at)

@@ -1,0 +1,328 @@
+"""Which files another checkpoint has, so that a query starts at a place, and what becomes of state and numbers. Pure.
+
+Numbers never go back for one id of a query: sinks tell by them which batches they have. So the last finished batch of
+the other checkpoint has the number after the last one that was used, whatever the place. Two cases cannot do that, and
+get a new id instead:
+
+- Spark's state stores: batch N reads version N of the state, so a state that is carried keeps the number of its batch;
+- a state that is dropped: only batch 0 begins with an empty one. It is planned, and reads nothing.
+
+A fork is another query, and has a new id in any case. So has a query whose positions a consumer group has: it takes the
+later one of group and checkpoint, and the group is named by the id.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint.continuous_files import OWNER, VERSIONS, owner_bytes
+from pyspark_kafka.checkpoint.initial_offset_log import encode
+from pyspark_kafka.errors import CheckpointError, listed
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, is_batch_name
+from pyspark_kafka.operations.checkpoints.forking.identities import identities_at, recreated_topics
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
+from pyspark_kafka.operations.checkpoints.forking.positions import Positions, resolve_place
+from pyspark_kafka.operations.checkpoints.forking.state_files import judge_state, whole_versions
+from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+from pyspark_kafka.sink.driver.lane_record_file import NAME as LANE_RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
+    from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
+    from pyspark_kafka.operations.checkpoints.forking.places import Place
+
+METADATA = "metadata"
+_CONTINUOUS_STATE = "continuous/state/"
+# A sink of the toolkit notes there which batches it has.
+_SINK_LOG = "commits-of-sink"
+_COPIED = ("sources/", "sink/")
+
+
+class StateFate(Enum):
+    """What becomes of the state of a query."""
+
+    NONE = "none"
+    CARRIED = "carried"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is to be made.
+
+    Attributes:
+        place: where it starts.
+        in_place: whether the checkpoint itself is changed.
+        drop_state: whether a query with state starts with an empty one.
+        new_query_id: taken where a new id is needed.
+        now_ms: milliseconds since 1970-01-01 UTC.
+    """
+
+    place: Place
+    in_place: bool
+    drop_state: bool
+    new_query_id: str
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlan:
+    """Another checkpoint, before a file of it is written.
+
+    Attributes:
+        facts: of the checkpoint that it is made of.
+        intent: what is to be made.
+        positions: where it starts.
+        query_id: of the query that it is for.
+        next_batch: the number of the first batch of that query.
+        state: what becomes of the state.
+        creates: files that must not be there yet, with their content, in the order of writing.
+        writes: files that may be there, with their content.
+        copies: files that stay as they are.
+        removals: in place, files that must go.
+        recreated: topics that are not those that the query has read, and whose offsets are those of the former ones.
+    """
+
+    facts: CheckpointFacts
+    intent: Intent
+    positions: Positions
+    query_id: str
+    next_batch: int
+    state: StateFate
+    creates: Mapping[str, bytes] = field(repr=False)
+    writes: Mapping[str, bytes] = field(repr=False)
+    copies: tuple[str, ...] = field(repr=False, default=())
+    removals: tuple[str, ...] = field(repr=False, default=())
+    recreated: tuple[str, ...] = ()
+
+    @property
+    def has_new_id(self) -> bool:
+        """Return whether the id is another one than that of the checkpoint."""
+        return self.query_id != self.facts.query_id
+
+    @property
+    def metadata(self) -> bytes:
+        """Return the content of the file that is written last."""
+        return json.dumps({"id": self.query_id}, separators=(",", ":")).encode()
+
+
+def plan_fork(facts: CheckpointFacts, intent: Intent, bounds: LogBounds | None) -> ForkPlan:
+    """Return the checkpoint from which a query starts at a place.
+
+    Args:
+        facts: of the checkpoint.
+        intent: what is to be made.
+        bounds: what the brokers say about its partitions; None if they were not asked.
+
+    Raises:
+        CheckpointError: the place is not there, or the state of the query cannot be carried there; or a recreated topic
+            would be read at an offset of the former one.
+        OptionError: offsets are not those of the query, or outside of the log.
+    """
+    positions = resolve_place(facts, intent.place, bounds)
+    if facts.kind is CheckpointKind.CONTINUOUS:
+        plan = _plan_continuous(facts, intent, positions)
+    elif not facts.state_files:
+        plan = _plan_next(facts, intent, positions, StateFate.NONE)
+    elif intent.drop_state:
+        plan = _plan_dropped(facts, intent, positions)
+    else:
+        plan = _plan_carried(facts, intent, positions)
+    return _with_sources(plan, bounds)
+
+
+def _plan_next(facts: CheckpointFacts, intent: Intent, positions: Positions, state: StateFate) -> ForkPlan:
+    """Add a finished batch after the last number that was used; it reads nothing, and ends at the place."""
+    number = facts.last_number + 1
+    template = facts.last if facts.wanted is None or not isinstance(intent.place, AfterBatch) else facts.wanted
+    ends = {source: offset.json() for source, offset in positions.offsets().items()}
+    offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms).with_ends(ends)
+    commit = template.commit.with_metadata(nextBatchWatermarkMs=0)
+    creates: dict[str, bytes] = {}
+    # Spark takes the batch before the last one for the start of the last one, and it must be there.
+    has_last = intent.in_place and f"{OFFSETS}/{number - 1}" in facts.files
+    if intent.in_place and not has_last and f"{COMMITS}/{number - 1}" in facts.files:
+        # A commit without offsets is in the way of the batch before the last one.
+        number += 1
+    numbers = (number,) if has_last else (number - 1, number)
+    for each in numbers:
+        creates |= {f"{OFFSETS}/{each}": offsets.to_bytes(), f"{COMMITS}/{each}": commit.to_bytes()}
+    keeps_id = intent.in_place and facts.lane_record is None and facts.query_id is not None
+    writes: dict[str, bytes] = {}
+    removals = (LANE_RECORD,) if intent.in_place and facts.lane_record is not None else ()
+    if facts.kind is CheckpointKind.CONTINUOUS or (intent.in_place and facts.is_owned):
+        # A continuous query that still runs ends when it sees another owner.
+        writes[OWNER] = owner_bytes(intent.new_query_id)
+    query_id = facts.query_id if keeps_id and facts.query_id else intent.new_query_id
+    copies = () if intent.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
+    return ForkPlan(facts, intent, positions, query_id, number + 1, state, creates, writes, copies, removals)
+
+
+def _plan_continuous(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+    """Plan for a continuous query: the versions of its states have names of their own, so numbers continue."""
+    if facts.last_state is None:
+        return _plan_next(facts, intent, positions, StateFate.NONE)
+    if intent.drop_state:
+        plan = _plan_next(facts, intent, positions, StateFate.DROPPED)
+        text = _without_heads(facts, facts.last_state)
+        carried: tuple[str, ...] = ()
+    else:
+        wanted = facts.wanted if isinstance(intent.place, AfterBatch) else None
+        if wanted is None or wanted.state is None:
+            raise _not_carried(facts, intent, "The checkpoint has the states after whole epochs only")
+        plan = _plan_next(facts, intent, positions, StateFate.CARRIED)
+        text = wanted.state
+        carried = tuple(
+            name for name in facts.files if name.startswith(_CONTINUOUS_STATE) and _epoch_of(name) <= wanted.batch_id
+        )
+        _check_heads(facts, wanted.batch_id, text, carried)
+    creates = {f"{VERSIONS}/{plan.next_batch - 1}": text.encode(), **plan.creates}
+    return replace(plan, creates=creates, copies=plan.copies if intent.in_place else (*plan.copies, *carried))
+
+
+def _plan_dropped(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+    """Plan batch 0, which reads nothing: only batch 0 begins with an empty state."""
+    if positions.others:
+        raise CheckpointError(
+            f"State cannot be dropped in checkpoint {facts.location}: the query also reads sources that are not "
+            f"Kafka's ({listed(positions.others)}), and those begin again with batch 0.",
+            condition="CHECKPOINT_OTHER_SOURCES",
+            hint="Leave --drop-state out, or start the query with a new checkpointLocation.",
+            facts={"location": facts.location},
+        )
+    offsets = positions.offsets()
+    # The start is in the end as well: a source that does not know its checkpoint finds it there.
+    ends = {source: KafkaSourceOffset(each.partitions, each.partitions).json() for source, each in offsets.items()}
+    planned = facts.last.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms).with_ends(ends)
+    copies = () if intent.in_place else tuple(name for name in facts.files if name.startswith(_COPIED))
+    removals = _numbered(facts, 0) if intent.in_place else ()
+    if intent.in_place:
+        removals = (*removals, *facts.state_files, *([LANE_RECORD] if facts.lane_record is not None else []))
+    return ForkPlan(
+        facts, intent, positions, intent.new_query_id, 0, StateFate.DROPPED,
+        {f"{OFFSETS}/0": planned.to_bytes()}, {}, copies, removals,
+    )  # fmt: skip
+
+
+def _plan_carried(facts: CheckpointFacts, intent: Intent, positions: Positions) -> ForkPlan:
+    """Keep the number of the batch: the state that the next one reads has it as its version."""
+    wanted = facts.wanted if isinstance(intent.place, AfterBatch) else None
+    if wanted is None:
+        raise _not_carried(facts, intent, "The checkpoint has the states after whole batches only")
+    version = wanted.batch_id + 1
+    judged = judge_state(facts.state_files, version)
+    if judged.by_unique_id or wanted.commit.value("stateUniqueIds"):
+        raise _not_carried(
+            facts, intent, "Versions of the state have ids of their own (spark.sql.streaming.stateStore."
+            "checkpointFormatVersion is 2), which are not carried", hint_batch=False,
+        )  # fmt: skip
+    if judged.missing:
+        whole = [each - 1 for each in whole_versions(facts.state_files, [number + 1 for number in facts.finished])]
+        where = listed(judged.missing)
+        there = f"it is after batch {listed(whole[::-1])}" if whole else "it is after none of the batches"
+        reason = f"The state after batch {wanted.batch_id} is not whole in {where}; {there}"
+        raise _not_carried(facts, intent, reason, hint_batch=bool(whole))
+    kept = tuple(
+        name
+        for name in facts.files
+        if name.startswith((f"{OFFSETS}/", f"{COMMITS}/"))
+        and is_batch_name(number := name.rpartition("/")[2])
+        and int(number) <= wanted.batch_id
+    )
+    copies = (*kept, *(name for name in facts.files if name.startswith(_COPIED)), *judged.kept)
+    removals = (*_numbered(facts, wanted.batch_id + 1), *judged.later)
+    has_record = [LANE_RECORD] if facts.lane_record is not None else []
+    return ForkPlan(
+        facts, intent, positions, intent.new_query_id, version, StateFate.CARRIED, {}, {},
+        () if intent.in_place else copies, (*removals, *has_record) if intent.in_place else (),
+    )  # fmt: skip
+
+
+def _with_sources(plan: ForkPlan, bounds: LogBounds | None) -> ForkPlan:
+    """Add the files that sources of Kafka keep: where they begin, and the ids of their topics."""
+    writes, copies = dict(plan.writes), list(plan.copies)
+    identities = identities_at(plan.facts, plan.intent.place, plan.positions, bounds)
+    for source, offset in plan.positions.offsets().items():
+        directory = f"sources/{source}"
+        begins = f"{directory}/0"
+        # Read until batch 0 is committed only. A fork begins there; in place it stays what it was.
+        if not plan.intent.in_place or (plan.state is StateFate.DROPPED and plan.next_batch == 0):
+            writes[begins] = encode(offset)
+        ids = identities.get(source)
+        if ids is not None and (not plan.intent.in_place or ids != plan.facts.topic_ids[source]):
+            writes[f"{directory}/topic-ids"] = ids.to_bytes()
+    copies = [name for name in copies if name not in writes]
+    return replace(plan, writes=writes, copies=tuple(copies), recreated=tuple(recreated_topics(identities, bounds)))
+
+
+def _numbered(facts: CheckpointFacts, first: int) -> tuple[str, ...]:
+    """Return the files of batches from a number on, in Spark's logs and in those of sinks."""
+    found = []
+    for name in facts.files:
+        directory, _, base = name.rpartition("/")
+        if directory in (OFFSETS, COMMITS, _SINK_LOG) and is_batch_name(base) and int(base) >= first:
+            found.append(name)
+    # The newest first: what is left of a log is one that Spark can have written.
+    return tuple(sorted(found, key=lambda name: -int(name.rpartition("/")[2])))
+
+
+def _epoch_of(name: str) -> int:
+    number = name.rpartition("/")[2].partition("-")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def _without_heads(facts: CheckpointFacts, text: str) -> str:
+    try:
+        return json.dumps({**json.loads(text), "heads": {}}, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _malformed_versions(facts, facts.last.batch_id) from error
+
+
+def _check_heads(facts: CheckpointFacts, epoch: int, text: str, carried: tuple[str, ...]) -> None:
+    """Refuse states of which a file is missing, as far as their names tell."""
+    try:
+        heads: Mapping[str, str] = json.loads(text)["heads"]
+        stems = {directory: version.rpartition(".")[0] for directory, version in heads.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _malformed_versions(facts, epoch) from error
+    names = set(carried)
+    missing = [
+        directory
+        for directory, stem in stems.items()
+        if not names & {f"{_CONTINUOUS_STATE}{directory}/{stem}.{end}" for end in ("0.delta", "whole")}
+    ]
+    if missing:
+        raise CheckpointError(
+            f"The states after epoch {epoch} of checkpoint {facts.location} are not whole: {listed(missing)} misses "
+            "files.",
+            condition="CHECKPOINT_STATE_NOT_CARRIED",
+            hint="Use a later epoch, or --drop-state.",
+            facts={"location": facts.location, "epoch": epoch},
+        )
+
+
+def _malformed_versions(facts: CheckpointFacts, epoch: int) -> CheckpointError:
+    return CheckpointError(
+        f"{VERSIONS}/{epoch} of checkpoint {facts.location} is malformed: it has no versions of states.",
+        condition="CHECKPOINT_LOG_INVALID",
+        hint="Restore the checkpoint from a copy, or choose another epoch.",
+        facts={"location": facts.location},
+    )
+
+
+def _not_carried(facts: CheckpointFacts, intent: Intent, reason: str, *, hint_batch: bool = True) -> CheckpointError:
+    batch = "Use --batch N of a batch whose state is there, or pass" if hint_batch else "Pass"
+    return CheckpointError(
+        f"The query of checkpoint {facts.location} keeps state, and the state of the place where it is to start is not "
+        f"there. {reason}. With the state of another place, results would be wrong.",
+        condition="CHECKPOINT_STATE_NOT_CARRIED",
+        hint=f"{batch} --drop-state to start with an empty state: sums and counts then begin at zero, repeats of "
+        "earlier records are not noticed, and joins find nothing from before.",
+        facts={"location": facts.location, "in_place": intent.in_place},
+    )

@@ -1,0 +1,309 @@
+"""From a place to an offset for each partition of each source, and what that means for the records there. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import CheckpointError, OptionError, listed
+from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
+from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtTime
+from pyspark_kafka.operations.checkpoints.reading import CheckpointKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.offsets import PartitionEdge
+    from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts
+    from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
+    from pyspark_kafka.operations.checkpoints.forking.places import AtOffsets, Place
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMove:
+    """Where one partition starts, and where the query stands there.
+
+    Attributes:
+        source: the name of the source.
+        topic_partition: the partition.
+        now: where the query stands; None if it has not read the partition.
+        to: where the other checkpoint starts.
+        earliest: the first offset that the log keeps; None if it was not looked up, or the partition is gone.
+        end: the end of the log; None as above.
+        stays: whether it is left where it is, because no offset of it was named, or none could be looked up.
+        is_new: whether the other checkpoint does not have it: the query finds it, and reads it from its beginning.
+    """
+
+    source: str
+    topic_partition: TopicPartition
+    now: int | None
+    to: int
+    earliest: int | None = None
+    end: int | None = None
+    stays: bool = False
+    is_new: bool = False
+
+    @property
+    def read_again(self) -> int:
+        """Return the number of offsets that were read and will be read again: at least that of the records."""
+        return 0 if self.now is None else max(0, self.now - max(self.to, self.earliest or 0))
+
+    @property
+    def skipped(self) -> int:
+        """Return the number of offsets that were not read and never will be."""
+        return 0 if self.now is None else max(0, self.to - self.now)
+
+    @property
+    def lost(self) -> int:
+        """Return the number of offsets from the start on that the log does not have any more."""
+        return 0 if self.earliest is None else max(0, self.earliest - self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where another checkpoint starts.
+
+    Attributes:
+        moves: by source and partition.
+        sources: those of Kafka. One may have no partition: its topics did not exist yet.
+        others: the sources that are not Kafka's, which stay where a batch left them.
+        notes: what the user must know about the place.
+        is_asked: whether brokers were asked about the partitions.
+    """
+
+    moves: tuple[PartitionMove, ...]
+    sources: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_asked: bool = False
+
+    def offsets(self) -> dict[str, KafkaSourceOffset]:
+        """Return the offset of each source of Kafka."""
+        found: dict[str, dict[TopicPartition, int]] = {source: {} for source in self.sources}
+        for move in self.moves:
+            if not move.is_new:
+                found[move.source][move.topic_partition] = move.to
+        return {source: KafkaSourceOffset(partitions) for source, partitions in found.items()}
+
+
+def resolve_place(facts: CheckpointFacts, place: Place, bounds: LogBounds | None) -> Positions:
+    """Return where each partition starts.
+
+    Args:
+        facts: of the checkpoint.
+        place: as the user named it.
+        bounds: of the partitions of the checkpoint; None if the brokers were not asked.
+
+    Raises:
+        CheckpointError: the batch is not there, or no batch is finished and the checkpoint does not keep where the
+            first one begins (condition CHECKPOINT_PLACE_INVALID), or the query has sources that are not Kafka's
+            (CHECKPOINT_OTHER_SOURCES).
+        OptionError: offsets of other partitions than the query reads, or outside of the log.
+    """
+    if isinstance(place, AfterBatch):
+        return _after_batch(facts, place.batch_id, bounds)
+    others = [name for name, end in facts.last.ends.items() if end.is_other]
+    if others:
+        raise CheckpointError(
+            f"The query of checkpoint {facts.location} also reads sources that are not Kafka's: {listed(others)}. "
+            "Where they stood at another place only their own batches tell.",
+            condition="CHECKPOINT_OTHER_SOURCES",
+            hint=f"Use --batch N, where all sources are as they were. {_kept(facts)}",
+            facts={"location": facts.location, "sources": listed(others)},
+        )
+    unknown = [name for name, end in facts.last.ends.items() if end.offset is not None and name not in facts.position]
+    if unknown:
+        # Without a position only the end of the batch would be left: its records would be taken for read.
+        raise CheckpointError(
+            f"No batch of the query of checkpoint {facts.location} is finished, and the checkpoint does not keep where "
+            f"the first one begins in source {listed(unknown)}: records of that batch would be skipped.",
+            condition="CHECKPOINT_PLACE_INVALID",
+            hint="Start the query with a new checkpointLocation, and startingTimestamp or startingOffsets; or let it "
+            "finish its first batch.",
+            facts={"location": facts.location, "sources": listed(unknown)},
+        )
+    if isinstance(place, AtTime):
+        return _at_time(facts, place, _asked(bounds))
+    return _at_offsets(facts, place, bounds)
+
+
+def partitions_of(facts: CheckpointFacts) -> set[TopicPartition]:
+    """Return the partitions of all sources, now and at the batch that is asked for."""
+    now = {each for offset in facts.position.values() for each in offset.partitions}
+    ends = () if facts.wanted is None else facts.wanted.ends.values()
+    return now.union(*(end.offset.partitions for end in ends if end.offset is not None))
+
+
+def _after_batch(facts: CheckpointFacts, batch_id: int, bounds: LogBounds | None) -> Positions:
+    if facts.wanted is None:
+        raise CheckpointError(
+            f"Batch {batch_id} is not kept as a finished one by checkpoint {facts.location}.",
+            condition="CHECKPOINT_PLACE_INVALID",
+            hint=f"{_kept(facts)} Spark keeps as many as spark.sql.streaming.minBatchesToRetain says; --at and "
+            "--offsets need none of them.",
+            facts={"location": facts.location, "batch_id": batch_id},
+        )
+    restarted = {source: after for source, after in facts.restarts.items() if after >= batch_id}
+    if restarted:
+        topics = sorted({topic for source in restarted for topic in facts.topic_ids[source].restarted})
+        raise CheckpointError(
+            f"After batch {batch_id} these topics were recreated: {listed(topics)}. The offsets of the batch are those "
+            "of the former topics, whose records are gone.",
+            condition="CHECKPOINT_PLACE_INVALID",
+            hint="Use --at or --offsets, which look into the topics of this moment.",
+            facts={"location": facts.location, "batch_id": batch_id},
+        )
+    moves, sources, others = [], [], []
+    for source, end in facts.wanted.ends.items():
+        if end.offset is None:
+            others.extend([source] if end.text is not None else [])
+            continue
+        sources.append(source)
+        now = facts.position[source].partitions if source in facts.position else {}
+        moves += [_move(source, each, now.get(each), to, bounds) for each, to in end.offset.partitions.items()]
+        moves += [
+            _move(source, each, done, _start_of_new(facts, each, bounds), bounds, is_new=True)
+            for each, done in now.items()
+            if each not in end.offset.partitions and (bounds is None or each not in bounds.gone)
+        ]
+    notes = [] if bounds is None else [*_gone(bounds, {each.topic_partition for each in moves})]
+    new = [each.topic_partition for each in moves if each.is_new]
+    if new:
+        named = listed(new, noun="partitions")
+        notes.append(f"The query had not found these partitions yet, and reads them from their beginning: {named}.")
+    return Positions(tuple(moves), tuple(sources), tuple(others), tuple(notes), bounds is not None)
+
+
+def _start_of_new(facts: CheckpointFacts, topic_partition: TopicPartition, bounds: LogBounds | None) -> int:
+    """Return where a query begins in a partition that it finds.
+
+    To micro-batches a log begins at 0, or has lost records. Continuous queries begin at its first offset, whichever
+    that is.
+    """
+    return 0 if bounds is None or facts.kind is CheckpointKind.MICRO_BATCH else bounds.earliest[topic_partition]
+
+
+def _at_time(facts: CheckpointFacts, place: AtTime, bounds: LogBounds) -> Positions:
+    moves, notes, at_start = [], [], []
+    if place.is_future:
+        notes.append("The time has not come yet: every partition starts at the end of its log.")
+    for source, each, now in _partitions(facts):
+        last = bounds.last_start(each)
+        to = now if last is None else min(bounds.at.get(each, last), last)
+        moves.append(_move(source, each, now, to, bounds, stays=last is None))
+        if last is not None and 0 < bounds.earliest[each] == to:
+            at_start.append(each)
+    if at_start:
+        starts = listed(at_start, lambda each: f"{each} at {bounds.earliest[each]}", noun="partitions")
+        notes.append(
+            f"The log begins there: {starts}. Records before that are deleted: those between the time and the first "
+            "one that is kept, if there were any, are lost."
+        )
+    return Positions(tuple(moves), tuple(facts.position), notes=(*notes, *_gone(bounds)), is_asked=True)
+
+
+def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | None) -> Positions:
+    named = place.offsets
+    known = list(_partitions(facts))
+    topics = {each.topic for _, each, _ in known}
+    others = {str(each) for each in named.partitions.keys() - {each for _, each, _ in known}}
+    unknown = sorted(others | named.topics.keys() - topics)
+    if unknown:
+        raise OptionError(
+            f"--offsets names what the query of checkpoint {facts.location} has not read: {listed(unknown)}. It has "
+            f"read {listed(sorted({each for _, each, _ in known}), noun='partitions')}.",
+            condition="CHECKPOINT_OFFSETS_INVALID",
+            hint="Name partitions that it has read; others are read from their beginning as soon as they are found.",
+            facts={"unknown": listed(unknown)},
+        )
+    moves, wrong, open_behind = [], [], []
+    for source, each, now in known:
+        edge: PartitionEdge | None = named.partitions.get(each, named.topics.get(each.topic))
+        to = now if edge is None else _edge(each, edge, bounds)
+        is_there = bounds is None or each in bounds.latest
+        move = _move(source, each, now, to, bounds, stays=edge is None or not is_there)
+        moves.append(move)
+        if edge is not None and move.end is not None and move.earliest is not None:
+            wrong += [] if move.earliest <= to <= move.end else [move]
+            open_behind += [each] if bounds is not None and to > (bounds.last_start(each) or 0) else []
+    if wrong:
+        texts = listed(wrong, lambda move: f"{move.topic_partition} has {move.earliest} to {move.end}, not {move.to}")
+        raise OptionError(
+            f"--offsets names offsets that the logs do not have: {texts}.",
+            condition="CHECKPOINT_OFFSETS_INVALID",
+            hint="Use an offset within the log, -2 for its start, or -1 for its end.",
+            facts={"partitions": len(wrong)},
+        )
+    notes = () if bounds is None else _gone(bounds)
+    if open_behind:
+        note = (
+            f"Transactions are open before the offsets of {listed(open_behind, noun='partitions')}: a query with "
+            "kafka.isolation.level read_committed finds the end of the log before them, and reports lost records."
+        )
+        notes = (*notes, note)
+    return Positions(tuple(moves), tuple(facts.position), notes=notes, is_asked=bounds is not None)
+
+
+def _edge(topic_partition: TopicPartition, edge: PartitionEdge, bounds: LogBounds | None) -> int:
+    if isinstance(edge, int):
+        return edge
+    looked_up = _asked(bounds)
+    is_start = isinstance(edge, Earliest)
+    found = looked_up.earliest.get(topic_partition) if is_start else looked_up.last_start(topic_partition)
+    if found is None:
+        raise OptionError(
+            f"--offsets names the {'start' if is_start else 'end'} of {topic_partition}, which does not exist.",
+            condition="CHECKPOINT_OFFSETS_INVALID",
+            hint="Leave it out: its position stays as it is, and the query says what its loss means.",
+            facts={"topic_partition": topic_partition},
+        )
+    return found
+
+
+def _asked(bounds: LogBounds | None) -> LogBounds:
+    if bounds is None:
+        raise OptionError(
+            "The place is looked up at the brokers, and no broker is named.",
+            condition="OPTION_MISSING",
+            hint="Pass --bootstrap-servers host:port, set PYSPARK_KAFKA_BOOTSTRAP_SERVERS, or put bootstrap.servers "
+            "into the file of --config.",
+        )
+    return bounds
+
+
+def _partitions(facts: CheckpointFacts) -> list[tuple[str, TopicPartition, int]]:
+    return [(source, each, now) for source, offset in facts.position.items() for each, now in offset.partitions.items()]
+
+
+def _move(
+    source: str,
+    topic_partition: TopicPartition,
+    now: int | None,
+    to: int,
+    bounds: LogBounds | None,
+    *,
+    stays: bool = False,
+    is_new: bool = False,
+) -> PartitionMove:
+    earliest = None if bounds is None else bounds.earliest.get(topic_partition)
+    end = None if bounds is None else bounds.latest.get(topic_partition)
+    return PartitionMove(source, topic_partition, now, to, earliest, end, stays, is_new)
+
+
+def _gone(bounds: LogBounds, partitions: Collection[TopicPartition] | None = None) -> tuple[str, ...]:
+    """Return the note about partitions that do not exist: all that were asked about, or some of them."""
+    found = sorted(bounds.gone if partitions is None else bounds.gone.intersection(partitions))
+    if not found:
+        return ()
+    gone = listed(found, noun="partitions")
+    return (f"These partitions do not exist any more: {gone}. Their positions stay; the query says what that means.",)
+
+
+def _kept(facts: CheckpointFacts) -> str:
+    if not facts.finished:
+        return "No batch is finished."
+    first, last = facts.finished[0], facts.finished[-1]
+    if last - first + 1 == len(facts.finished):
+        return f"Batch {first} is there." if first == last else f"Batches {first} to {last} are there."
+    return f"These batches are there: {listed(facts.finished[::-1])}."

@@ -1,0 +1,195 @@
+"""Moves a checkpoint to another place where it is, with a backup beside it.
+
+1. All files are copied to the backup, `metadata` last, and a file that says so.
+2. `metadata` is replaced by a note: from now on nobody starts a query here.
+3. Files are created, removed and written.
+4. `metadata` is written again: the checkpoint is whole.
+
+A program that dies before 2 leaves the former checkpoint, after 4 the new one, and in between one that is refused,
+whose note names the backup.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER
+from pyspark_kafka.errors import CheckpointError, ConnectorError
+from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, batch_numbers
+from pyspark_kafka.operations.checkpoints.forking.backups import back_up, changed_meanwhile, note_of
+from pyspark_kafka.operations.checkpoints.forking.plan import METADATA
+from pyspark_kafka.operations.checkpoints.unfinished import check_note, unfinished_note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark_kafka.checkpoint import CheckpointFiles
+    from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
+
+# A micro-batch query that has records writes its logs several times in this time, unless its trigger is a slower one.
+QUIET_S = 60.0
+_LOGS = (OFFSETS, COMMITS, MESSAGES)
+# A query of many partitions writes some of its states in these.
+_STATE_DIRECTORIES = 100
+_TEMPORARY_FILES = 10
+_VERSION = re.compile(r"[0-9]{1,18}")
+
+
+def seconds_since_written(files: CheckpointFiles, now_s: Callable[[], float] = time.time) -> float | None:
+    """Return how long ago a query has written its logs at last; None if the file system does not tell.
+
+    Runs on: any program; a listing of each log and of some directories of state, and a look at the newest files.
+    """
+    newest: list[int] = []
+    for directory in _LOGS:
+        names = files.scan(directory)
+        latest = [str(number) for number in batch_numbers(names)[-1:]]
+        for name in (*latest, *(each for each in names.hidden if each.endswith(".tmp"))):
+            facts = files.facts(f"{directory}/{name}")
+            newest += [facts.modified_ms] if facts is not None and facts.modified_ms is not None else []
+    for name in _newest_states(files):
+        facts = files.facts(name)
+        newest += [facts.modified_ms] if facts is not None and facts.modified_ms is not None else []
+    owner = files.facts(OWNER)
+    newest += [owner.modified_ms] if owner is not None and owner.modified_ms is not None else []
+    return None if not newest else max(0.0, now_s() - max(newest) / 1000)
+
+
+def check_quiet(
+    files: CheckpointFiles,
+    *,
+    removes: bool = False,
+    quiet_s: float = QUIET_S,
+    now_s: Callable[[], float] = time.time,
+) -> None:
+    """Refuse a checkpoint that was written a moment ago, or whose last batch may still run.
+
+    Args:
+        files: the checkpoint.
+        removes: whether files are to be removed. A query that runs then writes into what is left, and no error of its
+            own ends it; a batch may take longer than any time that is waited for.
+        quiet_s: seconds in which nothing was written.
+        now_s: the clock, seconds since 1970-01-01 UTC.
+
+    Raises:
+        CheckpointError: condition CHECKPOINT_IN_USE.
+    """
+    since_s = seconds_since_written(files, now_s)
+    if since_s is not None and since_s < quiet_s:
+        raise CheckpointError(
+            f"Checkpoint {files.shown} was written {since_s:.0f} s ago: the query may be running. Nothing was changed.",
+            condition="CHECKPOINT_IN_USE",
+            hint=f"Stop the query. If it is stopped, wait until nothing was written for {quiet_s:.0f} s, or pass "
+            "--force.",
+            facts={"location": files.shown, "seconds": f"{since_s:.0f}"},
+        )
+    begun, finished = (batch_numbers(files.scan(log)) for log in (OFFSETS, COMMITS))
+    if removes and begun and (not finished or finished[-1] < begun[-1]):
+        raise CheckpointError(
+            f"Batch {begun[-1]} of checkpoint {files.shown} has begun and is not finished: the query may be running. "
+            "It would finish the batch among the files that are left. Nothing was changed.",
+            condition="CHECKPOINT_IN_USE",
+            hint="Stop the query. If it is stopped, pass --force.",
+            facts={"location": files.shown, "batch_id": begun[-1]},
+        )
+
+
+def check_finished(files: CheckpointFiles) -> None:
+    """Refuse a checkpoint that another rewind, or a fork, has left unfinished.
+
+    Raises:
+        CheckpointError: condition CHECKPOINT_REWIND_UNFINISHED.
+    """
+    check_note(files, files.read(METADATA))
+
+
+def apply_rewind(
+    plan: ForkPlan, files: CheckpointFiles, backup: CheckpointFiles, tell: Callable[[str], object] = str
+) -> None:
+    """Back the checkpoint up, and move it to another place.
+
+    Runs on: any program; blocks on the file system. The query must not run.
+
+    Args:
+        plan: what to write and to remove.
+        files: the checkpoint.
+        backup: where its copy goes; nothing is there.
+        tell: called with what is done.
+
+    Raises:
+        CheckpointError: the checkpoint is being written, or a file cannot be written. Then it is as it was before; if
+            it could not be restored, condition CHECKPOINT_REWIND_FAILED says so.
+    """
+    check_finished(files)
+    former = files.read(METADATA)
+    back_up(files, backup, plan.query_id, tell)
+    logs = {log: set(batch_numbers(files.scan(log))) for log in (OFFSETS, COMMITS)}
+    if max(logs[OFFSETS] | logs[COMMITS]) != plan.facts.last_number:
+        raise changed_meanwhile(files, "a batch was written since the plan was made")
+    note = f"The rewind has not ended: run `pyspark-kafka checkpoint rewind {files.shown} --restore {backup.shown}`."
+    touched: list[str] = []
+    try:
+        files.replace(METADATA, unfinished_note(note, note_of(files, backup)))
+        for name, data in plan.writes.items():
+            touched.append(name)
+            files.replace(name, data)
+        for name in plan.removals:
+            touched.append(name)
+            files.delete(name)
+        for name, data in plan.creates.items():
+            # Before it is there: a failure may come after that.
+            touched.append(name)
+            if not files.create(name, data):
+                touched.remove(name)
+                raise changed_meanwhile(files, f"{name} was written meanwhile")  # noqa: TRY301 - undone like any failure
+        files.replace(METADATA, plan.metadata if plan.has_new_id or former is None else former)
+    except BaseException as error:
+        _undo(files, backup, touched, former, error)
+        raise
+
+
+def _newest_states(files: CheckpointFiles) -> Iterator[str]:
+    """Yield the last files of states, in at most `_STATE_DIRECTORIES` directories: the listings must end soon."""
+    directories = ["state"]
+    for _ in range(_STATE_DIRECTORIES):
+        if not directories:
+            return
+        directory = directories.pop()
+        names = files.scan(directory)
+        directories += [f"{directory}/{name}" for name in names.directories]
+        being_written = [name for name in names.hidden if name.endswith(".tmp")][:_TEMPORARY_FILES]
+        for name in (*([max(names.files, key=_version_of)] if names.files else []), *being_written):
+            yield f"{directory}/{name}"
+
+
+def _version_of(name: str) -> int:
+    found = _VERSION.match(name)
+    return -1 if found is None else int(found[0])
+
+
+def _undo(
+    files: CheckpointFiles, backup: CheckpointFiles, touched: Iterable[str], former: bytes | None, error: BaseException
+) -> None:
+    """Put back what was changed, `metadata` last."""
+    try:
+        for name in dict.fromkeys(touched):
+            if not files.copy_from(backup, name):
+                files.delete(name)
+                continue
+            directory, slash, base = name.rpartition("/")
+            # After the file: whoever writes one removes its checksum.
+            files.copy_from(backup, f"{directory}{slash}.{base}.crc")
+        if former is None:
+            files.delete(METADATA)
+        else:
+            files.replace(METADATA, former)
+    except ConnectorError as second:
+        raise CheckpointError(
+            f"The rewind of checkpoint {files.shown} failed ({error}), and the former one could not be put back "
+            f"({second.message}). No query starts there; the backup {backup.shown} is whole.",
+            condition="CHECKPOINT_REWIND_FAILED",
+            hint=f"Run `pyspark-kafka checkpoint rewind {files.shown} --restore {backup.shown}`.",
+            facts={"location": files.shown, "backup": backup.shown},
+        ) from error

@@ -1,0 +1,289 @@
+"""Reads the checkpoint of a streaming query, of whichever engine and connector. Layer: operations."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.checkpoint import CheckpointFiles
+from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, VERSIONS, PreparedEpoch, read_owner
+from pyspark_kafka.checkpoint.initial_offset_log import decode
+from pyspark_kafka.checkpoint.reader_schemas import ReaderSchemasFile
+from pyspark_kafka.checkpoint.topic_ids import TopicIdsFile
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, BatchHistory, is_batch_name
+from pyspark_kafka.operations.checkpoints.unfinished import check_note
+from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
+from pyspark_kafka.sink.driver.write_schemas import WriteSchemasFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.checkpoint.files import DirectoryNames
+    from pyspark_kafka.checkpoint.reader_schemas import ReaderSchema
+    from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
+    from pyspark_kafka.formats.schemas import RegisteredSchema
+    from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
+    from pyspark_kafka.sink.source_positions import LaneRecord
+
+_OTHER_LOG = re.compile(rb"v[0-9]+\n")
+_METADATA = "metadata"
+_SOURCES = "sources"
+_STATE = "state"
+_CONTINUOUS_STATE = "continuous/state"
+
+
+class CheckpointKind(Enum):
+    """What has written a checkpoint at last."""
+
+    EMPTY = "no batch yet"
+    MICRO_BATCH = "micro-batches"
+    CONTINUOUS = "continuous"
+    # Spark's own trigger(continuous=…).
+    SPARK_CONTINUOUS = "continuous, by Spark"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOperator:
+    """The directory of a stateful operator.
+
+    Attributes:
+        directory: below the checkpoint.
+        name: what Spark calls the operator; empty if it has not noted that.
+        partitions: how many directories of partitions it has; of a continuous query, key groups.
+    """
+
+    directory: str
+    name: str
+    partitions: int
+
+
+class QueryCheckpoint:
+    """What the checkpoint of a query says.
+
+    The lists of the batches are those of the moment when it was read; everything else is read when it is asked for, as
+    often as it is asked for. A file that is damaged is an error of the call that reads it, and of no other one.
+
+    Runs on: any program; methods block on the file system.
+
+    Args:
+        files: where it is.
+        names: what is in its directory.
+        history: its batches.
+
+    Attributes:
+        files: where it is.
+        names: what is in its directory.
+        history: its batches.
+
+    Raises:
+        CheckpointError: by every method: a file cannot be read, is damaged, or is of a newer version.
+    """
+
+    def __init__(self, files: CheckpointFiles, names: DirectoryNames, history: BatchHistory) -> None:
+        self.files = files
+        self.names = names
+        self.history = history
+
+    @property
+    def location(self) -> str:
+        """Return the location as texts show it, without passwords."""
+        return self.files.shown
+
+    def query_id(self) -> str | None:
+        """Return the id of the query; None if there is no file `metadata`.
+
+        Raises:
+            CheckpointError: the file has no id; or a fork, a rewind or a restore was not finished (condition
+                CHECKPOINT_REWIND_UNFINISHED).
+        """
+        data = self.files.read(_METADATA)
+        if data is None:
+            return None
+        check_note(self.files, data)
+        try:
+            return str(uuid.UUID(json.loads(data)["id"]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise self._malformed(_METADATA, f"it has no id of a query ({error!r})") from error
+
+    def kind(self) -> CheckpointKind:
+        """Return what has written the last batch."""
+        last = self.last_begun()
+        if last is None:
+            return CheckpointKind.EMPTY
+        if not last.entry.metadata:
+            return CheckpointKind.SPARK_CONTINUOUS
+        # Micro-batches note settings of Spark, epochs have none; both may write one checkpoint, one after the other.
+        if not last.conf and self.owner() is not None:
+            return CheckpointKind.CONTINUOUS
+        return CheckpointKind.MICRO_BATCH
+
+    def last_begun(self) -> PlannedBatch | None:
+        """Return the last batch of the offset log; None if there is none."""
+        batch_id = self.history.last_begun
+        return None if batch_id is None else self.history.get(batch_id)
+
+    def last_finished(self) -> PlannedBatch | None:
+        """Return the last batch that is in both logs; None if there is none."""
+        batch_id = self.history.last_finished
+        return None if batch_id is None else self.history.get(batch_id)
+
+    def unfinished(self) -> PlannedBatch | None:
+        """Return the last batch of the offset log if it is not finished: a restart runs it again with the same ends."""
+        last = self.last_begun()
+        return None if last is None or last.finished else last
+
+    def position(self) -> dict[str, KafkaSourceOffset]:
+        """Return up to where the query is done: the end of the last finished batch, by source.
+
+        Sources that are not Kafka's are left out. If no batch is finished, it is where the query begins, as far as the
+        checkpoint keeps that.
+        """
+        last = self.last_finished()
+        return self.beginnings() if last is None else last.offsets
+
+    def beginnings(self) -> dict[str, KafkaSourceOffset]:
+        """Return where the first batch begins, by source, as far as the checkpoint keeps that."""
+        begun = {}
+        for source in self.sources():
+            offset = self.initial_offsets(source)
+            if offset is not None:
+                begun[source] = offset
+        first = self.history.get(0) if self.history.is_begun(0) else None
+        for source, offset in ({} if first is None else first.offsets).items():
+            if source not in begun and offset.starts is not None:
+                # Partitions that are not named there were added later.
+                begun[source] = type(offset)(offset.starts)
+        return begun
+
+    def start_of(self, batch_id: int) -> dict[str, KafkaSourceOffset]:
+        """Return where a batch begins, by source; without sources of which the checkpoint does not tell.
+
+        With asynchronous progress tracking that is the end of the batch before it in the log: what the query has run in
+        between belongs to it.
+        """
+        before = self.history.before(batch_id)
+        if before is None:
+            return self.beginnings() if batch_id == 0 else {}
+        planned = self.history.get(before)
+        return {} if planned is None else planned.offsets
+
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of the sources that have a directory of their own, sorted."""
+        return tuple(sorted(self.files.scan(_SOURCES).directories)) if _SOURCES in self.names.directories else ()
+
+    def initial_offsets(self, source: str) -> KafkaSourceOffset | None:
+        """Return where a source began; None if there is no such file, or it is that of a source that is not Kafka's."""
+        name = f"{_SOURCES}/{source}/0"
+        data = self.files.read(name)
+        # Spark's other sources keep something else in a file of this name, without the zero byte before it.
+        if data is None or _OTHER_LOG.match(data):
+            return None
+        return decode(data, f"file {name} of checkpoint {self.files.shown}")
+
+    def topic_ids(self, source: str) -> TopicIdentities:
+        """Return the ids of the topics that a source has read; none if it does not keep them."""
+        return TopicIdsFile(self.files, f"{_SOURCES}/{source}").read()
+
+    def reader_schemas(self, source: str) -> Mapping[str, ReaderSchema]:
+        """Return the versions of a registry's schemas that a source reads with; none if it does not keep them."""
+        return ReaderSchemasFile(self.files, f"{_SOURCES}/{source}").read() or {}
+
+    def sink_schemas(self) -> Mapping[str, RegisteredSchema]:
+        """Return the schemas of a registry that the query writes with, by side; none if it does not keep them."""
+        return WriteSchemasFile(self.files).read()[1]
+
+    def owner(self) -> str | None:
+        """Return the start of a continuous query that writes the checkpoint; None if there was none."""
+        return read_owner(self.files.read(OWNER)) if "continuous" in self.names.directories else None
+
+    def prepared_epochs(self) -> tuple[int, ...]:
+        """Return the epochs of which commit messages are kept: those that may be in the sink, or not."""
+        if "continuous" not in self.names.directories:
+            return ()
+        return tuple(sorted(int(name) for name in self.files.scan(MESSAGES).files if is_batch_name(name)))
+
+    def prepared_epoch(self, epoch: int) -> PreparedEpoch | None:
+        """Return an epoch that was about to be committed; None if its commit messages are not kept."""
+        name = f"{MESSAGES}/{epoch}"
+        data = self.files.read(name)
+        try:
+            return None if data is None else PreparedEpoch.from_bytes(data)
+        except ValueError as error:
+            raise self._malformed(name, str(error)) from error
+
+    def check_state_versions(self, epoch: int) -> None:
+        """Raise if the versions of the states of a continuous query after an epoch are kept and damaged."""
+        name = f"{VERSIONS}/{epoch}"
+        data = self.files.read(name)
+        try:
+            well = data is None or isinstance(json.loads(data)["heads"], dict)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            well = False
+        if not well:
+            raise self._malformed(name, "it has no versions of states")
+
+    def _malformed(self, name: str, reason: str) -> CheckpointError:
+        return CheckpointError(
+            f"{name} of checkpoint {self.files.shown} is malformed: {reason}.",
+            condition="CHECKPOINT_LOG_INVALID",
+            hint="Restore the file from a copy of the checkpoint.",
+            facts={"location": self.files.shown, "name": name},
+        )
+
+    def lane_record(self) -> LaneRecord | None:
+        """Return what is known of the transactions of an exactly-once continuous query; None if it never was one."""
+        return LaneRecordFile(self.files).read() if "continuous" in self.names.directories else None
+
+    def state_operators(self) -> tuple[StateOperator, ...]:
+        """Return the stateful operators that have a directory here, of Spark and of continuous queries."""
+        found = []
+        if _STATE in self.names.directories:
+            for number in sorted(self.files.scan(_STATE).directories):
+                directory = f"{_STATE}/{number}"
+                partitions = [name for name in self.files.scan(directory).directories if is_batch_name(name)]
+                found.append(StateOperator(directory, self._operator_name(directory), len(partitions)))
+        if "continuous" in self.names.directories:
+            for step in sorted(self.files.scan(_CONTINUOUS_STATE).directories):
+                directory = f"{_CONTINUOUS_STATE}/{step}"
+                found.append(StateOperator(directory, step, len(self.files.scan(directory).directories)))
+        return tuple(found)
+
+    def _operator_name(self, directory: str) -> str:
+        """Return the name in Spark's metadata of an operator; empty if there is none that this program can read."""
+        data = self.files.read(f"{directory}/_metadata/metadata")
+        _, _, text = (data or b"").decode(errors="replace").partition("\n")
+        try:
+            return str(json.loads(text)["operatorInfo"]["operatorName"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return ""
+
+
+def read_checkpoint(location: str | CheckpointFiles) -> QueryCheckpoint:
+    """Read what is in a checkpoint: three listings, however many batches it has.
+
+    Runs on: any program; blocks on the file system.
+
+    Args:
+        location: as for `CheckpointFiles`.
+
+    Raises:
+        CheckpointError: there is no checkpoint there (condition CHECKPOINT_NOT_FOUND), or it cannot be listed.
+    """
+    files = location if isinstance(location, CheckpointFiles) else CheckpointFiles(location)
+    names = files.scan()
+    history = BatchHistory(files, files.scan(OFFSETS), files.scan(COMMITS))
+    if _METADATA not in names.files and not history.begun and not history.finished:
+        raise CheckpointError(
+            f"There is no checkpoint of a streaming query at {files.shown}: no file metadata, and no batch in "
+            f"{OFFSETS} or {COMMITS}. Nothing was read.",
+            condition="CHECKPOINT_NOT_FOUND",
+            hint="Use the checkpointLocation of the query, not a directory above or below it.",
+            facts={"location": files.shown},
+        )
+    return QueryCheckpoint(files, names, history)

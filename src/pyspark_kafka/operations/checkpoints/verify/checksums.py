@@ -1,0 +1,46 @@
+"""Hadoop's checksums of local files, `.name.crc` beside `name`: read and compared. Pure. Layer: operations.
+
+Source: Hadoop `ChecksumFileSystem`, `DataChecksum` (CRC32 of each chunk, of 512 bytes by default).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+_MAGIC = b"crc\0"
+_SUM = struct.Struct(">I")
+
+
+def checksum_name(name: str) -> str:
+    """Return the name of the checksum of a file, in the same directory."""
+    return f".{name}.crc"
+
+
+def compare_checksum(data: bytes, checksum: bytes) -> str:
+    r"""Return what is wrong with a file by its checksum; empty if nothing is.
+
+    Args:
+        data: the content of the file.
+        checksum: the content of the checksum's file.
+
+    Example:
+        >>> compare_checksum(b"", b"crc\\0\\0\\0\\2\\0")
+        ''
+    """
+    if len(checksum) < 8 or not checksum.startswith(_MAGIC):
+        return "the checksum is no checksum of Hadoop"
+    (size,) = _SUM.unpack_from(checksum, 4)
+    if size <= 0:
+        return "the checksum is no checksum of Hadoop"
+    chunks = (len(data) + size - 1) // size
+    expected = 8 + chunks * _SUM.size
+    if len(checksum) != expected:
+        return f"the checksum has {len(checksum)} bytes, and that of this file would have {expected}"
+    view = memoryview(data)
+    for chunk in range(chunks):
+        (kept,) = _SUM.unpack_from(checksum, 8 + chunk * _SUM.size)
+        found = zlib.crc32(view[chunk * size : (chunk + 1) * size])
+        if found != kept:
+            return f"the checksum of its bytes from {chunk * size} is {found:08x}, and {kept:08x} was noted"
+    return ""

@@ -1,0 +1,98 @@
+"""What a checkpoint says about a cluster, gathered for those who ask its brokers. Layer: operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.operations.checkpoints.batches import OFFSETS, batch_numbers
+from pyspark_kafka.sink.commit_marker import default_sink_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
+    from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
+    from pyspark_kafka.sink.source_positions import LaneRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a checkpoint says about its cluster.
+
+    Attributes:
+        query_id: of the query; None if it is not known.
+        position: up to where the query is done, over all sources that are Kafka's; of a partition that several of them
+            read, the lowest offset.
+        furthest: the same with the highest offset.
+        last: the last batch of the offset log; None if there is none, or if it cannot be read.
+        topic_ids: the ids of the topics that the query has read, by name.
+        sink_id: the transactional id of an exactly-once sink, if the query has one; empty if it is not known.
+        lanes: the transactions of an exactly-once continuous query; None if it never was one.
+    """
+
+    query_id: str | None
+    position: Mapping[TopicPartition, int]
+    furthest: Mapping[TopicPartition, int]
+    last: PlannedBatch | None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    sink_id: str = ""
+    lanes: LaneRecord | None = None
+
+    def unfinished_end(self) -> dict[TopicPartition, int]:
+        """Return where the batch ends that a restart runs again; empty if there is none.
+
+        Of a partition that several sources read, it is the highest offset.
+        """
+        if self.last is None or self.last.finished:
+            return {}
+        return _of_all_sources(self.last.offsets, max)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all topic-partitions, sorted."""
+        return sorted({*self.position, *self.unfinished_end()})
+
+
+def expect(judge: FileJudge, sink_id: str | None = None) -> Expectation:
+    """Read what a checkpoint says about its cluster; what cannot be read is left out.
+
+    Args:
+        judge: reads the files.
+        sink_id: the transactional id that the query's writer has; None: the one that the query's id makes.
+    """
+    checkpoint, attempt = judge.checkpoint, judge.attempt
+    query_id = attempt("metadata", None, checkpoint.query_id)
+    position = attempt(OFFSETS, None, checkpoint.position) or {}
+    topic_ids: dict[str, str] = {}
+    for source in attempt("sources", None, checkpoint.sources) or ():
+        found = attempt(source, None, partial(checkpoint.topic_ids, source))
+        topic_ids |= {} if found is None else found.ids
+    return Expectation(
+        query_id,
+        _of_all_sources(position, min),
+        _of_all_sources(position, max),
+        attempt(OFFSETS, None, checkpoint.last_begun),
+        topic_ids,
+        sink_id or ("" if query_id is None else default_sink_id(query_id)),
+        attempt("continuous/transactions", None, checkpoint.lane_record),
+    )
+
+
+def _of_all_sources(
+    offsets: Mapping[str, KafkaSourceOffset], choose: Callable[[int, int], int]
+) -> dict[TopicPartition, int]:
+    """Return one offset of each partition: of one that several sources read, the one that is chosen."""
+    found: dict[TopicPartition, int] = {}
+    for offset in offsets.values():
+        for each, at in offset.partitions.items():
+            found[each] = choose(found.get(each, at), at)
+    return found
+
+
+def list_newest(judge: FileJudge) -> int | None:
+    """List the offset log again, and return its last batch; None if there is none, or if it cannot be listed."""
+    names = judge.attempt(OFFSETS, None, lambda: judge.checkpoint.files.scan(OFFSETS))
+    return None if names is None else max(batch_numbers(names), default=None)

@@ -1,0 +1,163 @@
+"""Looks up what is needed to tell how far positions are behind, and computes it. Layer: operations."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.surveys.logs import survey_logs
+from pyspark_kafka.client.surveys.record_times import fetch_record_times
+from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
+from pyspark_kafka.errors import AccessError, ConnectorError
+from pyspark_kafka.operations.lag.figures import Log, partition_lag
+from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
+from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.surveys.logs import LogFacts, LogSurvey
+    from pyspark_kafka.client.surveys.record_times import RecordTimes
+    from pyspark_kafka.model import IsolationLevel, TopicPartition
+    from pyspark_kafka.operations.lag.positions import LagPositions
+    from pyspark_kafka.planning.retention import RetentionPolicy
+
+_TOO_LARGE = "the time of the record at its position: record batches are large, and enough bytes were read for others"
+
+
+def measure_lag(
+    client: KafkaClient,
+    positions: LagPositions,
+    deadline: Deadline,
+    *,
+    isolation_level: IsolationLevel,
+    times: bool = True,
+) -> LagReport:
+    """Look at the logs, and return how far the positions are behind.
+
+    Runs on: driver and executor; blocks. A broker that is silent is waited for once, and only its partitions are not
+    known then.
+
+    Args:
+        client: the cluster.
+        positions: to compare with the logs.
+        deadline: for everything.
+        isolation_level: what counts as the end.
+        times: whether to read a record at each position that is behind, for its time.
+
+    Raises:
+        ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
+    """
+    survey = survey_logs(client, positions.partitions, deadline, isolation_level=isolation_level)
+    # The clock is read before records are: no record that waits is younger than that.
+    now_ms = time.time_ns() // 1_000_000
+    found = fetch_record_times(client, _behind(positions, survey), deadline) if times else None
+    policies, reasons = _policies(client, positions, survey, deadline)
+    partitions = [
+        _lag_of(topic_partition, positions, survey, found, policies, now_ms)
+        for topic_partition in sorted({*positions.partitions, *positions.errors})
+    ]
+    elapsed_ms = deadline.elapsed_ms()
+    missing = (*positions.missing, *reasons)
+    return LagReport(positions.origin, now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
+
+
+def _behind(positions: LagPositions, survey: LogSurvey) -> list[tuple[PartitionMetadata, int]]:
+    """Return the partitions with records to read, and where; those with most records come first."""
+    behind: list[tuple[int, PartitionMetadata, int]] = []
+    for topic_partition, position in positions.partitions.items():
+        facts = survey.logs[topic_partition]
+        if facts.leader is not None and facts.start is not None and facts.end is not None and position < facts.end:
+            first = max(position, facts.start)
+            if first < facts.end:
+                behind.append((facts.end - first, facts.leader, first))
+    behind.sort(key=lambda each: -each[0])
+    return [(leader, first) for _, leader, first in behind]
+
+
+def _policies(
+    client: KafkaClient, positions: LagPositions, survey: LogSurvey, deadline: Deadline
+) -> tuple[dict[str, RetentionPolicy], tuple[str, ...]]:
+    """Return when brokers delete records, by topic, and why that is not known of some."""
+    topics = {tp.topic for tp in positions.partitions if survey.logs[tp].end is not None}
+    policies: dict[str, RetentionPolicy] = {}
+    reasons: dict[str, None] = {}
+    for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
+        if isinstance(configs, ConnectorError):
+            reasons[f"the head-room of topic '{topic}': {reason_of(configs)}"] = None
+        else:
+            policies[topic] = parse_policy(configs)
+    return policies, tuple(reasons)
+
+
+def _lag_of(
+    topic_partition: TopicPartition,
+    positions: LagPositions,
+    survey: LogSurvey,
+    found: RecordTimes | None,
+    policies: dict[str, RetentionPolicy],
+    now_ms: int,
+) -> PartitionLag:
+    position = positions.partitions.get(topic_partition)
+    if position is None:
+        reason = f"its position: {reason_of(positions.errors[topic_partition])}"
+        return PartitionLag(*topic_partition, missing=(reason,))
+    facts = survey.logs[topic_partition]
+    if facts.error is not None or facts.start is None or facts.end is None:
+        return _unknown(topic_partition, position, facts)
+    read_id, now_id = positions.topic_ids.get(topic_partition.topic), survey.topic_ids.get(topic_partition.topic)
+    if read_id is not None and now_id is not None and read_id != now_id:
+        reason = f"the topic was recreated: its id is {now_id}, and records of {read_id} were read"
+        return PartitionLag(
+            *topic_partition,
+            state=LagState.RECREATED,
+            position=position,
+            log_start=facts.start,
+            end=facts.end,
+            missing=(reason,),
+        )
+    missing: list[str] = []
+    if facts.size_error is not None:
+        missing.append(f"how many bytes are behind: {reason_of(facts.size_error)}")
+    if found is not None:
+        if topic_partition in found.errors:
+            missing.append(f"the time of the record at its position: {reason_of(found.errors[topic_partition])}")
+        elif topic_partition in found.too_large:
+            missing.append(_TOO_LARGE)
+    log = Log(
+        facts.start,
+        facts.end,
+        facts.newest_ms,
+        facts.size,
+        policies.get(topic_partition.topic),
+        None if found is None else found.times.get(topic_partition),
+    )
+    return partition_lag(
+        topic_partition,
+        position,
+        log,
+        now_ms=now_ms,
+        consumed_per_s=positions.consumed_per_s.get(topic_partition),
+        missing=tuple(missing),
+    )
+
+
+def _unknown(topic_partition: TopicPartition, position: int, facts: LogFacts) -> PartitionLag:
+    error = facts.error
+    is_gone = error is not None and error.condition in ("UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PARTITION")
+    reason = "the ends of its log" if error is None else f"its log: {reason_of(error)}"
+    return PartitionLag(
+        *topic_partition,
+        state=LagState.GONE if is_gone else LagState.UNKNOWN,
+        position=position,
+        log_start=facts.start,
+        end=facts.end,
+        missing=(reason,),
+    )
+
+
+def reason_of(error: ConnectorError) -> str:
+    """Return why something is not known: the message of an error, and how a missing right is granted."""
+    grant = error.grant if isinstance(error, AccessError) else ""
+    return f"{error.message} {grant}".strip()

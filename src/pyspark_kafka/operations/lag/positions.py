@@ -1,0 +1,157 @@
+"""The positions that lag is measured from: of a checkpoint, or of a consumer group. Layer: operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.surveys.group_offsets import fetch_group_offsets
+from pyspark_kafka.errors import CheckpointError, ConnectorError
+from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.sink.source_positions import UNKNOWN_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+
+# The rate of reading is the mean over this number of batches of the checkpoint.
+_BATCHES_OF_RATE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LagPositions:
+    """Whose positions, and where they are.
+
+    Attributes:
+        origin: in words, such as `consumer group 'orders'`.
+        partitions: the next offset to read, by partition.
+        errors: why a position is not known, by partition.
+        topic_ids: the ids of the topics that were read, by name; none if nobody has kept them.
+        reached_at_ms: when the positions were reached, in ms since 1970-01-01 UTC; None if that is not known.
+        consumed_per_s: records read per second of late, by partition; none if that is not known.
+        lanes_group: the consumer group in which an exactly-once continuous query commits its positions, ahead of its
+            checkpoint; None for other queries.
+        lanes_partitions: the partitions of which that group has positions.
+        missing: what could not be found out about all of them, and why; sentences.
+    """
+
+    origin: str
+    partitions: Mapping[TopicPartition, int]
+    errors: Mapping[TopicPartition, ConnectorError] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    reached_at_ms: int | None = None
+    consumed_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    lanes_group: str | None = None
+    lanes_partitions: frozenset[TopicPartition] = frozenset()
+    missing: tuple[str, ...] = ()
+
+
+def group_positions(client: KafkaClient, group_id: str) -> LagPositions:
+    """Return the positions of a consumer group.
+
+    Runs on: driver and executor; blocks.
+
+    Raises:
+        ConnectorError: as `fetch_group_offsets`.
+    """
+    found = fetch_group_offsets(client, group_id)
+    return LagPositions(f"consumer group '{group_id}'", found.positions, found.errors)
+
+
+def checkpoint_positions(location: str) -> LagPositions:
+    """Return where the query of a checkpoint is: the end of the last batch that it has finished.
+
+    If two of its sources read one partition, the one that is further behind counts.
+
+    Runs on: any program; blocks on the file system.
+
+    Raises:
+        CheckpointError: there is no checkpoint, it cannot be read, or it has no position of a Kafka source.
+    """
+    checkpoint = read_checkpoint(location)
+    positions = _merge(checkpoint.position())
+    if not positions:
+        raise CheckpointError(
+            f"Checkpoint {checkpoint.location} has no position of a Kafka source: no batch is finished, or the query "
+            "reads something else. Nothing was measured.",
+            condition="CHECKPOINT_WITHOUT_POSITIONS",
+            hint="Name the checkpoint of a query that reads Kafka, once its first batch has ended.",
+            facts={"location": checkpoint.location},
+        )
+    ids: dict[str, str] = {}
+    for source in checkpoint.sources():
+        ids |= checkpoint.topic_ids(source).ids
+    lanes = checkpoint.lane_record()
+    if lanes is not None:
+        ids |= {tp.topic: topic_id for tp, topic_id in lanes.partitions.items() if topic_id != UNKNOWN_ID}
+    return LagPositions(
+        f"checkpoint {checkpoint.location}",
+        positions,
+        topic_ids=ids,
+        reached_at_ms=_reached_ms(checkpoint),
+        consumed_per_s=_rates(checkpoint, positions),
+        lanes_group=None if lanes is None else lanes.group_id,
+        lanes_partitions=frozenset() if lanes is None else frozenset(lanes.partitions),
+    )
+
+
+def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPositions:
+    """Return the positions with those that lanes of an exactly-once continuous query have committed since.
+
+    Lanes commit their positions with their records, so the group is right where it is ahead of the checkpoint. If it
+    cannot be asked, the positions are those of the checkpoint, and that is said.
+
+    Runs on: driver and executor; blocks.
+    """
+    if positions.lanes_group is None:
+        return positions
+    try:
+        committed = fetch_group_offsets(client, positions.lanes_group).positions
+    except ConnectorError as error:
+        reason = f"the positions of consumer group '{positions.lanes_group}', ahead of the checkpoint: {error.message}"
+        return replace(positions, missing=(*positions.missing, reason))
+    known = positions.partitions
+    later = {tp: max(known.get(tp, 0), committed[tp]) for tp in positions.lanes_partitions if tp in committed}
+    return replace(positions, partitions={**known, **later})
+
+
+def _merge(offsets: Mapping[str, KafkaSourceOffset]) -> dict[TopicPartition, int]:
+    merged: dict[TopicPartition, int] = {}
+    for offset in offsets.values():
+        for topic_partition, position in offset.partitions.items():
+            merged[topic_partition] = min(position, merged.get(topic_partition, position))
+    return merged
+
+
+def _reached_ms(checkpoint: QueryCheckpoint) -> int | None:
+    """Return when the last batch was finished; when it was planned, if its file has the time of a copy."""
+    last = checkpoint.last_finished()
+    if last is None:
+        return None
+    written, planned = checkpoint.history.written_ms(last.batch_id), last.planned_at_ms
+    return planned if written is None or (planned is not None and written < planned) else written
+
+
+def _rates(checkpoint: QueryCheckpoint, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+    """Return how many records a second the last batches have read, by partition; none if there are too few of them."""
+    history = checkpoint.history
+    both = [each for each in history.finished[-_BATCHES_OF_RATE - 1 :] if history.is_begun(each)]
+    if len(both) < 2:
+        return {}
+    # The times of files are those of a copy, if the checkpoint is one.
+    first, last = history.get(both[0]), history.get(both[-1])
+    if first is None or last is None or first.planned_at_ms is None or last.planned_at_ms is None:
+        return {}
+    seconds = (last.planned_at_ms - first.planned_at_ms) / 1000
+    if seconds <= 0:
+        return {}
+    before = _merge(first.offsets)
+    return {
+        topic_partition: (position - before[topic_partition]) / seconds
+        for topic_partition, position in positions.items()
+        if topic_partition in before and position >= before[topic_partition]
+    }

@@ -1,0 +1,214 @@
+"""Batches of a query over time: rates, waits, gaps. Pure. Layer: operations."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# A pause is worth a line only if people would notice it, and if it is long for this query.
+_LEAST_GAP_MS = 60_000
+_GAP_FACTOR = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    """One micro-batch, or one epoch of a continuous query.
+
+    Attributes:
+        batch_id: its number.
+        begun_ms: when it was planned, in ms since 1970; None if that is not known.
+        finished_ms: when it was committed; None if it is not finished, or the time is not known.
+        is_finished: whether it is committed.
+        rows: offsets that it covers, of all partitions: records, transaction markers, and what compaction has removed;
+            None if where it begins is not known.
+        phases_ms: how long each phase took, in ms, by Spark's names; empty if that is not known.
+        run_id: of the run of the query; None if that is not known.
+        first_id: the first of the batches that it stands for; `batch_id` is the last. They differ after `thinned`.
+        busy_ms: the sum of the batches' times, in ms; None if no time is known.
+        rated: if it stands for several, the rows and the ms of those of which both are known.
+    """
+
+    batch_id: int
+    begun_ms: int | None
+    finished_ms: int | None
+    is_finished: bool
+    rows: int | None
+    phases_ms: Mapping[str, int] = field(default_factory=dict, hash=False)
+    run_id: str | None = None
+    first_id: int = -1
+    busy_ms: int | None = None
+    rated: tuple[int, int] | None = None
+
+    @property
+    def duration_ms(self) -> int | None:
+        """Return how long it took, in ms; None if that is not known."""
+        if self.busy_ms is not None:
+            return self.busy_ms
+        if self.begun_ms is None or self.finished_ms is None:
+            return None
+        return max(0, self.finished_ms - self.begun_ms)
+
+    @property
+    def rows_and_ms(self) -> tuple[int, int] | None:
+        """Return the rows, and how long the query worked on them, in ms; None if one of the two is not known."""
+        if self.first_id != -1:
+            return self.rated
+        return None if self.rows is None or self.duration_ms is None else (self.rows, self.duration_ms)
+
+    @property
+    def title(self) -> str:
+        """Return the numbers of its batches, such as `7` or `7 to 12`."""
+        if self.first_id in (-1, self.batch_id):
+            return str(self.batch_id)
+        return f"{self.first_id} to {self.batch_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which no batch was worked on.
+
+    Attributes:
+        after: the batch before it.
+        before: the batch after it.
+        began_ms: when it began, in ms since 1970.
+        ended_ms: when it ended.
+        rows: of the batch after it; None if not known.
+        is_restart: whether another run of the query came after it; None if that is not known.
+    """
+
+    after: int
+    before: int
+    began_ms: int
+    ended_ms: int
+    rows: int | None
+    is_restart: bool | None
+
+    @property
+    def length_ms(self) -> int:
+        """Return how long it was, in ms."""
+        return self.ended_ms - self.began_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Batches in figures.
+
+    Attributes:
+        batches: how many.
+        finished: how many of them are committed.
+        rows: offsets that they cover, as far as that is known.
+        from_ms: the first time that is known, in ms since 1970; None if none is.
+        to_ms: the last one.
+        rows_per_second: rows for each second from first to last; None if there is no time between them.
+        median_ms: how long a batch takes; None if that is not known.
+        slowest: the batch that took longest; None if that is not known.
+        runs: how many runs of the query are seen; None if that is not known.
+    """
+
+    batches: int
+    finished: int
+    rows: int
+    from_ms: int | None
+    to_ms: int | None
+    rows_per_second: float | None
+    median_ms: float | None
+    slowest: BatchFigures | None
+    runs: int | None
+
+
+def summarize(batches: Sequence[BatchFigures]) -> Summary:
+    """Return the figures of batches, which are in the order of their numbers."""
+    times = [time for each in batches for time in (each.begun_ms, each.finished_ms) if time is not None]
+    rows = sum(each.rows or 0 for each in batches)
+    first, last = (min(times), max(times)) if times else (None, None)
+    timed = [each for each in batches if each.duration_ms is not None]
+    span_ms = 0 if first is None or last is None else last - first
+    runs = {each.run_id for each in batches if each.run_id is not None}
+    return Summary(
+        batches=len(batches),
+        finished=sum(each.is_finished for each in batches),
+        rows=rows,
+        from_ms=first,
+        to_ms=last,
+        rows_per_second=rows * 1000 / span_ms if span_ms else None,
+        median_ms=statistics.median(each.duration_ms or 0 for each in timed) if timed else None,
+        slowest=max(timed, key=lambda each: each.duration_ms or 0, default=None),
+        runs=len(runs) or None,
+    )
+
+
+def find_gaps(batches: Sequence[BatchFigures], now_ms: int | None = None) -> list[Gap]:
+    """Return the pauses that are long for this query, the longest first, and every change of the run.
+
+    A pause is long if it takes a minute and ten times the usual one. Whether a query that pauses had nothing to do, or
+    did not run, is not known from its batches alone: the rows of the batch after it are a hint.
+
+    Args:
+        batches: in the order of their numbers.
+        now_ms: for a query that still runs: the pause after the last batch counts until then.
+    """
+    pauses = []
+    for before, after in pairwise(batches):
+        if before.finished_ms is None or after.begun_ms is None:
+            continue
+        restarted = None if before.run_id is None or after.run_id is None else before.run_id != after.run_id
+        pauses.append(
+            Gap(
+                before.batch_id,
+                after.batch_id if after.first_id == -1 else after.first_id,
+                before.finished_ms,
+                max(before.finished_ms, after.begun_ms),
+                after.rows,
+                restarted,
+            )
+        )
+    # The longest one must not be what it is measured by.
+    usual = sorted(each.length_ms for each in pauses)[:-1]
+    least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
+    if now_ms is not None and batches and (last := batches[-1]).finished_ms is not None:
+        pauses.append(Gap(last.batch_id, -1, last.finished_ms, max(last.finished_ms, now_ms), None, None))
+    found = [each for each in pauses if each.length_ms >= least or each.is_restart]
+    return sorted(found, key=lambda each: -each.length_ms)
+
+
+def thinned(batches: Sequence[BatchFigures], most: int) -> list[BatchFigures]:
+    """Return at most `most` figures that stand for all batches: neighbors are put together, and their rows summed.
+
+    Batches that are put together keep the first beginning, the last end, the sums of their times, and the last run.
+
+    Args:
+        batches: in the order of their numbers.
+        most: how many; at least one.
+    """
+    size = -(-len(batches) // most)
+    if size <= 1:
+        return list(batches)
+    return [_together(batches[start : start + size]) for start in range(0, len(batches), size)]
+
+
+def _together(batches: Sequence[BatchFigures]) -> BatchFigures:
+    first, last = batches[0], batches[-1]
+    phases: dict[str, int] = {}
+    for each in batches:
+        for name, taken in each.phases_ms.items():
+            phases[name] = phases.get(name, 0) + taken
+    durations = [each.duration_ms for each in batches if each.duration_ms is not None]
+    rated = [each.rows_and_ms for each in batches if each.rows_and_ms is not None]
+    known = [each.rows for each in batches if each.rows is not None]
+    return BatchFigures(
+        batch_id=last.batch_id,
+        begun_ms=next((each.begun_ms for each in batches if each.begun_ms is not None), None),
+        finished_ms=next((each.finished_ms for each in reversed(batches) if each.finished_ms is not None), None),
+        is_finished=all(each.is_finished for each in batches),
+        rows=sum(known) if known else None,
+        phases_ms=phases,
+        run_id=last.run_id,
+        first_id=first.batch_id if first.first_id == -1 else first.first_id,
+        busy_ms=sum(durations) if durations else None,
+        rated=(sum(rows for rows, _ in rated), sum(ms for _, ms in rated)) if rated else None,
+    )

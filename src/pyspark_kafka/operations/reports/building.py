@@ -1,0 +1,185 @@
+"""Makes the page of a query from its batches: sentences, figures, plots, tables. Layer: operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.errors import printable
+from pyspark_kafka.operations.reports.batches import find_gaps, summarize, thinned
+from pyspark_kafka.operations.reports.page import ReportPage, ReportTable, Tile
+from pyspark_kafka.operations.reports.plots import (
+    MOST_POINTS,
+    Bar,
+    partitions_plot,
+    phases_plot,
+    rate_plot,
+    rows_plot,
+)
+from pyspark_kafka.operations.spans import span_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.operations.reports.batches import BatchFigures, Gap
+
+_MOST_GAPS = 20
+_MOST_PARTITIONS = 200
+_UNKNOWN = "unknown"
+# A partition that has this many times the rows of the others holds its batch up.
+_SKEWED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """What a page is made of.
+
+    Attributes:
+        title: of the query.
+        place: where the figures come from.
+        batches: in the order of their numbers.
+        made_ms: when the figures were read, in ms since 1970.
+        positions: where the query is done, by topic-partition.
+        rows: offsets that the batches cover, by topic-partition.
+        behind: records behind the end of the log, by topic-partition; None if no broker was asked.
+        sentences: what is known besides, before the page's own.
+        warnings: what could not be found out.
+        is_running: whether the pause since the last batch counts; None if that is not known.
+    """
+
+    title: str
+    place: str
+    batches: Sequence[BatchFigures]
+    made_ms: int
+    positions: Mapping[TopicPartition, int] = field(hash=False)
+    rows: Mapping[TopicPartition, int] = field(hash=False)
+    behind: Mapping[TopicPartition, int] | None = field(hash=False, default=None)
+    sentences: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    is_running: bool | None = None
+
+
+def build_page(facts: ReportFacts) -> ReportPage:
+    """Return the page. Pure, but for the time zone of the machine.
+
+    Raises:
+        MissingDependencyError: a package of the extra `report` is missing.
+    """
+    batches, summary = facts.batches, summarize(facts.batches)
+    gaps = find_gaps(batches, facts.made_ms if facts.is_running else None)
+    shown = thinned(batches, MOST_POINTS)
+    # Only timed batches have a place on an axis of time.
+    plots = {"rate": rate_plot(shown, gaps), "rows": rows_plot(shown), "phases": phases_plot(shown)}
+    if facts.behind:
+        bars = [Bar(printable(each.topic), each.partition, value) for each, value in facts.behind.items()]
+        plots["behind"] = partitions_plot(bars, "records behind the end of the log, by partition")
+    if facts.rows:
+        bars = [Bar(printable(each.topic), each.partition, value) for each, value in facts.rows.items()]
+        plots["skew"] = partitions_plot(bars, "rows of these batches, by partition")
+    unfinished = [each for each in batches if not each.is_finished]
+    sentences = list(facts.sentences)
+    if unfinished:
+        sentences.append(
+            f"Batch {unfinished[-1].batch_id} is begun and not finished: a restart runs it again, with the same ends."
+        )
+    if gaps:
+        longest = gaps[0]
+        sentences.append(_gap_sentence(longest))
+    sentences += _skew_sentences(facts.rows)
+    tiles = [
+        Tile("batches", f"{summary.batches:,}"),
+        Tile("rows", f"{summary.rows:,}"),
+        Tile("rows per second, first to last", _rate(summary.rows_per_second)),
+        Tile("median time of a batch", _UNKNOWN if summary.median_ms is None else span_text(summary.median_ms)),
+        Tile("last batch", _ago(summary.to_ms, facts.made_ms)),
+        Tile("records behind", _UNKNOWN if facts.behind is None else f"{sum(facts.behind.values()):,}"),
+    ]
+    zone = datetime.fromtimestamp(facts.made_ms / 1000).astimezone().tzname()
+    return ReportPage(
+        title=printable(facts.title),
+        subtitle=f"{printable(facts.place)} · {_moment(facts.made_ms)} · times are {zone}",
+        sentences=[printable(each) for each in sentences],
+        warnings=[printable(each) for each in facts.warnings],
+        tiles=tiles,
+        plots=plots,
+        tables=[_gaps_table(gaps), _partitions_table(facts)],
+        footer="Rows are offsets: transaction markers, and records that compaction has removed, count too.",
+    )
+
+
+def _gap_sentence(gap: Gap) -> str:
+    if gap.before == -1:
+        return f"Since batch {gap.after}, {span_text(gap.length_ms)} ago, no batch has begun."
+    after = "" if gap.rows is None else f"; batch {gap.before} then read {gap.rows:,} rows"
+    length, began = span_text(gap.length_ms), _moment(gap.began_ms)
+    return f"The longest pause was {length}, from {began}, after batch {gap.after}{after}."
+
+
+def _skew_sentences(rows: Mapping[TopicPartition, int]) -> list[str]:
+    if len(rows) < 2:
+        return []
+    worst = max(rows, key=lambda each: rows[each])
+    others = (sum(rows.values()) - rows[worst]) / (len(rows) - 1)
+    if rows[worst] < _SKEWED * max(others, 1):
+        return []
+    share = rows[worst] / sum(rows.values())
+    return [f"Partition {worst.topic}-{worst.partition} gave {share:.0%} of all rows: the keys are skewed."]
+
+
+def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
+    rows = [
+        (
+            _moment(each.began_ms),
+            span_text(each.length_ms),
+            str(each.after),
+            "-" if each.before == -1 else str(each.before),
+            "-" if each.rows is None else f"{each.rows:,}",
+            {None: "-", True: "yes", False: "no"}[each.is_restart],
+        )
+        for each in gaps[:_MOST_GAPS]
+    ]
+    note = f"{len(gaps) - _MOST_GAPS} more are left out." if len(gaps) > _MOST_GAPS else ""
+    return ReportTable(
+        "Gaps and restarts",
+        ("from", "for", "after batch", "before batch", "rows after it", "restart"),
+        rows,
+        frozenset({2, 3, 4}),
+        note if rows else "None: no pause was longer than a minute and ten times the usual one.",
+    )
+
+
+def _partitions_table(facts: ReportFacts) -> ReportTable:
+    behind = facts.behind or {}
+    order = sorted(facts.positions, key=lambda each: (-behind.get(each, 0), -facts.rows.get(each, 0), each))
+    rows = [
+        (
+            printable(each.topic),
+            str(each.partition),
+            f"{facts.positions[each]:,}",
+            f"{facts.rows[each]:,}" if each in facts.rows else "-",
+            f"{behind[each]:,}" if each in behind else "-",
+        )
+        for each in order[:_MOST_PARTITIONS]
+    ]
+    left = len(order) - len(rows)
+    return ReportTable(
+        "Partitions",
+        ("topic", "partition", "position", "rows of these batches", "records behind"),
+        rows,
+        frozenset({1, 2, 3, 4}),
+        f"{left:,} more are left out: those that are least behind." if left else "",
+    )
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _ago(at_ms: int | None, now_ms: int) -> str:
+    return _UNKNOWN if at_ms is None else f"{span_text(max(0, now_ms - at_ms))} ago"
+
+
+def _rate(per_second: float | None) -> str:
+    return _UNKNOWN if per_second is None else f"{per_second:,.0f}" if per_second >= 10 else f"{per_second:.2f}"

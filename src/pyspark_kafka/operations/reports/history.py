@@ -1,0 +1,114 @@
+"""The batches of a checkpoint over time, and what each partition gave. Layer: operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.operations.checkpoints.batches import OFFSETS, rows_between
+from pyspark_kafka.operations.reports.batches import BatchFigures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
+    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+
+# Files that were copied have all been written at once, whenever the batches ran.
+_COPIED_WITHIN_MS = 10_000
+_COPIED_LEAST_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointHistory:
+    """The last batches of a checkpoint.
+
+    Attributes:
+        batches: in the order of their numbers.
+        older: how many batches of the log are not among them.
+        positions: where the query is done, by source.
+        rows: offsets that the batches cover, by topic-partition.
+        has_end_times: whether it is known when batches were finished; files that were copied do not tell.
+        other_sources: the names of sources that are not Kafka's.
+    """
+
+    batches: Sequence[BatchFigures]
+    older: int
+    positions: Mapping[str, KafkaSourceOffset] = field(hash=False)
+    rows: Mapping[TopicPartition, int] = field(hash=False)
+    has_end_times: bool
+    other_sources: Sequence[str]
+
+
+def read_history(
+    checkpoint: QueryCheckpoint, most: int, watch: Callable[[int, int], None] = lambda _done, _all: None
+) -> CheckpointHistory:
+    """Read the last batches of a checkpoint; each is a file or two.
+
+    Runs on: any program; blocks on the file system. Holds one offset and the figures of `most` batches.
+
+    Args:
+        checkpoint: of the query.
+        most: how many batches.
+        watch: takes how many batches are read, and of how many.
+
+    Raises:
+        CheckpointError: a file is damaged, or cannot be read.
+    """
+    history = checkpoint.history
+    numbers = history.begun[-most:]
+    rows: Counter[TopicPartition] = Counter()
+    before = checkpoint.start_of(numbers[0]) if numbers else {}
+    others: set[str] = set()
+    found: list[BatchFigures] = []
+    for done, number in enumerate(numbers, 1):
+        planned = history.get(number)
+        watch(done, len(numbers))
+        if planned is None:
+            # Spark removed it after it was listed.
+            continue
+        others |= {name for name, end in planned.ends.items() if end.is_other}
+        of_batch = _rows(before, planned)
+        rows.update(of_batch or {})
+        begun_ms = planned.planned_at_ms or history.written_ms(number, OFFSETS)
+        finished_ms = history.written_ms(number) if planned.finished else None
+        known = None if of_batch is None else sum(of_batch.values())
+        found.append(BatchFigures(number, begun_ms, finished_ms, planned.finished, known))
+        before = planned.offsets
+    has_end_times = not _were_copied(found)
+    if not has_end_times:
+        found = [BatchFigures(each.batch_id, each.begun_ms, None, each.is_finished, each.rows) for each in found]
+    return CheckpointHistory(
+        found, len(history.begun) - len(numbers), checkpoint.position(), rows, has_end_times, sorted(others)
+    )
+
+
+def _rows(before: Mapping[str, KafkaSourceOffset], planned: PlannedBatch) -> Counter[TopicPartition] | None:
+    """Return the offsets that a batch covers; None if nothing tells where it begins."""
+    rows: Counter[TopicPartition] = Counter()
+    known = False
+    for source, offset in planned.offsets.items():
+        start = dict(before[source].partitions) if source in before else {}
+        # Where partitions begin that were found after the one before.
+        start = {**(offset.starts or {}), **start}
+        between = rows_between(start, offset.partitions)
+        known = known or bool(between)
+        for each, count in between.items():
+            # Two sources may read one partition; an offset that goes back is a fault, which `verify` names.
+            rows[each] += max(0, count)
+    return rows if known else None
+
+
+def _were_copied(batches: Sequence[BatchFigures]) -> bool:
+    begun = [each.begun_ms for each in batches if each.begun_ms is not None]
+    finished = [each.finished_ms for each in batches if each.finished_ms is not None]
+    if len(finished) < 2 or not begun:
+        return False
+    return (
+        max(finished) - min(finished) < _COPIED_WITHIN_MS
+        and max(begun) - min(begun) > _COPIED_LEAST_MS
+        and min(finished) > max(begun)
+    )

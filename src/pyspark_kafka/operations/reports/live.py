@@ -1,0 +1,152 @@
+"""The figures of a running query as one plot that is drawn again and again, in a notebook. Layer: operations."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import uuid
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import CapabilityError, MissingDependencyError
+from pyspark_kafka.operations.reports.batches import find_gaps, summarize
+from pyspark_kafka.operations.reports.plots import phases_plot, rate_plot, stacked
+from pyspark_kafka.operations.reports.progress import progress_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_kafka.operations.reports.batches import BatchFigures
+
+_LOG = logging.getLogger(__name__)
+
+# Spark keeps the last 100 of a query (`spark.sql.streaming.numRecentProgressUpdates`); the view remembers more.
+_MOST_BATCHES = 2_000
+# At the usual 2 s about a minute: a server that restarts is back by then. One that has forgotten the query never is.
+_MOST_FAILURES = 30
+
+
+class LiveView:
+    """Shows the rates and phases of a query in a notebook, until the query ends or `stop()` is called.
+
+    Runs on: the program of the notebook; a thread of its own asks the query for its progress and draws. It never
+    disturbs the query: a progress that cannot be had is logged once, and tried again. If the query cannot be asked 30
+    times in a row whether it is active, the view ends with a warning.
+
+    Args:
+        query: of Spark, classic or Connect, or a continuous one.
+        interval_s: seconds between two drawings.
+        show: draws a plot and a line of text; `notebook_display()` returns one.
+    """
+
+    def __init__(self, query: Any, interval_s: float, show: Callable[[Any, str], None]) -> None:
+        self._query = query
+        self._interval_s = interval_s
+        self._show = show
+        self._batches: dict[int, BatchFigures] = {}
+        self._over = threading.Event()
+        self._has_warned = False
+        self._failures = 0
+        self._draw()
+        self._thread = threading.Thread(target=self._run, name="live-view", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Draw no more. Safe to repeat."""
+        self._over.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(self._interval_s + 5)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it draws no more."""
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._interval_s):
+            # Asked before the last drawing, which then has all batches.
+            active = self._is_active()
+            self._draw()
+            if not active:
+                return
+
+    def _is_active(self) -> bool:
+        try:
+            active = bool(self._query.isActive)
+        except Exception:  # noqa: BLE001 - logged
+            self._failures += 1
+            if self._failures < _MOST_FAILURES:
+                self._warn()
+                return True
+            _LOG.warning(
+                "The live view ends: the query could not be asked %d times in a row whether it is active. The query is "
+                "not affected; call metrics.live(query) again to see it.",
+                self._failures,
+                exc_info=True,
+            )
+            return False
+        self._failures = 0
+        return active
+
+    def _draw(self) -> None:
+        try:
+            told = [json.loads(each.json) for each in self._query.recentProgress]
+            self._batches.update({each.batch_id: each for each in progress_batches(told)})
+            for number in sorted(self._batches)[:-_MOST_BATCHES]:
+                del self._batches[number]
+            batches = [self._batches[number] for number in sorted(self._batches)]
+            title = getattr(self._query, "name", None) or str(getattr(self._query, "id", ""))
+            self._show(stacked([rate_plot(batches, find_gaps(batches)), phases_plot(batches)]), _line(title, batches))
+        except MissingDependencyError:
+            raise
+        except Exception:  # noqa: BLE001 - logged
+            self._warn()
+
+    def _warn(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _LOG.warning("The live view cannot read the progress of the query; it tries again.", exc_info=True)
+
+
+def notebook_display() -> Callable[[Any, str], None]:
+    """Return what draws in the output of the notebook's cell, each time in the place of the drawing before.
+
+    Raises:
+        CapabilityError: the program is no notebook, or IPython is missing.
+    """
+    try:
+        # Only notebooks have it.
+        import IPython as ipython  # type: ignore[import-not-found]  # noqa: N813, PLC0415
+        from IPython import display as drawing  # noqa: PLC0415
+    except ImportError as error:
+        raise _no_notebook() from error
+    if ipython.get_ipython() is None:
+        raise _no_notebook()
+    names = [uuid.uuid4().hex, uuid.uuid4().hex]
+    shown: list[bool] = []
+
+    def show(figure: Any, text: str) -> None:
+        for name, what in zip(names, (drawing.HTML(f"<p>{escape(text)}</p>"), figure), strict=True):
+            if shown:
+                drawing.update_display(what, display_id=name)
+            else:
+                drawing.display(what, display_id=name)
+        shown.append(True)
+
+    return show
+
+
+def _no_notebook() -> CapabilityError:
+    return CapabilityError(
+        "A live view draws in a notebook, and this program is none. The query is not affected.",
+        condition="REPORT_NO_NOTEBOOK",
+        hint="Call it in a notebook, or write a page with the command pyspark-kafka report.",
+    )
+
+
+def _line(title: str, batches: list[BatchFigures]) -> str:
+    summary = summarize(batches)
+    rate = "" if summary.rows_per_second is None else f", {summary.rows_per_second:,.0f} rows/s since the first"
+    last = f", last batch {batches[-1].batch_id}" if batches else ""
+    return f"{title}: {summary.batches:,} batches, {summary.rows:,} rows{rate}{last}"

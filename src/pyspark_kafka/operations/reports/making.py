@@ -1,0 +1,217 @@
+"""Makes the report of a checkpoint: reads it, asks the brokers if they are named, and writes the page.
+
+Layer: operations.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import shutil
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, TransportError
+from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
+from pyspark_kafka.operations.lag.looking import lag
+from pyspark_kafka.operations.lag.values import FAULTS
+from pyspark_kafka.operations.reports.building import ReportFacts, build_page
+from pyspark_kafka.operations.reports.history import read_history
+from pyspark_kafka.operations.reports.page import render_page
+from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
+from pyspark_kafka.operations.spans import span_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
+    from pyspark_kafka.operations.lag.values import LagReport
+    from pyspark_kafka.operations.reports.batches import BatchFigures
+    from pyspark_kafka.operations.reports.history import CheckpointHistory
+
+_MOST_WARNINGS = 10
+_NO_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
+_MADE_BY = {
+    CheckpointKind.EMPTY: "The query has not begun a batch yet.",
+    CheckpointKind.MICRO_BATCH: "The query runs in micro-batches.",
+    CheckpointKind.CONTINUOUS: "The query runs continuously; its epochs are shown as batches.",
+    CheckpointKind.SPARK_CONTINUOUS: "The query runs by Spark's continuous trigger; its epochs are shown as batches.",
+}
+
+
+def gather_facts(
+    location: str,
+    *,
+    batches: int,
+    progress: Path | None = None,
+    watch: Callable[[int, int], None] = lambda _done, _all: None,
+) -> ReportFacts:
+    """Read what a page is made of.
+
+    Runs on: any program; blocks on the file system.
+
+    Args:
+        location: of the checkpoint, as for `CheckpointFiles`.
+        batches: how many of the last ones.
+        progress: a file with Spark's progress of the query: an event log, or one progress a line.
+        watch: takes how many batches are read, and of how many.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or a file of it cannot be read.
+        ConnectorError: the file with the progress cannot be read.
+    """
+    checkpoint = read_checkpoint(location)
+    history = read_history(checkpoint, batches, watch)
+    query_id, warnings = _query_id(checkpoint)
+    shown: list[BatchFigures] = list(history.batches)
+    if progress is not None:
+        shown = merge_batches(shown, _read_progress(progress, query_id))[-batches:]
+    return ReportFacts(
+        title=f"Query {query_id or 'without an id'}",
+        place=f"checkpoint {checkpoint.location}",
+        batches=shown,
+        made_ms=int(time.time() * 1000),
+        positions={each: at for offset in history.positions.values() for each, at in offset.partitions.items()},
+        rows=history.rows,
+        sentences=(_MADE_BY[checkpoint.kind()], *_about(history)),
+        warnings=tuple(warnings),
+    )
+
+
+def add_lag(facts: ReportFacts, options: Mapping[str, Any], location: str) -> ReportFacts:
+    """Return the same facts, with how far each partition is behind; what cannot be found out is a warning.
+
+    Runs on: any program; blocks for about 15 s at most.
+
+    Args:
+        facts: of the checkpoint.
+        options: of a connection, or of a whole query, as Spark takes them.
+        location: of the checkpoint.
+
+    Raises:
+        OptionError: the options are not valid.
+    """
+    try:
+        report = lag(options, checkpoint=location)
+    except OptionError:
+        raise
+    except ConnectorError as error:
+        return replace(facts, warnings=(*facts.warnings, f"How far the query is behind is not known: {error}"))
+    behind = {each.topic_partition: each.records_behind for each in report if each.records_behind is not None}
+    missing = list(dict.fromkeys(reason for each in report for reason in each.missing))
+    lost = [each for each in report if each.state in FAULTS]
+    faults = [
+        f"{each.topic}-{each.partition}: the position is {each.state.value}"
+        + (f", {each.records_lost:,} records" if each.records_lost else "")
+        for each in lost
+    ]
+    return replace(
+        facts,
+        behind=behind,
+        sentences=(*facts.sentences, *_headroom_sentences(report)),
+        warnings=(*facts.warnings, *_few(faults), *_few(missing)),
+    )
+
+
+def _few(texts: list[str]) -> list[str]:
+    left = len(texts) - _MOST_WARNINGS
+    return texts if left <= 0 else [*texts[:_MOST_WARNINGS], f"{left:,} more sentences like these are left out."]
+
+
+def _headroom_sentences(report: LagReport) -> list[str]:
+    """Return the partition whose records brokers delete first, if there is one."""
+    limited = [each for each in report if each.headroom_s is not None and math.isfinite(each.headroom_s)]
+    if not limited:
+        return []
+    first = min(limited, key=lambda each: each.headroom_s or 0.0)
+    left = span_text((first.headroom_s or 0.0) * 1000)
+    return [f"Brokers may delete the next record of {first.topic}-{first.partition} in {left}."]
+
+
+def write_report(facts: ReportFacts, file: Path) -> None:
+    """Write the page of a report; a file that is there is replaced as a whole, or stays, if its directory allows that.
+
+    Raises:
+        MissingDependencyError: a package of the extra `report` is missing; nothing was written.
+        ConnectorError: the file cannot be written.
+    """
+    # JSON can name half a character, which UTF-8 has no bytes for.
+    page = render_page(build_page(facts)).encode("utf-8", "backslashreplace")
+    try:
+        _replace(file, page)
+    except OSError as error:
+        raise ConnectorError(
+            f"The report cannot be written to {file}: {error.strerror}. The checkpoint was only read.",
+            condition="REPORT_NOT_WRITTEN",
+            hint="Name a file in a directory that exists and that you may write to.",
+            facts={"file": file},
+        ) from error
+
+
+def _replace(file: Path, data: bytes) -> None:
+    if file.exists() and not file.is_file():
+        # Such as /dev/stdout, which nothing can take the place of.
+        file.write_bytes(data)
+        return
+    # What a link names is replaced, not the link.
+    target = Path(os.path.realpath(file))
+    try:
+        _take_the_place(target, data)
+    except OSError as error:
+        # The file may be all that the user may write, or be mounted alone.
+        if error.errno not in _NO_PLACE or not target.exists():
+            raise
+        target.write_bytes(data)
+
+
+def _take_the_place(target: Path, data: bytes) -> None:
+    temporary = target.with_name(f".report-{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(data)
+        with suppress(FileNotFoundError):
+            # Refused if it is read-only.
+            target.open("r+b").close()
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _query_id(checkpoint: QueryCheckpoint) -> tuple[str | None, list[str]]:
+    try:
+        return checkpoint.query_id(), []
+    except CheckpointError as error:
+        return None, [str(error)]
+
+
+def _about(history: CheckpointHistory) -> list[str]:
+    found = []
+    if history.older:
+        found.append(f"The page shows the last {len(history.batches):,} batches; {history.older:,} are older.")
+    if not history.has_end_times:
+        found.append(
+            "The files of the checkpoint were all written at once, as a copy is: how long batches took is not known."
+        )
+    if history.other_sources:
+        names = ", ".join(history.other_sources)
+        found.append(f"Sources that are not Kafka's are left out: {names}.")
+    return found
+
+
+def _read_progress(file: Path, query_id: str | None) -> list[BatchFigures]:
+    with ExitStack() as stack:
+        try:
+            lines = stack.enter_context(file.open(encoding="utf-8", errors="replace"))
+            return progress_batches(read_event_log(lines), query_id)
+        except OSError as error:
+            raise TransportError(
+                f"The file of --progress, {file}, cannot be read: {error.strerror}. No page was written.",
+                condition="REPORT_PROGRESS_UNREADABLE",
+                hint="Pass the path of a file that you may read.",
+                facts={"file": file},
+            ) from error

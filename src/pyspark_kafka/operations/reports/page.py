@@ -1,0 +1,94 @@
+"""A report as one page of HTML that needs nothing from elsewhere. Layer: operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.operations.reports.plots import html_of, script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_TEMPLATE = "page.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One figure in large.
+
+    Attributes:
+        name: what it is.
+        value: as people read it.
+    """
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """Rows of text.
+
+    Attributes:
+        title: above it.
+        headings: of the columns.
+        rows: with as many cells each.
+        numbers: the columns that are numbers, counted from 0.
+        note: below it; empty for none.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: frozenset[int] = frozenset()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """What a page shows, in its order.
+
+    Attributes:
+        title: the first line.
+        subtitle: below it.
+        sentences: what people read first.
+        warnings: what they must not miss.
+        tiles: figures in large.
+        plots: figures of plotly, by a short name.
+        tables: below the plots.
+        footer: the last line.
+    """
+
+    title: str
+    subtitle: str
+    sentences: Sequence[str]
+    warnings: Sequence[str]
+    tiles: Sequence[Tile]
+    plots: Mapping[str, Any] = field(hash=False)
+    tables: Sequence[ReportTable]
+    footer: str
+
+
+def render_page(page: ReportPage) -> str:
+    """Return the page. Texts are escaped: names of topics and queries may be anybody's.
+
+    Raises:
+        MissingDependencyError: a package of the extra `report` is missing.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - of the extra report
+        from markupsafe import Markup  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError(
+            "A report needs the package jinja2, which is not installed. No page was written.",
+            condition="REPORT_PACKAGE_MISSING",
+            hint='Run pip install "pyspark-kafka[report]".',
+            facts={"package": "jinja2"},
+        ) from error
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    plots = {name: Markup(part) for name, part in html_of(page.plots).items()}  # noqa: S704 - plotly escapes
+    return environment.get_template(_TEMPLATE).render(page=page, plots=plots, script=Markup(script()))  # noqa: S704

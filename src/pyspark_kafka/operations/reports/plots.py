@@ -1,0 +1,188 @@
+"""Plots of a report, by plotly. Layer: operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_kafka.operations.reports.batches import BatchFigures, Gap
+
+# More than a screen has pixels for.
+MOST_POINTS = 600
+_MOST_BARS = 40
+
+# Colors that differ in lightness too, and stand out on white and on black.
+_COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One partition in a plot.
+
+    Attributes:
+        topic: of the partition.
+        partition: its number.
+        value: how long the bar is.
+    """
+
+    topic: str
+    partition: int
+    value: float
+
+
+def rate_plot(batches: Sequence[BatchFigures], gaps: Sequence[Gap]) -> Any:
+    """Return rows for each second over time, with the gaps."""
+    go = _plotly()
+    figure = go.Figure()
+    times: list[Any] = []
+    rates: list[float] = []
+    for each in batches:
+        if each.begun_ms is None or each.finished_ms is None or each.rows_and_ms is None:
+            continue
+        # Of batches that are put together, the time between them does not count.
+        rows, busy_ms = each.rows_and_ms
+        rate = rows * 1000 / max(1, busy_ms)
+        # Nothing is read between the batches.
+        begun, finished = _time(each.begun_ms), _time(each.finished_ms)
+        times += [begun, begun, finished, finished]
+        rates += [0.0, rate, rate, 0.0]
+    figure.add_trace(
+        go.Scatter(
+            x=times, y=rates, mode="lines", fill="tozeroy", line={"color": _COLORS[0], "width": 1}, name="rows/s"
+        )
+    )
+    for gap in gaps[:20]:
+        figure.add_vrect(
+            x0=_time(gap.began_ms),
+            x1=_time(gap.ended_ms),
+            fillcolor=_COLORS[1],
+            opacity=0.2,
+            line_width=0,
+        )
+    return _dressed(figure, "rows per second, while a batch is worked on")
+
+
+def rows_plot(batches: Sequence[BatchFigures]) -> Any:
+    """Return the rows of each batch."""
+    go = _plotly()
+    figure = go.Figure(
+        go.Bar(
+            x=[each.batch_id for each in batches],
+            y=[each.rows for each in batches],
+            marker_color=_COLORS[4],
+            hovertext=[f"batch {each.title}" for each in batches],
+        )
+    )
+    return _dressed(figure, "rows of each batch, by its number")
+
+
+def phases_plot(batches: Sequence[BatchFigures]) -> Any:
+    """Return how long each batch took: by phase where that is known, else as a whole."""
+    go = _plotly()
+    figure = go.Figure()
+    names = sorted({name for each in batches for name in each.phases_ms})
+    numbers = [each.batch_id for each in batches]
+    if names:
+        sums = {name: sum(each.phases_ms.get(name, 0) for each in batches) for name in names}
+        for position, name in enumerate(sorted(names, key=lambda name: -sums[name])):
+            seconds = [each.phases_ms.get(name, 0) / 1000 for each in batches]
+            color = _COLORS[position % len(_COLORS)]
+            figure.add_trace(go.Bar(x=numbers, y=seconds, name=escape(name), marker_color=color))
+        figure.update_layout(barmode="stack")
+    else:
+        values = [None if each.duration_ms is None else each.duration_ms / 1000 for each in batches]
+        figure.add_trace(go.Bar(x=numbers, y=values, name="begun to committed", marker_color=_COLORS[2]))
+    return _dressed(figure, f"seconds of each batch{', by phase' if names else ''}, by its number")
+
+
+def partitions_plot(bars: Sequence[Bar], title: str) -> Any:
+    """Return the partitions with the largest values, the largest first."""
+    go = _plotly()
+    chosen = sorted(bars, key=lambda each: -each.value)[:_MOST_BARS]
+    figure = go.Figure(
+        go.Bar(
+            x=[each.value for each in chosen],
+            y=[f"{escape(each.topic)}-{each.partition}" for each in chosen],
+            orientation="h",
+            marker_color=_COLORS[3],
+        )
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    dressed = _dressed(figure, title)
+    dressed.update_layout(height=140 + 22 * max(1, len(chosen)))
+    return dressed
+
+
+def stacked(figures: Sequence[Any]) -> Any:
+    """Return one figure with others below each other, each under its title."""
+    _plotly()
+    from plotly.subplots import make_subplots  # noqa: PLC0415 - of the extra report
+
+    whole = make_subplots(rows=len(figures), cols=1, subplot_titles=[each.layout.title.text for each in figures])
+    for row, figure in enumerate(figures, 1):
+        for trace in figure.data:
+            whole.add_trace(trace, row=row, col=1)
+    whole.update_layout(height=260 * len(figures), barmode="stack", margin={"l": 8, "r": 8, "t": 44, "b": 8})
+    return whole
+
+
+def html_of(figures: Mapping[str, Any]) -> dict[str, str]:
+    """Return each figure as a part of a page, by its name. The page must have `script()` once."""
+    from plotly.io import to_html  # noqa: PLC0415 - of the extra report
+
+    config = {"responsive": True, "displaylogo": False, "displayModeBar": False}
+    return {
+        name: to_html(figure, config, include_plotlyjs=False, full_html=False, div_id=f"plot-{name}")
+        for name, figure in figures.items()
+    }
+
+
+def script() -> str:
+    """Return plotly's script, for a page that needs nothing from elsewhere."""
+    _plotly()
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415 - of the extra report
+
+    found: str = get_plotlyjs()
+    return found
+
+
+def _dressed(figure: Any, title: str) -> Any:
+    """Return a figure in the dress of the page, whose colors come with the page's light or dark."""
+    figure.update_layout(
+        title={"text": title, "font": {"size": 15}, "x": 0, "xref": "paper"},
+        margin={"l": 8, "r": 8, "t": 44, "b": 8},
+        height=280,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h"},
+        bargap=0.05,
+        font={"family": "system-ui, sans-serif", "color": "#888"},
+    )
+    figure.update_traces(marker_line_width=0, selector={"type": "bar"})
+    figure.update_xaxes(automargin=True, gridcolor="rgba(128,128,128,0.25)", zeroline=False)
+    figure.update_yaxes(automargin=True, gridcolor="rgba(128,128,128,0.25)", zeroline=False, rangemode="tozero")
+    return figure
+
+
+def _time(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().replace(tzinfo=None)
+
+
+def _plotly() -> Any:
+    try:
+        import plotly.graph_objects as go  # noqa: PLC0415 - of the extra report
+    except ImportError as error:
+        raise MissingDependencyError(
+            "A report needs the package plotly, which is not installed. No page was written.",
+            condition="REPORT_PACKAGE_MISSING",
+            hint='Run pip install "pyspark-kafka[report]".',
+            facts={"package": "plotly"},
+        ) from error
+    return go

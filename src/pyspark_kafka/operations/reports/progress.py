@@ -1,0 +1,136 @@
+"""Batches of a query from what Spark says of its progress, in a session or in an event log. Layer: operations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.operations.checkpoints.batches import known_time_ms
+from pyspark_kafka.operations.reports.batches import BatchFigures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_EVENT = "QueryProgressEvent"
+# The whole of a trigger, which the others are parts of.
+_WHOLE = "triggerExecution"
+_MOST = 2**63 - 1
+
+
+def progress_batches(progress: Iterable[Mapping[str, Any]], query_id: str | None = None) -> list[BatchFigures]:
+    """Return the batches that Spark's progress tells of, in the order of their numbers.
+
+    Of a batch that was run again the last word counts. Triggers without a batch are left out.
+
+    Args:
+        progress: objects as `StreamingQuery.recentProgress` has them, read from JSON.
+        query_id: leaves out all other queries; None takes all.
+
+    Source: Spark `StreamingQueryProgress`.
+    """
+    found: dict[int, BatchFigures] = {}
+    for each in progress:
+        try:
+            if query_id is not None and each.get("id") != query_id:
+                continue
+            batch = _batch(each)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            # Of another version, or cut short: the others can still be shown.
+            continue
+        if batch is not None:
+            found[batch.batch_id] = batch
+    return [found[number] for number in sorted(found)]
+
+
+def merge_batches(checkpoint: Sequence[BatchFigures], progress: Sequence[BatchFigures]) -> list[BatchFigures]:
+    """Return the batches of both, in the order of their numbers; where both have one, progress knows more of it.
+
+    Whether a batch is finished, the checkpoint knows.
+    """
+    found = {each.batch_id: each for each in progress}
+    for each in checkpoint:
+        told = found.get(each.batch_id)
+        found[each.batch_id] = each if told is None else replace(told, is_finished=each.is_finished)
+    return [found[number] for number in sorted(found)]
+
+
+def read_event_log(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Return the progress in lines of JSON: of Spark's event log, or one progress a line.
+
+    Raises:
+        ConnectorError: no line is JSON.
+
+    Source: Spark `EventLogFileWriter`, `JsonProtocol`.
+    """
+    seen = readable = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        seen += 1
+        # Most lines of an event log are about tasks, and long.
+        if _EVENT not in line and '"batchId"' not in line:
+            readable += line.lstrip().startswith("{")
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            # The last line of a program that was killed.
+            continue
+        readable += 1
+        if not isinstance(found, dict):
+            continue
+        told = found.get("progress", found) if str(found.get("Event", "")).endswith(_EVENT) else found
+        if isinstance(told, dict) and "batchId" in told:
+            yield told
+    if seen and not readable:
+        raise ConnectorError(
+            f"The file has {seen} lines, and none of them is JSON: it is neither an event log of Spark nor progress of "
+            "a query. No page was written.",
+            condition="REPORT_PROGRESS_INVALID",
+            hint="Pass an event log that is not compressed, or a file with one progress of the query a line.",
+        )
+
+
+def _batch(progress: Mapping[str, Any]) -> BatchFigures | None:
+    durations = {str(name): _count(taken) for name, taken in (progress.get("durationMs") or {}).items()}
+    said = _ms(progress.get("timestamp"))
+    whole = durations.pop(_WHOLE, None)
+    if whole is None:
+        # An epoch of a continuous query: told when it is committed.
+        finished = said
+        taken = progress.get("batchDuration")
+        begun = None if said is None or taken is None else said - _count(taken)
+    elif "addBatch" in durations:
+        begun = said
+        finished = None if said is None else said + whole
+    else:
+        # Spark also tells of a trigger that found nothing to do, under the number of the next batch.
+        return None
+    return BatchFigures(
+        batch_id=_count(progress["batchId"]),
+        begun_ms=known_time_ms(begun),
+        finished_ms=known_time_ms(finished),
+        is_finished=True,
+        rows=_count(progress.get("numInputRows") or 0),
+        phases_ms=durations,
+        run_id=str(progress["runId"]) if progress.get("runId") else None,
+    )
+
+
+def _count(value: Any) -> int:
+    """Return a number of Spark's; what has more than its 64 bits raises ValueError."""
+    number = int(value)
+    if abs(number) > _MOST:
+        raise ValueError
+    return number
+
+
+def _ms(text: object) -> int | None:
+    if not isinstance(text, str):
+        return None
+    # Python 3.10 does not read a Z.
+    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return int(found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp() * 1000)

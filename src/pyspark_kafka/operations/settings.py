@@ -1,0 +1,146 @@
+"""The options that are judged, whichever kinds of query they are for, and what they ask of a cluster. Pure.
+
+A user has the options of a reader, of a writer, or both in one file; each is resolved as the query would resolve it.
+Layer: operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import OptionError
+from pyspark_kafka.options import (
+    OPTIONS,
+    Scope,
+    parse_read_options,
+    parse_write_options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamReadOptions, WriteOptions
+
+_READS = frozenset({Scope.BATCH_READ, Scope.STREAM_READ})
+_WRITES = frozenset({Scope.BATCH_WRITE, Scope.STREAM_WRITE})
+_SUBSCRIPTIONS = ("subscribe", "subscribepattern", "assign")
+_WRITING = ("topic", "deliveryguarantee")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options once resolved.
+
+    Attributes:
+        connection: how to reach the cluster.
+        read: of a reader; None if nothing is subscribed to.
+        write: of a writer; None if there is nothing that only a writer has.
+        topics: further topics to look at.
+        notes: what the options say to the user's log.
+    """
+
+    connection: ConnectionOptions
+    read: BatchReadOptions | StreamReadOptions | None = None
+    write: WriteOptions | None = None
+    topics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def with_time(self, step_ms: float) -> Settings:
+        """Return the settings with requests that take no longer than a step may take."""
+        given = self.connection
+        limited = replace(
+            given,
+            connect_timeout_ms=int(min(given.connect_timeout_ms, step_ms)),
+            request_timeout_ms=int(min(given.request_timeout_ms, step_ms)),
+            api_timeout_ms=int(min(given.api_timeout_ms, step_ms)),
+        )
+        return replace(self, connection=limited)
+
+
+def with_prefixes(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by the names of the catalogue: properties of Kafka clients may lack their prefix `kafka.`.
+
+    Example:
+        >>> with_prefixes({"bootstrap.servers": "a:1", "topic": "t"})
+        {'kafka.bootstrap.servers': 'a:1', 'topic': 't'}
+    """
+    return {
+        f"kafka.{name.strip()}"
+        if OPTIONS.get(name.strip()) is None and OPTIONS.get(f"kafka.{name.strip()}")
+        else name: value
+        for name, value in raw.items()
+    }
+
+
+def resolve_settings(raw: Mapping[str, Any], topics: tuple[str, ...] = ()) -> Settings:
+    """Resolve the options of a reader, of a writer, or of both at once.
+
+    An option of a reader is left out where a writer is resolved, and the reverse. Names that nobody has are refused.
+
+    Args:
+        raw: options as Spark takes them; the prefix `kafka.` may be missing.
+        topics: further topics to look at.
+
+    Raises:
+        OptionError: with all problems of all kinds of query at once.
+    """
+    given = with_prefixes(raw)
+    names = {name.strip().lower() for name in given}
+    reads = any(name in names for name in _SUBSCRIPTIONS)
+    writes = any(name in names for name in _WRITING) or not reads
+    problems: dict[tuple[str, str], OptionError] = {}
+    read: Any = None
+    write: Any = None
+    if reads:
+        try:
+            read = parse_read_options(_without(given, _WRITES))
+        except OptionError as error:
+            problems |= _problems(error)
+    if writes:
+        try:
+            # A name that nobody has was refused with those of the reader.
+            write = _parse_write(_without(given, _READS, unknown=not reads))
+        except OptionError as error:
+            problems |= _problems(error)
+    if problems:
+        (first, *others) = problems.values()
+        if not others:
+            raise first
+        raise OptionError(
+            " ".join(f"({number}) {message}" for number, (message, _) in enumerate(problems, 1)),
+            condition="OPTIONS_INVALID",
+            hint="Correct all of them.",
+            problems=list(problems),
+        )
+    found = read if read is not None else write
+    only_connects = not reads and not any(name in names for name in _WRITING)
+    notes = dict.fromkeys(note for each in (read, write) if each is not None for note in each.notes)
+    return Settings(found.connection, read, None if only_connects else write, topics, tuple(notes))
+
+
+def _parse_write(given: Mapping[str, Any]) -> WriteOptions:
+    """Resolve the options of a writer as a batch, or as a stream if they are valid for that only."""
+    try:
+        return parse_write_options(given, streaming=False)
+    except OptionError as for_batch:
+        try:
+            return parse_write_options(given, streaming=True)
+        except OptionError:
+            raise for_batch from None
+
+
+def _without(given: Mapping[str, Any], scopes: frozenset[Scope], *, unknown: bool = True) -> dict[str, Any]:
+    """Return the options without those that only queries of these kinds have, and with or without unknown ones."""
+    kept = {}
+    for name, value in given.items():
+        option = OPTIONS.get(name.strip())
+        has_meaning = frozenset[Scope]() if option is None else option.scopes | option.no_effect_in
+        # One that has no meaning anywhere is refused as well.
+        if unknown if option is None else not has_meaning or has_meaning - scopes:
+            kept[name] = value
+    return kept
+
+
+def _problems(error: OptionError) -> dict[tuple[str, str], OptionError]:
+    return dict.fromkeys(error.problems or ((error.message, error.hint),), error)

@@ -1,0 +1,192 @@
+"""Reads ranges as a task does, and continues where a task would fail: what a record holds ends nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+from pyspark_kafka.client.fetch.errors import LOSSES
+from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.errors import CorruptRecordsError, RecordError
+from pyspark_kafka.model import OffsetRange
+from pyspark_kafka.source.executor.assembling import Assembling
+from pyspark_kafka.source.executor.range_decoding import decode_range, resume_or_raise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import TypeAlias
+
+    import pyarrow as pa
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.fetch.cursor import FetchedRecords
+    from pyspark_kafka.errors import ConnectorError
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import FetchOptions
+    from pyspark_kafka.typed.reading import ReadFormats
+
+
+class UnreadRecord(NamedTuple):
+    """A record that cannot be represented; the records behind it are read.
+
+    Attributes:
+        offset: of the record.
+        error: why.
+    """
+
+    offset: int
+    error: ConnectorError
+
+
+class EndedPartition(NamedTuple):
+    """A partition of which nothing more can be read.
+
+    Attributes:
+        offset: where it ended.
+        error: why: its bytes are damaged, or it is gone.
+    """
+
+    offset: int
+    error: ConnectorError
+
+
+TailPiece: TypeAlias = Union["pa.RecordBatch", UnreadRecord, EndedPartition]
+
+
+class TailReader:
+    """Reads ranges of topic-partitions; they may be added and removed meanwhile.
+
+    Records of a partition come in the order of their offsets. Records that are gone are skipped, with a warning.
+
+    Runs on: driver, in one thread. Memory: a few fetches.
+
+    Args:
+        client: the cluster; of this reader alone while it is open.
+        fetch: sizes, waits and isolation.
+        schema: the columns to read.
+        formats: what keys and values are; None: bytes.
+        ranges: what to read.
+        topic_ids: the ids of topics by name; a range of one that was recreated is ended.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        fetch: FetchOptions,
+        schema: pa.Schema,
+        formats: ReadFormats | None,
+        ranges: Iterable[OffsetRange],
+        topic_ids: Mapping[str, str] | None = None,
+    ) -> None:
+        self._client = client
+        self._fetch = fetch
+        self._assembling = Assembling(schema, formats)
+        self._ranges = {each.topic_partition: each for each in ranges if each.size > 0}
+        self._topic_ids = dict(topic_ids or {})
+        self._fetcher = self._open()
+
+    def __enter__(self) -> TailReader:  # noqa: PYI034 - typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all ranges are read to their ends."""
+        return self._fetcher.is_done
+
+    @property
+    def unread(self) -> list[TopicPartition]:
+        """The topic-partitions that are not read to their ends."""
+        return [where for where, each in self._ranges.items() if each.size > 0]
+
+    def close(self) -> None:
+        """Return the connections."""
+        self._fetcher.close()
+        self._assembling.close()
+
+    def add(self, offset_range: OffsetRange) -> None:
+        """Read another range from now on; a former one of the same partition is read no more."""
+        where = offset_range.topic_partition
+        if where in self._ranges:
+            self._fetcher.remove(where)
+        self._ranges[where] = offset_range
+        self._fetcher.add(offset_range, self._topic_ids.get(where.topic))
+
+    def know_topic(self, topic: str, topic_id: str) -> None:
+        """Note the id of a topic, for ranges that are added from now on."""
+        self._topic_ids[topic] = topic_id
+
+    def poll(self, timeout_ms: float) -> Iterator[tuple[TopicPartition, TailPiece]]:
+        """Return what comes within a time, in pieces of about 1 MiB; the next call is made when they are taken.
+
+        Raises:
+            DeadlineError: no progress for the time that the options set.
+            ConnectorError: a topic may not be read, a schema cannot be looked up, or a response is not valid.
+        """
+        try:
+            found = self._fetcher.poll(timeout_ms)
+        except LOSSES as error:
+            lost = error.offset_range
+            where = lost.topic_partition
+            # No loss of a query: nobody is to be woken for it.
+            position = resume_or_raise(error, lost, fail_on_data_loss=False, leaves_recreated=True, is_counted=False)
+            self._fetcher.resume(where, position)
+            self._move(where, position)
+            return
+        if found is not None:
+            yield from self._decode(*found)
+
+    def _decode(self, where: TopicPartition, fetched: FetchedRecords) -> Iterator[tuple[TopicPartition, TailPiece]]:
+        assembler = self._assembling.assembler(where)
+        offset_range, position = self._ranges[where], fetched.start_offset
+        try:
+            for decoded in decode_range(fetched, offset_range, assembler.decoded_columns, self._fetch):
+                if decoded.batch.num_rows and (batch := assembler.assemble(decoded)).num_rows:
+                    yield where, batch
+                position = decoded.next_offset
+                self._move(where, position)
+            self._fetcher.confirm(where, position)
+        except CorruptRecordsError as error:
+            yield where, EndedPartition(position, error)
+            self._reopen_without(where)
+        except RecordError as error:
+            if "offset" not in error.facts:
+                yield where, EndedPartition(position, error)
+                self._reopen_without(where)
+                return
+            offset = int(error.facts["offset"])
+            yield from self._decode_before(where, fetched, position, offset)
+            yield where, UnreadRecord(offset, error)
+            self.add(OffsetRange(where, offset + 1, offset_range.end_offset))
+
+    def _decode_before(
+        self, where: TopicPartition, fetched: FetchedRecords, position: int, offset: int
+    ) -> Iterator[tuple[TopicPartition, TailPiece]]:
+        """Return what a piece held that was not full when a record of it could not be represented."""
+        assembler = self._assembling.assembler(where)
+        before = OffsetRange(where, fetched.start_offset, offset)
+        try:
+            for decoded in decode_range(fetched, before, assembler.decoded_columns, self._fetch):
+                # The pieces before are those that were full, and were returned.
+                if decoded.next_offset > position and decoded.batch.num_rows:
+                    yield where, assembler.assemble(decoded)
+        except RecordError as error:
+            yield where, UnreadRecord(position, error)
+
+    def _move(self, where: TopicPartition, position: int) -> None:
+        end = self._ranges[where].end_offset
+        self._ranges[where] = OffsetRange(where, min(position, end), end)
+
+    def _reopen_without(self, where: TopicPartition) -> None:
+        """Continue with the others: an error of `confirm` closes the fetcher."""
+        self._fetcher.close()
+        del self._ranges[where]
+        self._fetcher = self._open()
+
+    def _open(self) -> Fetcher:
+        ranges = [each for each in self._ranges.values() if each.size > 0]
+        return Fetcher(self._client, ranges, self._fetch, topic_ids=self._topic_ids)

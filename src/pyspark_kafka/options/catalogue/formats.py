@@ -1,0 +1,156 @@
+"""The options of typed keys and values: formats, schemas, what becomes of bad records.
+
+Data only. Those of the registry are in `registry`. Layer: options.catalogue.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Option
+from pyspark_kafka.options.catalogue.parity import OURS
+from pyspark_kafka.options.parse import scalars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FORMATS = ("binary", "string", "json", "avro", "protobuf")
+FRAMINGS = ("none", "confluent", "confluentHeader", "apicurio8", "glue")
+MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+
+_version_number = scalars.whole_number(1, scalars.INT32_MAX, "a version")
+
+
+def _version(raw: str) -> int | None:
+    if raw.strip().lower() == "latest":
+        return None
+    try:
+        return _version_number(raw)
+    except ValueError:
+        raise ValueError(f"must be latest, or the number of a version from 1; got {scalars.shorten(raw)}") from None
+
+
+def _of_side(side: str) -> Iterator[Option]:
+    """Yield the options of keys, or those of values."""
+    our = partial(Option, parity=OURS, resolved_by="formats", scopes=EVERYWHERE)
+    yield our(
+        f"{side}Format",
+        f"What {side}s are. `binary` leaves them as they are. `string` is text. The others make `{side}` one struct "
+        f'column, so that `select("{side}.*")` is a table; they need `{side}Schema` or a registry. In a write, the '
+        "column is encoded in this format.",
+        parse=scalars.words(*FORMATS),
+        kind=", ".join(f"`{name}`" for name in FORMATS),
+        default_doc="`binary`",
+    )
+    yield our(
+        f"{side}Framing",
+        f"What stands before each {side}. `confluent`: a zero byte and the schema's id in 4 bytes, and with Protobuf "
+        "the message's index. `confluentHeader`: nothing, the id is in a header. `apicurio8`: a zero byte and the id "
+        "in 8 bytes. `glue`: the header of AWS Glue. It is never guessed from the bytes.",
+        parse=scalars.words(*FRAMINGS),
+        kind=", ".join(f"`{name}`" for name in FRAMINGS),
+        default_doc="`confluent` with `schema.registry.url`, `glue` with `schema.registry.region`, else `none`",
+    )
+    yield our(
+        f"{side}Schema",
+        f"The schema of the {side}s: of Avro its JSON; of Protobuf the text of a `.proto` file, or a "
+        "FileDescriptorSet in Base64; of JSON a JSON Schema, columns as in `id BIGINT, name STRING`, or the JSON of "
+        "Spark's schema. `file:PATH` is read from a file on the driver.",
+        parse=scalars.text,
+        kind="schema, or `file:PATH`",
+        default_doc="that of the subject in the registry",
+    )
+    yield our(
+        f"{side}Subject",
+        "The subject of the schema in the registry; with Glue, the schema's name.",
+        parse=scalars.text,
+        default_doc=f"the topic and `-{side}`; with Glue, the topic",
+    )
+    yield our(
+        f"{side}SchemaVersion",
+        "The version of the subject: a number, or `latest`, which is looked up when the query is planned. A stream "
+        "with `checkpointLocation` keeps the one that it found.",
+        parse=_version,
+        kind="`latest` or a whole number",
+        default_doc="`latest`",
+    )
+    yield our(
+        f"{side}Message",
+        "The full name of the message, of Protobuf.",
+        parse=scalars.text,
+        kind="name",
+        default_doc="the first message of the schema",
+    )
+
+
+_READ_OPTIONS = (
+    Option(
+        "mode",
+        "What happens to a key or value that cannot be read. `FAILFAST`: the query fails. `PERMISSIVE`: its column is "
+        "null, and the column of `columnNameOfCorruptRecord` holds it. `DROPMALFORMED`: its row is left out; a line in "
+        "the log has their number, and where the first ones are.",
+        parity=OURS,
+        field="typed_read.mode",
+        parse=scalars.words(*MODES),
+        kind=", ".join(f"`{name}`" for name in MODES),
+        scopes=READS,
+    ),
+    Option(
+        "columnNameOfCorruptRecord",
+        "The name of the column that mode `PERMISSIVE` adds: a struct of `column` (`key` or `value`), `reason`, "
+        "`message`, `schemaId`, `rawKey` and `rawValue`; null in rows that were read.",
+        parity=OURS,
+        field="typed_read.corrupt_column",
+        parse=scalars.text,
+        kind="name",
+        scopes=READS,
+    ),
+    Option(
+        "includeSchemaId",
+        "Whether rows have columns `key_schema_id` and `value_schema_id`, strings, for those of keys and values that "
+        "have a framing.",
+        parity=OURS,
+        field="typed_read.include_schema_id",
+        parse=scalars.boolean,
+        kind="true, false",
+        scopes=READS,
+    ),
+    Option(
+        "maxCorruptRatio",
+        "A task fails if a larger part of its records than this cannot be read, in modes `PERMISSIVE` and "
+        "`DROPMALFORMED`: probably the schema is wrong, not the data.",
+        parity=OURS,
+        field="typed_read.max_corrupt_ratio",
+        parse=scalars.decimal(0, 1),
+        kind="number from 0 to 1",
+        default_doc="`1.0`: never",
+        scopes=READS,
+    ),
+    Option(
+        "recursiveFieldMaxDepth",
+        "How many levels of a record of Avro that holds itself become columns. `1` leaves out the fields that hold "
+        "their own record, `2` has them once, and so on; what is deeper is not read. `0` refuses such a schema.",
+        parity=OURS,
+        field="typed_read.recursive_field_max_depth",
+        # As of Spark's from_avro: the columns of a record with two such fields double with each level.
+        parse=scalars.whole_number(0, 15),
+        kind="whole number from 0 to 15",
+        scopes=READS,
+    ),
+)
+
+_WRITE_OPTIONS = (
+    Option(
+        "autoRegisterSchemas",
+        "Whether a schema that its subject does not have is registered when the write starts. If not, the write fails "
+        "before a record is sent.",
+        parity=OURS,
+        field="typed_write.auto_register_schemas",
+        parse=scalars.boolean,
+        kind="true, false",
+        scopes=WRITES,
+    ),
+)
+
+FORMAT_OPTIONS: tuple[Option, ...] = (*_of_side("value"), *_of_side("key"), *_READ_OPTIONS, *_WRITE_OPTIONS)

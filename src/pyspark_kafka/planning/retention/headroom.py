@@ -1,0 +1,120 @@
+"""The time until brokers may delete the record that a query reads next. Pure: no sockets, no clock. Layer: planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark_kafka.planning.retention.policy import RetentionPolicy
+
+
+class HeadroomReason(Enum):
+    """Why a head-room is what it is. The values are for people and for JSON."""
+
+    AGE = "retention.ms"
+    """The record at the position becomes too old."""
+    SIZE = "retention.bytes"
+    """The log becomes too large."""
+    LOST = "lost"
+    """The log begins behind the position: records that were not read are gone."""
+    CAUGHT_UP = "caught up"
+    """No record waits, so none can be lost."""
+    KEPT = "kept"
+    """Brokers delete no records of this topic, or nothing is written that would make its log too large."""
+    UNKNOWN = "unknown"
+    """A limit applies, and figures for it are missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How long the next record of a position is certain to stay.
+
+    Attributes:
+        ms: time in ms, 0 or more, until brokers may delete it; None: it stays (`CAUGHT_UP`, `KEPT`), or nobody can tell
+            (`UNKNOWN`).
+        reason: which limit deletes it, or why there is no time.
+        unknown: limits that apply and could not be computed: the record may go sooner by one of these. Names of
+            configuration values, such as `retention.bytes`.
+    """
+
+    ms: int | None
+    reason: HeadroomReason
+    unknown: tuple[str, ...] = ()
+
+
+def headroom_ms(
+    policy: RetentionPolicy,
+    *,
+    position: int,
+    log_start: int,
+    log_end: int,
+    now_ms: int,
+    record_ms: int | None = None,
+    log_bytes: int | None = None,
+    bytes_per_s: float | None = None,
+) -> Headroom:
+    """Return the time until brokers may delete the record at a position.
+
+    It is the earliest time. Brokers delete whole segments, the oldest first, and look for them every few minutes
+    (`log.retention.check.interval.ms`), so the record usually stays longer: until every record of its segment is too
+    old, or until the log without its segment is still as large as the limit.
+
+    By age it is exact: no clock but that of `now_ms` and of the record counts. By size it is an estimate: records
+    before and after the position are taken to be of the same size, and the log to grow as before.
+
+    Args:
+        policy: of the topic.
+        position: next offset to read.
+        log_start: first offset of the log.
+        log_end: end of the log, exclusive.
+        now_ms: the time, in ms since 1970.
+        record_ms: timestamp of the first record at or after the position, in ms since 1970; None or negative: unknown.
+        log_bytes: size of the log on its leader's disk; None: unknown.
+        bytes_per_s: how fast the log grows, in bytes of its disk; None: unknown. A log that is too large already needs
+            none.
+
+    Returns:
+        The shorter time of both limits, as far as they can be computed.
+
+    Source: Kafka `UnifiedLog.deleteRetentionMsBreachedSegments`, `deleteRetentionSizeBreachedSegments`.
+
+    Example:
+        >>> from pyspark_kafka.planning.retention import RetentionPolicy
+        >>> day = RetentionPolicy(retention_ms=86_400_000)
+        >>> headroom_ms(day, position=7, log_start=0, log_end=9, now_ms=90_000_000, record_ms=7_200_000).ms
+        3600000
+    """
+    if position >= log_end:
+        return Headroom(None, HeadroomReason.CAUGHT_UP)
+    if position < log_start:
+        return Headroom(0, HeadroomReason.LOST)
+    if not policy.deletes:
+        return Headroom(None, HeadroomReason.KEPT)
+    known: list[tuple[int, HeadroomReason]] = []
+    unknown: list[str] = []
+    if policy.retention_ms is not None:
+        # Without a timestamp, brokers go by the time of the segment's file.
+        if record_ms is None or record_ms < 0:
+            unknown.append(HeadroomReason.AGE.value)
+        else:
+            known.append((max(0, record_ms + policy.retention_ms - now_ms), HeadroomReason.AGE))
+    if policy.retention_bytes is not None:
+        if log_bytes is None or policy.is_tiered:
+            unknown.append(HeadroomReason.SIZE.value)
+        else:
+            # The bytes before the position may all go; the log is too large if the rest alone is, at any rate.
+            unread = log_bytes * (log_end - position) // (log_end - log_start)
+            free = policy.retention_bytes - unread
+            if free <= 0:
+                known.append((0, HeadroomReason.SIZE))
+            elif bytes_per_s is None:
+                unknown.append(HeadroomReason.SIZE.value)
+            elif bytes_per_s > 0:
+                # A log that hardly grows has a time beyond all numbers.
+                known.append((int(min(free / bytes_per_s * 1000, 2.0**62)), HeadroomReason.SIZE))
+    if known:
+        ms, reason = min(known, key=lambda limit: limit[0])
+        return Headroom(ms, reason, tuple(unknown))
+    return Headroom(None, HeadroomReason.UNKNOWN if unknown else HeadroomReason.KEPT, tuple(unknown))

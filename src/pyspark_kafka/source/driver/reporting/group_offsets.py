@@ -1,0 +1,132 @@
+"""Commits where a stream is to a consumer group, so that Kafka's own tools show its lag. Layer: source."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
+from pyspark_kafka.source.driver.reporting.warning_pace import WarningPace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ConnectionOptions
+
+_LOG = logging.getLogger(__name__)
+
+# Tools look every few seconds at most, and each position is a record that brokers keep.
+_PAUSE_S = 1.0
+# Brokers forget positions that nobody sets for `offsets.retention.minutes`, 7 days unless it is set.
+_REFRESH_S = 3_600.0
+# After a failure: of a query with a batch each 100 ms, not each batch asks again.
+_PAUSE_AFTER_FAILURE_S = 10.0
+_WARN_EVERY_S = 60.0
+# How long the end of a run waits for the last commit.
+FLUSH_S = 2.0
+
+
+class CommittedGroup:
+    """The consumer group of one stream: holds the ends of finished batches, soon after they are finished.
+
+    In the background, at most once a second, always with the newest ends; only positions that changed since the last
+    commit are sent, and all of them once an hour. A failure is a warning, at most one a minute; what was not committed
+    then is with the next batch.
+
+    Runs on: driver; `note` does not block.
+
+    Args:
+        connection: how the cluster is reached.
+        group_id: the group.
+        clock: monotonic seconds.
+
+    Attributes:
+        group_id: the group.
+    """
+
+    def __init__(
+        self, connection: ConnectionOptions, group_id: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.group_id = group_id
+        self._connection, self._clock = connection, clock
+        self._committed: dict[TopicPartition, int] = {}
+        self._refreshed_at = 0.0
+        self._retry_at = 0.0
+        self._newest: Mapping[TopicPartition, int] | None = None
+        # Until when those that brokers refused are left out; the others are committed meanwhile.
+        self._refused_until: dict[TopicPartition, float] = {}
+        self._pace = WarningPace(_WARN_EVERY_S)
+        self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
+            f"commits to group {group_id}", self._commit, pause_s=_PAUSE_S, clock=clock
+        )
+
+    def note(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Have the ends of a finished batch committed.
+
+        Args:
+            ends: next offset to read by partition; not changed afterwards.
+        """
+        self._newest = ends
+        self._thread.offer(ends)
+
+    def flush(self, timeout_s: float = FLUSH_S, *, once_more: bool = False) -> bool:
+        """Wait until what was noted is committed, or could not be; return whether it is over.
+
+        Args:
+            timeout_s: the longest wait.
+            once_more: whether what brokers refused is tried again, however short ago that was: nothing comes after it.
+        """
+        if once_more and self._newest is not None:
+            self._retry_at, self._refused_until = 0.0, {}
+            self._thread.offer(self._newest)
+        return self._thread.flush(timeout_s)
+
+    def _commit(self, ends: Mapping[TopicPartition, int]) -> None:
+        now = self._clock()
+        if now < self._retry_at:
+            return
+        if now - self._refreshed_at >= _REFRESH_S:
+            self._committed, self._refreshed_at = {}, now
+        changed = {
+            tp: offset
+            for tp, offset in ends.items()
+            if self._committed.get(tp) != offset and self._refused_until.get(tp, 0.0) <= now
+        }
+        if not changed:
+            return
+        # Only streams with a group need it.
+        from pyspark_kafka.client.transactions.group_commits import GroupCommits  # noqa: PLC0415
+
+        try:
+            with borrow_client(self._connection) as client:
+                refused = GroupCommits(client, self.group_id).commit(changed)
+        except ConnectorError as error:
+            self._retry_at = now + _PAUSE_AFTER_FAILURE_S
+            self._warn("The ends of finished batches", error)
+            return
+        for topic_partition in changed:
+            self._refused_until.pop(topic_partition, None)
+        for topic_partition in refused:
+            del changed[topic_partition]
+            self._refused_until[topic_partition] = now + _PAUSE_AFTER_FAILURE_S
+        # What is no longer read is forgotten here; the group keeps it.
+        self._committed = {tp: offset for tp, offset in {**self._committed, **changed}.items() if tp in ends}
+        self._refused_until = {tp: until for tp, until in self._refused_until.items() if tp in ends}
+        if refused:
+            self._warn(f"The ends of finished batches in {len(refused):,} partitions", next(iter(refused.values())))
+        elif not self._refused_until and self._pace.clear(self.group_id):
+            _LOG.info("The ends of finished batches are committed to consumer group '%s' again.", self.group_id)
+
+    def _warn(self, what: str, error: ConnectorError) -> None:
+        if self._pace.is_due(self.group_id, self._clock()):
+            _LOG.warning(
+                "%s could not be committed to consumer group '%s', where Kafka's tools see them. The query continues, "
+                "and tries again. %s",
+                what,
+                self.group_id,
+                error,
+            )

@@ -1,0 +1,215 @@
+"""Warns before brokers delete what a stream has not read yet. Layer: source."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.cluster.pool import borrow_client
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.planning.retention import CONFIG_NAMES, HeadroomReason, headroom_ms, parse_policy
+from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
+from pyspark_kafka.source.driver.reporting.warning_pace import WarningPace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.surveys.logs import LogSurvey
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.options import ConnectionOptions, StreamReadOptions
+    from pyspark_kafka.planning.retention import Headroom, RetentionPolicy
+
+_LOG = logging.getLogger(__name__)
+
+_PAUSE_S = 60.0
+_WARN_EVERY_S = 600.0
+# Of more topics, some would be warned of at every look.
+_MOST_TOPICS = 100_000
+# Retention is changed by hand, and seldom.
+_POLICIES_S = 300.0
+_TEXT = (
+    "Brokers may soon delete records of topic '%s' that this query has not read: the next one of %s-%d in %d s, at %s, "
+    "by %s. Of the query's %d partitions, %d of this topic have less than %d s. Hint: Let the query read faster (a "
+    "larger maxOffsetsPerTrigger, more cores), or raise %s of the topic until it has caught up; pyspark-kafka lag "
+    "shows where it stands."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A partition whose next record may be deleted soon.
+
+    Attributes:
+        topic_partition: the partition.
+        headroom: how long the record is certain to stay.
+    """
+
+    topic_partition: TopicPartition
+    headroom: Headroom
+
+
+class HeadroomWarnings:
+    """Looks how long the next record of each partition stays, and warns: as batches begin, at most once a minute.
+
+    One warning a topic in ten minutes. A look that fails is a line of the log as well, as rarely; the query continues.
+    Records that are gone already are not its business: the next batch says what became of them.
+
+    Runs on: driver; `note` does not block.
+
+    Args:
+        connection: how the cluster is reached.
+        warn_ms: a time below that is short.
+        clock: monotonic seconds.
+        now_ms: ms since 1970.
+    """
+
+    def __init__(
+        self,
+        connection: ConnectionOptions,
+        warn_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._connection, self._warn_ms, self._clock, self._now_ms = connection, warn_ms, clock, now_ms
+        self._pace = WarningPace(_WARN_EVERY_S, most=_MOST_TOPICS)
+        self._policies: dict[str, RetentionPolicy] = {}
+        self._policies_at = -_POLICIES_S
+        # Ends, and when they were looked up: how fast logs grow is seen between two looks.
+        self._before: tuple[Mapping[TopicPartition, int], int] = ({}, 0)
+        self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
+            "head-room of a stream", self.look, pause_s=_PAUSE_S, clock=clock
+        )
+
+    @classmethod
+    def from_options(cls, options: StreamReadOptions) -> HeadroomWarnings | None:
+        """Return what the options of a stream ask for; None if they ask for no warning."""
+        return None if options.warn_headroom_ms is None else cls(options.connection, options.warn_headroom_ms)
+
+    def note(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Take note of where the stream is.
+
+        Args:
+            positions: next offset to read by partition; not changed afterwards.
+        """
+        self._thread.offer(positions)
+
+    def stop(self) -> None:
+        """Look no more. Does not wait for a look that has begun."""
+        self._thread.close()
+
+    def look(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Ask the brokers how long records stay, and warn. Blocks."""
+        try:
+            with borrow_client(self._connection) as client:
+                short = self._find_short(client, positions, client.deadline())
+        except ConnectorError as error:
+            if self._pace.is_due("", self._clock()):
+                _LOG.warning("How long records of this query stay is not known; the query continues. %s", error)
+            return
+        by_topic: dict[str, list[Short]] = defaultdict(list)
+        for each in short:
+            by_topic[each.topic_partition.topic].append(each)
+        for topic, found in by_topic.items():
+            if self._pace.is_due(f"topic {topic}", self._clock()):
+                self._warn(topic, sorted(found, key=lambda each: each.headroom.ms or 0), len(positions))
+
+    def _find_short(
+        self, client: KafkaClient, positions: Mapping[TopicPartition, int], deadline: Deadline
+    ) -> list[Short]:
+        # Only streams that warn need it.
+        from pyspark_kafka.client.surveys.logs import survey_logs  # noqa: PLC0415
+        from pyspark_kafka.client.surveys.record_times import fetch_record_times  # noqa: PLC0415
+
+        self._refresh_policies(client, {each.topic for each in positions}, deadline)
+        watched = [each for each in positions if (found := self._policies.get(each.topic)) and found.deletes]
+        survey = survey_logs(client, watched, deadline, newest=False)
+        # The clock is read before records are: no record that waits is younger than that.
+        now_ms = self._now_ms()
+        waiting = []
+        for each in watched:
+            facts = survey.logs[each]
+            if facts.leader is not None and facts.start is not None and facts.end is not None:
+                first = max(positions[each], facts.start)
+                if first < facts.end:
+                    waiting.append((facts.end - first, facts.leader, first))
+        waiting.sort(key=lambda each: -each[0])
+        times = fetch_record_times(client, [(leader, first) for _, leader, first in waiting], deadline).times
+        rates = self._rates(survey, now_ms)
+        short = []
+        for each in watched:
+            facts = survey.logs[each]
+            if facts.start is None or facts.end is None:
+                continue
+            headroom = headroom_ms(
+                self._policies[each.topic],
+                position=positions[each],
+                log_start=facts.start,
+                log_end=facts.end,
+                now_ms=now_ms,
+                record_ms=times.get(each),
+                log_bytes=facts.size,
+                bytes_per_s=rates.get(each),
+            )
+            if headroom.ms is not None and headroom.ms < self._warn_ms and headroom.reason is not HeadroomReason.LOST:
+                short.append(Short(each, headroom))
+        return short
+
+    def _refresh_policies(self, client: KafkaClient, topics: set[str], deadline: Deadline) -> None:
+        if self._clock() - self._policies_at < _POLICIES_S and topics <= self._policies.keys():
+            return
+        from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs  # noqa: PLC0415 - as above
+
+        self._policies = {}
+        failures: dict[str, ConnectorError] = {}
+        for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
+            if isinstance(configs, ConnectorError):
+                failures[topic] = configs
+            else:
+                self._policies[topic] = parse_policy(configs)
+        if failures and self._pace.is_due("configurations", self._clock()):
+            topic = min(failures)
+            _LOG.warning(
+                "How long records stay is not known of %d topics, such as '%s'; the query continues. %s",
+                len(failures),
+                topic,
+                failures[topic],
+            )
+        self._policies_at = self._clock()
+
+    def _rates(self, survey: LogSurvey, now_ms: int) -> dict[TopicPartition, float]:
+        """Return how many bytes per second each log has grown by since the last look."""
+        ends = {each: facts.end for each, facts in survey.logs.items() if facts.end is not None}
+        before, before_ms = self._before
+        self._before = ends, now_ms
+        seconds = (now_ms - before_ms) / 1000
+        rates = {}
+        for each, end in ends.items():
+            facts = survey.logs[each]
+            if each not in before or seconds <= 0 or facts.size is None or facts.start is None or end <= facts.start:
+                continue
+            rates[each] = max(0, end - before[each]) / seconds * facts.size / (end - facts.start)
+        return rates
+
+    def _warn(self, topic: str, short: list[Short], partitions: int) -> None:
+        first, headroom = short[0].topic_partition, short[0].headroom
+        left_ms = headroom.ms or 0
+        moment = datetime.fromtimestamp((self._now_ms() + left_ms) / 1000).astimezone()
+        _LOG.warning(
+            _TEXT,
+            topic,
+            first.topic,
+            first.partition,
+            left_ms // 1000,
+            moment.isoformat(timespec="seconds"),
+            headroom.reason.value,
+            partitions,
+            len(short),
+            self._warn_ms // 1000,
+            headroom.reason.value,
+        )

@@ -1,0 +1,75 @@
+"""Which assembler puts the batches of a reader together: one of bytes, or one of typed keys and values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark_kafka.client.net.buffers import keep_freed_memory
+from pyspark_kafka.source.executor.columns import BatchAssembler
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.records import Decoded
+    from pyspark_kafka.source.executor.typed_columns import TypedBatches
+    from pyspark_kafka.typed.reading import ReadFormats
+
+
+class Assembler(Protocol):
+    """Makes batches of the records of one topic-partition."""
+
+    @property
+    def decoded_columns(self) -> Sequence[str]:
+        """The columns that the codec decodes for it."""
+        ...
+
+    def assemble(self, decoded: Decoded) -> pa.RecordBatch:
+        """Return a batch of decoded records; it may have fewer rows than they are, or none."""
+        ...
+
+
+class Assembling:
+    """The assemblers of one reader. Without typed columns there is nothing to do for a batch but to assemble it.
+
+    Runs on: executor, one for a reader.
+
+    Args:
+        schema: the exact Arrow schema of the batches.
+        formats: what keys and values are; None: bytes.
+
+    Raises:
+        MissingDependencyError, SchemaError: as `TypedBatches`.
+    """
+
+    def __init__(self, schema: pa.Schema, formats: ReadFormats | None) -> None:
+        keep_freed_memory()
+        self._schema = schema
+        self._typed: TypedBatches | None = None
+        if formats is not None:
+            # Reads of bytes load no decoders.
+            from pyspark_kafka.source.executor.typed_columns import TypedBatches  # noqa: PLC0415
+
+            self._typed = TypedBatches(schema, formats)
+
+    def assembler(self, topic_partition: TopicPartition) -> Assembler:
+        """Return what puts the batches of a topic-partition together."""
+        if self._typed is None:
+            return BatchAssembler(topic_partition, self._schema)
+        return self._typed.assembler(topic_partition)
+
+    def finish(self) -> None:
+        """Judge what was read, once the reader has read all.
+
+        Raises:
+            RecordError: too many records are bad.
+        """
+        if self._typed is not None:
+            self._typed.finish()
+
+    def close(self) -> None:
+        """Log what is not logged yet."""
+        if self._typed is not None:
+            self._typed.close()

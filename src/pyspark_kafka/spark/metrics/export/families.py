@@ -1,0 +1,247 @@
+"""The figures of all queries as families of series, for whichever system collects them. Pure.
+
+Names are those of Prometheus, without the suffix `_total` of counters; what OpenTelemetry calls them follows from them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.spark.metrics import values
+from pyspark_kafka.spark.metrics.totals import DURATION_BUCKETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.spark.metrics.totals import QueryTotals
+    from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
+
+ENDED_SECONDS = 900.0
+"""For how long the end of a query is shown, in seconds: longer than what scrapes and rules of alerts need to see it."""
+
+MOST_PARTITIONS = 1_000
+"""How many partitions have a series of their own."""
+
+_QUERY = ("query", "query_id")
+_SOURCE = (*_QUERY, "source")
+PARTITION_LABELS = (*_SOURCE, "topic", "partition")
+"""The labels of figures of a partition."""
+
+
+class Kind(Enum):
+    """What the values of a family are."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """A distribution.
+
+    Attributes:
+        counts: by bucket, the last one above all bounds; not cumulative.
+        total: the sum of what was counted.
+    """
+
+    counts: tuple[int, ...]
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The series of one name.
+
+    Attributes:
+        name: as Prometheus has it, without the suffix of counters.
+        kind: of the values.
+        unit: the base unit, in which its name ends; empty for none.
+        help: what a value is.
+        labels: the names of the labels.
+        samples: values by those of the labels, in that order; of a histogram a `Histogram`.
+        bounds: of the buckets of a histogram, inclusive.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    help: str
+    labels: tuple[str, ...]
+    samples: dict[tuple[str, ...], float | Histogram] = field(default_factory=dict)
+    bounds: tuple[float, ...] = ()
+
+    def of(self, samples: Iterable[tuple[tuple[str, ...], float | Histogram]]) -> Family:
+        """Return the family with these values."""
+        return Family(self.name, self.kind, self.unit, self.help, self.labels, dict(samples), self.bounds)
+
+
+BEHIND = Family(
+    "pyspark_kafka_records_behind",
+    Kind.GAUGE,
+    "",
+    "Offsets between the end of the newest micro-batch and the end of the partition's log, as the query saw it. Only "
+    "the partitions that are most behind: see pyspark_kafka_partitions_left_out.",
+    PARTITION_LABELS,
+)
+SOURCE_BEHIND = Family(
+    "pyspark_kafka_source_records_behind", Kind.GAUGE, "", "Offsets behind, of all partitions together.", _SOURCE
+)
+SOURCE_BEHIND_MAX = Family(
+    "pyspark_kafka_source_records_behind_max",
+    Kind.GAUGE,
+    "",
+    "Offsets behind, of the partition that is most behind.",
+    _SOURCE,
+)
+SOURCE_PARTITIONS = Family(
+    "pyspark_kafka_source_partitions", Kind.GAUGE, "", "Partitions that the source reads.", _SOURCE
+)
+LEFT_OUT = Family(
+    "pyspark_kafka_partitions_left_out",
+    Kind.GAUGE,
+    "",
+    "Partitions without a series of pyspark_kafka_records_behind, because others are further behind.",
+    (),
+)
+ROWS_READ = Family("pyspark_kafka_rows_read", Kind.COUNTER, "", "Records that micro-batches have read.", _SOURCE)
+ROWS_WRITTEN = Family("pyspark_kafka_rows_written", Kind.COUNTER, "", "Rows that the sink has received.", _QUERY)
+BATCHES = Family("pyspark_kafka_batches", Kind.COUNTER, "", "Micro-batches, or epochs, that have ended.", _QUERY)
+BATCH_DURATION = Family(
+    "pyspark_kafka_batch_duration_seconds",
+    Kind.HISTOGRAM,
+    "seconds",
+    "How long micro-batches took; of continuous queries, the time between commits.",
+    _QUERY,
+    bounds=DURATION_BUCKETS,
+)
+BATCH_PHASE = Family(
+    "pyspark_kafka_batch_phase_seconds",
+    Kind.COUNTER,
+    "seconds",
+    "Time of micro-batches by part, with Spark's names: durationMs of its progress.",
+    (*_QUERY, "phase"),
+)
+SINCE_PROGRESS = Family(
+    "pyspark_kafka_time_since_progress_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Time since the query last ended a micro-batch or had nothing to do.",
+    _QUERY,
+)
+LATENCY = Family(
+    "pyspark_kafka_latency_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Of continuous queries, in the newest epoch: time from a record's timestamp until the sink had what became of it.",
+    (*_QUERY, "quantile"),
+)
+UP = Family("pyspark_kafka_query_up", Kind.GAUGE, "", "1 while the query runs, 0 after it has ended.", _QUERY)
+FAILED = Family("pyspark_kafka_query_failed", Kind.GAUGE, "", "1 if the query has ended with an error, else 0.", _QUERY)
+
+QUERY_FAMILIES = (
+    UP,
+    FAILED,
+    SINCE_PROGRESS,
+    BATCHES,
+    BATCH_DURATION,
+    BATCH_PHASE,
+    ROWS_READ,
+    ROWS_WRITTEN,
+    LATENCY,
+    SOURCE_BEHIND,
+    SOURCE_BEHIND_MAX,
+    SOURCE_PARTITIONS,
+    BEHIND,
+    LEFT_OUT,
+)
+"""What is shown about queries."""
+
+
+def query_families(
+    queries: Sequence[tuple[QueryMetrics, QueryTotals]], max_partitions: int = MOST_PARTITIONS
+) -> list[Family]:
+    """Return the figures of queries; of those that have ended only that they have, for 15 minutes.
+
+    Nothing of those of which nobody hears any more: whether they run is not known.
+
+    The work grows with all partitions, the result with at most `max_partitions` of them: those that are most behind.
+
+    Args:
+        queries: the newest figures of each query, and its sums.
+        max_partitions: how many partitions, of all queries together, have a series of their own.
+    """
+    now = values.now()
+    known = [
+        each
+        for each, _ in queries
+        if each.is_running or (each.ended_at is not None and now - each.ended_at < ENDED_SECONDS)
+    ]
+    running = [(metrics, totals) for metrics, totals in queries if metrics.is_running]
+    sources = [(_labels(metrics, source), source) for metrics, _ in running for source in metrics.sources]
+    told, left_out = _most_behind(sources, max_partitions)
+    return [
+        UP.of((_names(each), float(not each.terminated)) for each in known),
+        FAILED.of((_names(each), float(each.failed)) for each in known),
+        SINCE_PROGRESS.of((_names(each), max(0.0, now - each.heard_at)) for each, _ in running),
+        BATCHES.of((_names(each), totals.batches) for each, totals in running),
+        BATCH_DURATION.of((_names(each), Histogram(totals.buckets, totals.duration_s)) for each, totals in running),
+        BATCH_PHASE.of(
+            ((*_names(each), phase), seconds)
+            for each, totals in running
+            for phase, seconds in sorted(totals.phases_s.items())
+        ),
+        ROWS_READ.of(
+            ((*_names(each), str(index)), rows)
+            for each, totals in running
+            for index, rows in sorted(totals.rows_read.items())
+        ),
+        ROWS_WRITTEN.of(
+            (_names(each), totals.rows_written) for each, totals in running if totals.rows_written is not None
+        ),
+        LATENCY.of(
+            ((*_names(each), quantile), ms / 1000)
+            for each, _ in running
+            for quantile, ms in (("0.5", each.latency_p50_ms), ("0.99", each.latency_p99_ms))
+            if ms is not None
+        ),
+        SOURCE_BEHIND.of((labels, sum(max(0, each) for each in source.behind.values())) for labels, source in sources),
+        SOURCE_BEHIND_MAX.of((labels, max(0, source.max_offsets_behind_latest)) for labels, source in sources),
+        SOURCE_PARTITIONS.of((labels, len(source.behind)) for labels, source in sources),
+        BEHIND.of(told),
+        LEFT_OUT.of([((), left_out)]),
+    ]
+
+
+def _names(metrics: QueryMetrics) -> tuple[str, str]:
+    # Two queries of two sessions may have one name, and labels must tell them apart.
+    return metrics.name or "", metrics.query_id
+
+
+def _labels(metrics: QueryMetrics, source: SourceMetrics) -> tuple[str, ...]:
+    return *_names(metrics), str(source.index)
+
+
+def _most_behind(
+    sources: Sequence[tuple[tuple[str, ...], SourceMetrics]], most: int
+) -> tuple[list[tuple[tuple[str, ...], float]], int]:
+    """Return the values of the partitions that are most behind, and how many others there are.
+
+    Of equals the first by name, so that the same partitions have a series in each scrape.
+    """
+
+    def each() -> Iterator[tuple[int, tuple[str, ...], TopicPartition]]:
+        for labels, source in sources:
+            for topic_partition, behind in source.behind.items():
+                yield -behind, labels, topic_partition
+
+    total = sum(len(source.behind) for _, source in sources)
+    chosen = heapq.nsmallest(most, each()) if total > most else list(each())
+    return [
+        ((*labels, topic_partition.topic, str(topic_partition.partition)), max(0, -minus))
+        for minus, labels, topic_partition in chosen
+    ], total - len(chosen)

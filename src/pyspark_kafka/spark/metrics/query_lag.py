@@ -1,0 +1,57 @@
+"""The positions of the queries that a session runs now, from their progress. Layer: spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.operations.lag.positions import LagPositions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_kafka.model import TopicPartition
+
+
+def query_positions(session: SparkSession) -> dict[str, LagPositions]:
+    """Return where each active query of a session is: the end of the last micro-batch that it has reported.
+
+    Queries that read nothing of Kafka, or have not ended a micro-batch yet, are left out. If two sources of a query
+    read one partition, the one that is further behind counts.
+
+    Runs on: driver, or the client with Spark Connect, which asks the server.
+
+    Returns:
+        LagPositions by the name of the query, or by its id if it has none, or if several have that name.
+    """
+    found: list[tuple[str, str, LagPositions]] = []
+    for query in session.streams.active:
+        progress = query.lastProgress
+        positions = None if progress is None else progress_positions(progress["sources"])
+        if positions:
+            name = query.name or str(query.id)
+            found.append((name, str(query.id), LagPositions(f"query {name}", positions)))
+    names = [name for name, _, _ in found]
+    return {name if names.count(name) == 1 else query_id: positions for name, query_id, positions in found}
+
+
+def progress_positions(sources: Any) -> dict[TopicPartition, int]:
+    """Return the next offset to read of each partition, of those sources of a progress that are Kafka's.
+
+    Args:
+        sources: `sources` of a progress, with `endOffset` as text, or as the value that Spark's classic API has.
+    """
+    merged: dict[TopicPartition, int] = {}
+    for source in sources:
+        end = source["endOffset"]
+        text = json.dumps(end) if isinstance(end, dict) else str(end)
+        try:
+            offset = KafkaSourceOffset.from_json(text)
+        except CheckpointError:
+            # Of another source, or nothing is known yet.
+            continue
+        for topic_partition, position in offset.partitions.items():
+            merged[topic_partition] = min(position, merged.get(topic_partition, position))
+    return merged

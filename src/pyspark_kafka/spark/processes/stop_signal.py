@@ -1,0 +1,92 @@
+"""SIGTERM in the process that plans a streaming query: the stream is stopped before the process ends.
+
+Spark (`PythonStreamingSourceRunner.stop`) ends that process by the signal, and never calls `stop` of its reader. Layer:
+spark.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_LOG = logging.getLogger(__name__)
+
+# Nobody waits for the process by now, and nobody would end one that hangs.
+_LONGEST_STOP_S = 5.0
+
+
+def stop_at_sigterm(stop: Callable[[], None]) -> None:
+    """From now on, call `stop` when this process gets SIGTERM, and then end by that signal, at most 5 s later.
+
+    Does nothing where something else handles the signal, or outside of the main thread. A fork of the process ends by
+    the signal as if this had not been called.
+
+    Runs on: driver, in the process that plans one query.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
+        # Spark sends the signal twice.
+        signal.signal(number, signal.SIG_IGN)
+        try:
+            stop()
+        except Exception:  # noqa: BLE001 - the process ends; the log is all that is left
+            _LOG.warning("The stream could not be stopped.", exc_info=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    pipe = _watch()
+    signal.signal(signal.SIGTERM, end)
+    os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
+
+
+def _watch() -> list[int]:
+    """Have a thread end the process some time after SIGTERM; return both ends of its pipe, none if it has none.
+
+    The handler itself runs only when the main thread is back in the interpreter, which a look-up of a name, or a call
+    of a file system, may keep it from for long. The number of the signal is written to the pipe at once.
+    """
+    ours, signals = os.pipe()
+    os.set_blocking(signals, False)
+    before = signal.set_wakeup_fd(signals, warn_on_full_buffer=False)
+    if before != -1:
+        signal.set_wakeup_fd(before)
+        os.close(ours)
+        os.close(signals)
+        return []
+
+    def end_later() -> None:
+        while os.read(ours, 1) != bytes([signal.SIGTERM]):
+            pass
+        time.sleep(_LONGEST_STOP_S)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=end_later, name="end of the process", daemon=True).start()
+    return [ours, signals]
+
+
+def _forget(handler: Callable[[int, FrameType | None], None], pipe: list[int]) -> None:
+    """Leave a fork as it would be without a stream: its SIGTERM would be written to the pipe of the process above it.
+
+    Args:
+        handler: of SIGTERM; one of the fork's own is left.
+        pipe: its ends; emptied, because a fork of the fork has none of them.
+    """
+    if signal.getsignal(signal.SIGTERM) is handler:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if pipe:
+        before = signal.set_wakeup_fd(-1)
+        if before not in pipe:
+            signal.set_wakeup_fd(before)
+    while pipe:
+        os.close(pipe.pop())

@@ -1,0 +1,328 @@
+"""What makes the listeners of one embedded broker secure: certificates, users, tokens and rights.
+
+Runs on: driver. Layer: testing.secured.
+"""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.admin.acls import (
+    CLUSTER_NAME,
+    AccessRule,
+    AclOperation,
+    AclResource,
+    create_acls,
+    delete_acls,
+)
+from pyspark_kafka.client.admin.configs import alter_broker_configs
+from pyspark_kafka.client.admin.users import set_scram_passwords
+from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.errors import SetupError
+from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate, write_private
+from pyspark_kafka.testing.secured.client_options import build_client_options
+from pyspark_kafka.testing.secured.listeners import (
+    HOST,
+    OAUTHBEARER,
+    PLAINTEXT,
+    SCRAM_MECHANISMS,
+    UNSECURED,
+    Listener,
+    ServerFiles,
+    build_listener_properties,
+    check_listeners,
+)
+from pyspark_kafka.testing.secured.tokens import TokenIssuer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_RELOAD_TIMEOUT_S = 20.0
+_POLL_S = 0.05
+# Each of the broker's 3 network threads reloads its certificate; they take new connections in turn.
+_CONNECTIONS_SEEN = 6
+_STORE_PASSWORD_BYTES = 9
+
+
+class BrokerSecurity:
+    """The secured listeners of one broker, and who may do what on them.
+
+    Certificates, keys and passwords of stores are made when the broker starts, and their files go with it.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[Listener] = (),
+        users: Mapping[str, str] | None = None,
+        *,
+        authorizer: bool = False,
+        node_id: int = 1,
+    ) -> None:
+        """Describe the security; nothing is made yet.
+
+        Raises:
+            SetupError: two listeners have the same name.
+        """
+        check_listeners(listeners)
+        self._listeners = {listener.listener_name: listener for listener in listeners}
+        self._users = dict(users or {})
+        self._authorizer = authorizer
+        self._node_id = node_id
+        self._ports: Mapping[str, int] = {}
+        self._directory: Path | None = None
+        self._files = ServerFiles()
+        self._token_secret = secrets.token_urlsafe(24)
+        self._authority: CertificateAuthority | None = None
+        self._issuer: TokenIssuer | None = None
+
+    def __repr__(self) -> str:
+        return f"BrokerSecurity({', '.join(self._listeners) or 'no listeners'})"
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of the listeners besides PLAINTEXT."""
+        return tuple(self._listeners)
+
+    @property
+    def authority(self) -> CertificateAuthority:
+        """Who issues the broker's certificates, and those of clients.
+
+        Raises:
+            SetupError: the broker has not been started, or has no listener with TLS.
+        """
+        if self._authority is None:
+            raise _not_there("has no certificates", "Start it with a listener of SSL or SASL_SSL.")
+        return self._authority
+
+    @property
+    def tokens(self) -> TokenIssuer:
+        """Who signs the tokens of OAUTHBEARER.
+
+        Raises:
+            SetupError: the broker has not been started, or has no listener with tokens of its own.
+        """
+        if self._issuer is None:
+            raise _not_there("signs no tokens", "Start it with a listener of OAUTHBEARER that has no jwks_url.")
+        return self._issuer
+
+    def password(self, user: str) -> str:
+        """Return a user's password.
+
+        Raises:
+            SetupError: there is no such user.
+        """
+        if user not in self._users:
+            known = ", ".join(self._users) or "nobody"
+            raise _not_there(f"has no user {user!r}: there is {known}", "Name the user in EmbeddedKafka(users=...).")
+        return self._users[user]
+
+    def address(self, listener: str = PLAINTEXT) -> str:
+        """Return the address of a listener for clients: `127.0.0.1:port`.
+
+        Raises:
+            SetupError: there is no listener of that name, or the broker has not been started.
+        """
+        if listener not in self._ports:
+            known = ", ".join(self._ports) or "none before the start"
+            raise _not_there(f"has no listener {listener!r}: there is {known}", "Name one of its listeners.")
+        return f"{HOST}:{self._ports[listener]}"
+
+    def client_options(
+        self, listener: str, user: str | None = None, *, mechanism: str | None = None, store: str = "PEM"
+    ) -> dict[str, str]:
+        """Return the options with which `spark.read` and the other clients of this package use a listener.
+
+        Args:
+            listener: its name.
+            user: who logs in, or, without SASL, whose certificate is shown; None: nobody.
+            mechanism: one of the listener's; None: its first one.
+            store: the form of certificates: `PEM` (files), `PEM-inline`, `PKCS12` or `JKS`.
+
+        Raises:
+            SetupError: there is no listener or no user of that name.
+        """
+        address = self.address(listener)
+        if listener == PLAINTEXT:
+            return {"kafka.bootstrap.servers": address}
+        return build_client_options(self, self._listeners[listener], address, user, mechanism, store)
+
+    def new_store_password(self) -> str:
+        """Return a random password for a store of certificates."""
+        return secrets.token_urlsafe(_STORE_PASSWORD_BYTES)
+
+    def token_file(self, user: str, **claims: Any) -> Path:
+        """Write a signed token for a user, and return its path."""
+        return self._write(self.tokens.token(user, **claims).encode(), f"{user}.jwt")
+
+    def add_user(self, user: str, password: str) -> None:
+        """Add a user of SCRAM to the running broker, or change the password. PLAIN does not know of it.
+
+        Raises:
+            SetupError: the broker does not run.
+        """
+        self._users[user] = password
+        self._set_passwords({user: password})
+
+    def grant(
+        self, user: str, operation: str, resource: str, name: str = CLUSTER_NAME, *, prefixed: bool = False
+    ) -> None:
+        """Grant a right, and wait until the broker knows it: `grant("alice", "READ", "TOPIC", "events")`.
+
+        Args:
+            user: who gets it.
+            operation: Kafka's name, such as `READ`, `WRITE`, `DESCRIBE`, `ALL`.
+            resource: `TOPIC`, `GROUP`, `TRANSACTIONAL_ID`, `CLUSTER`, `DELEGATION_TOKEN` or `USER`.
+            name: of the resource; not needed for the cluster. `*`: all.
+            prefixed: whether the name is the beginning of names.
+
+        Raises:
+            BrokerError: the broker has no authorizer.
+        """
+        with self._client() as client:
+            create_acls(client, [_rule(user, operation, resource, name, prefixed)])
+
+    def revoke(
+        self, user: str, operation: str, resource: str, name: str = CLUSTER_NAME, *, prefixed: bool = False
+    ) -> bool:
+        """Revoke a right that was granted with the same words; False when there was none.
+
+        Raises:
+            BrokerError: the broker has no authorizer.
+        """
+        with self._client() as client:
+            return (
+                delete_acls(client, [AccessRule(user, AclOperation[operation], AclResource[resource], name, prefixed)])
+                > 0
+            )
+
+    def replace_certificate(self, listener: str, certificate: IssuedCertificate | None = None) -> IssuedCertificate:
+        """Replace the certificate of a listener of the running broker, and wait until new connections get it.
+
+        Connections that are open stay as they are.
+
+        Args:
+            listener: its name.
+            certificate: of this authority or of another one; None: a new one for the same names.
+
+        Returns:
+            The certificate that the listener has now.
+
+        Raises:
+            SetupError: there is no listener of that name, or the broker keeps its certificate.
+        """
+        self.address(listener)
+        new = certificate or self.authority.issue()
+        file = self._write(new.pem, "broker.pem")
+        with self._client() as client:
+            alter_broker_configs(
+                client, self._node_id, {f"{self._listeners[listener].prefix}ssl.keystore.location": str(file)}
+            )
+        end = time.monotonic() + _RELOAD_TIMEOUT_S
+        seen = 0
+        while time.monotonic() < end:
+            seen = seen + 1 if self._shows(listener, new) else 0
+            if seen == _CONNECTIONS_SEEN:
+                return new
+            if not seen:
+                time.sleep(_POLL_S)
+        raise _not_there("keeps the certificate that it had", "Look at its log.")
+
+    def prepare(self, directory: Path, ports: Mapping[str, int], controller_port: int) -> dict[str, str]:
+        """Make what the listeners need, once, and return the broker's properties for them.
+
+        Args:
+            directory: for files; removed with the broker.
+            ports: port by name of the listener, `PLAINTEXT` included.
+            controller_port: the controller's port.
+
+        Raises:
+            MissingDependencyError: a package of the extra `testing` is not installed.
+        """
+        self._ports = dict(ports)
+        if directory != self._directory:
+            self._directory = directory
+            self._make_files(directory)
+        listeners = tuple(self._listeners.values())
+        return build_listener_properties(
+            listeners,
+            ports,
+            controller_port=controller_port,
+            users=self._users,
+            files=self._files,
+            token_secret=self._token_secret if any(each.uses_sasl for each in listeners) else "",
+            authorizer=self._authorizer,
+        )
+
+    def jvm_flags(self) -> tuple[str, ...]:
+        """Return the flags of a JVM that lets the broker look up the keys of tokens (needed by Kafka 4)."""
+        urls = {each.jwks_url for each in self._listeners.values()} - {"", UNSECURED} | {self._files.jwks_url} - {""}
+        return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(sorted(urls))}",) if urls else ()
+
+    def after_start(self) -> None:
+        """Tell the running broker the passwords of users of SCRAM."""
+        self._set_passwords(self._users)
+
+    def _make_files(self, directory: Path) -> None:
+        keystore = truststore = jwks_url = ""
+        self._authority = self._issuer = None
+        if any(listener.uses_tls for listener in self._listeners.values()):
+            self._authority = CertificateAuthority(directory)
+            keystore = str(self._authority.write(self._authority.issue().pem, "broker.pem"))
+            truststore = str(self._authority.file)
+        if any(OAUTHBEARER in each.mechanisms and not each.jwks_url for each in self._listeners.values()):
+            self._issuer = TokenIssuer()
+            jwks_url = self._write(self._issuer.jwks.encode(), "keys.json").as_uri()
+        self._files = ServerFiles(
+            keystore,
+            truststore,
+            jwks_url,
+            self._issuer.audience if self._issuer else "",
+            self._issuer.issuer if self._issuer else "",
+        )
+
+    def _set_passwords(self, passwords: Mapping[str, str]) -> None:
+        mechanisms = set(self._mechanisms()).intersection(SCRAM_MECHANISMS)
+        if passwords and mechanisms:
+            with self._client() as client:
+                set_scram_passwords(client, passwords, sorted(mechanisms))
+
+    def _mechanisms(self) -> Iterator[str]:
+        for listener in self._listeners.values():
+            yield from listener.mechanisms
+
+    def _shows(self, listener: str, certificate: IssuedCertificate) -> bool:
+        shown = fetch_certificate(HOST, self._ports[listener])
+        return shown is not None and certificate.chain_pem.decode().startswith(shown.strip())
+
+    def _client(self) -> KafkaClient:
+        host, _, port = self.address().rpartition(":")
+        return KafkaClient(ConnectionOptions(bootstrap_servers=((host, int(port)),), client_id="embedded"))
+
+    def _write(self, content: bytes, name: str) -> Path:
+        if self._directory is None:
+            raise _not_there("has not been started", "Start it first.")
+        return write_private(self._directory, content, name)
+
+
+def _rule(user: str, operation: str, resource: str, name: str, prefixed: bool) -> AccessRule:
+    return AccessRule(user, AclOperation[operation], AclResource[resource], name, prefixed)
+
+
+def fetch_certificate(host: str, port: int) -> str | None:
+    """Return the certificate (PEM) that a server shows, whoever issued it; None when there is none to be had.
+
+    It is looked at, not trusted, and nothing is sent.
+    """
+    try:
+        return ssl.get_server_certificate((host, port), timeout=_RELOAD_TIMEOUT_S)
+    except OSError:
+        return None
+
+
+def _not_there(what: str, hint: str) -> SetupError:
+    return SetupError(f"The embedded broker {what}.", condition="BROKER_SECURITY_MISSING", hint=hint)

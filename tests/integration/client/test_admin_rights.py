@@ -1,0 +1,74 @@
+"""Functions for administrators, by a user without the right: the error has the line that grants it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.reading import client_of
+from kit.rights_in_use import Guarded, guarded_by_acls
+from pyspark_kafka.client.admin.acls import AccessRule, AclOperation, AclResource, create_acls, delete_acls
+from pyspark_kafka.client.admin.topic_records import delete_records
+from pyspark_kafka.client.admin.topics import (
+    alter_topic_configs,
+    create_partitions,
+    create_topic,
+    delete_topics,
+    describe_topic_configs,
+)
+from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
+from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka.errors import AccessError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.options import parse_write_options
+from pyspark_kafka.testing.jars import DEFAULT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+
+# A real broker, though not the shared one that the fixtures' marker is derived from.
+pytestmark = pytest.mark.broker
+
+RULE = AccessRule("bob", AclOperation.READ, AclResource.TOPIC, "orders")
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Guarded]:
+    with guarded_by_acls(DEFAULT_VERSION) as guarded:
+        yield guarded
+
+
+@pytest.mark.parametrize(
+    ("right", "call"),
+    [
+        (Right("Create", "topic", "new"), lambda client, _: create_topic(client, "new")),
+        (Right("Delete", "topic", "t"), lambda client, topic: delete_topics(client, [topic])),
+        (Right("Alter", "topic", "t"), lambda client, topic: create_partitions(client, {topic: 3})),
+        (Right("AlterConfigs", "topic", "t"), lambda client, topic: alter_topic_configs(client, topic, {"a": "b"})),
+        (Right("DescribeConfigs", "topic", "t"), describe_topic_configs),
+        (Right("Delete", "topic", "t"), lambda client, topic: delete_records(client, {TopicPartition(topic, 0): 0})),
+        (Right("Describe", "cluster"), lambda client, topic: fetch_log_sizes(client, [TopicPartition(topic, 0)])),
+        (Right("Alter", "cluster"), lambda client, _: create_acls(client, [RULE])),
+        (Right("Alter", "cluster"), lambda client, _: delete_acls(client, [RULE])),
+    ],
+    ids=lambda value: f"{value.operation} {value.kind}" if isinstance(value, Right) else None,
+)
+def test_missing_right_of_an_administrator_is_named(
+    guarded: Guarded, right: Right, call: Callable[[KafkaClient, str], object]
+) -> None:
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    guarded.kafka.create_topic(topic)
+    guarded.acls.put([Right("Describe", "topic", topic)])
+    with (
+        client_of(parse_write_options(guarded.user, streaming=False).connection) as client,
+        pytest.raises(AccessError) as caught,
+    ):
+        call(client, topic)
+    name = topic if right.name == "t" else right.name
+    resource = f"--{right.kind} {name}".rstrip()
+    assert f"--allow-principal User:alice --operation {right.operation} {resource}`" in str(caught.value)
+    assert "Missing right: " in str(caught.value)

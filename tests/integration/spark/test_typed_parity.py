@@ -1,0 +1,134 @@
+"""Typed columns and Spark's from_json on the same topic: the same rows, but for the differences of docs/parity.md."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import random
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from kit.independent_client import Record, produce
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kit.fixtures.broker import TopicMaker
+
+DDL = (
+    "id BIGINT, number INT, name STRING, ratio DOUBLE, share FLOAT, ok BOOLEAN, at TIMESTAMP, day DATE, "
+    "price DECIMAL(10, 2), local TIMESTAMP_NTZ, inner STRUCT<x: DOUBLE, note: STRING>, tags ARRAY<STRING>, "
+    "counts MAP<STRING, BIGINT>"
+)
+BAD = "bad"
+# A value, and its fields that are not null: ours, and those of from_json. The rows of the table in docs/parity.md.
+DIFFERENT: list[tuple[bytes, Any, Any]] = [
+    (b'{"id": 1.5}', {"id": 1}, {}),
+    (b'{"id": 1e3}', {"id": 1000}, {}),
+    (b'{"id": "12"}', {"id": 12}, {}),
+    (b'{"ratio": "1.5"}', {"ratio": 1.5}, {}),
+    (b'{"counts": {"a": "1"}}', {"counts": {"a": 1}}, {}),
+    (b'{"day": 5}', {"day": dt.date(1970, 1, 6)}, {}),
+    (b'{"price": 1.239}', {"price": Decimal("1.23")}, {"price": Decimal("1.24")}),
+    (b'{"local": "2026-01-01T00:00:00+02:00"}', {"local": dt.datetime(2025, 12, 31, 22)}, {}),  # noqa: DTZ001
+    (b'{"day": "2026-01-01T23:00:00-05:00"}', {"day": dt.date(2026, 1, 2)}, {"day": dt.date(2026, 1, 1)}),
+    (b"null", None, {}),
+    (b'{"name": 12}', BAD, {"name": "12"}),
+    (b'{"name": {"a": 1}}', BAD, {"name": '{"a":1}'}),
+    (b'{"tags": [1]}', BAD, {"tags": ["1"]}),
+    (b'{"number": 1, "name": "kept", "id": "x"}', BAD, {"number": 1, "name": "kept"}),
+    (b'{"number": 2147483648}', BAD, {}),
+    (b'{"share": 1e39}', BAD, {"share": math.inf}),
+    (b'{"ratio": 1e400}', BAD, {"ratio": math.inf}),
+    (b'{"ok": "true"}', BAD, {}),
+    (b'{"at": "yesterday"}', BAD, {}),
+    (b'{"inner": []}', BAD, {}),
+    (b"", BAD, None),
+    (b"[]", BAD, {}),
+    (b'{"id": 1', BAD, {}),
+    (b'{"id": 1}}', BAD, {"id": 1}),
+    (b'{"id": 1} {"id": 2}', BAD, {"id": 1}),
+    (b"{'id': 1}", BAD, {"id": 1}),
+    (b'{"id": 1, "x": "\xff"}', BAD, {"id": 1}),
+]
+
+
+def read_both(spark: SparkSession, servers: str, topic: str) -> tuple[list[Any], list[Any]]:
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    typed = reader.options(valueFormat="json", valueSchema=DDL, mode="PERMISSIVE").load()
+    ours = typed.select("offset", "value", "_corrupt_record.reason").orderBy("offset").collect()
+    value = F.from_json(F.col("value").cast("string"), DDL).alias("value")
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    theirs = reader.load().select("offset", value).orderBy("offset").collect()
+    return ours, theirs
+
+
+def row(draw: random.Random) -> dict[str, Any]:
+    text = draw.choice(("", "a", "naïve € \U0001f980", 'a "b" \\ /\n\t', "12"))
+    full = {
+        "id": draw.choice((0, -1, (1 << 63) - 1, -(1 << 63), draw.randrange(1 << 40))),
+        "number": draw.choice((0, (1 << 31) - 1, -(1 << 31), 5)),
+        "name": text,
+        "ratio": draw.choice((0.0, -0.5, 1e300, 5e-324, 3, draw.random())),
+        "share": draw.choice((0.5, -1.25, 3)),
+        "ok": draw.random() < 0.5,
+        "at": draw.choice(("2026-11-22T18:30:00Z", "2026-11-22T18:30:00.123456Z", "2026-11-22T18:30:00.5+02:00")),
+        "day": draw.choice(("2026-11-22", "1969-12-31")),
+        "price": draw.choice((1.25, 99999999.99, -3, 0)),
+        "inner": draw.choice(({}, {"x": 1.5, "note": text}, {"note": None, "more": [1, {"a": 2}]})),
+        "tags": [text] * draw.randrange(3),
+        "counts": {f"k{number}": number for number in range(draw.randrange(3))},
+        "unknown": {"a": [1, 2, {"b": None}]},
+    }
+    kept = [name for name in full if draw.random() < 0.8]
+    draw.shuffle(kept)
+    return {name: None if draw.random() < 0.1 else full[name] for name in kept}
+
+
+def test_rows_are_those_of_from_json(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker) -> None:
+    topic = make_topic()
+    draw = random.Random(5)
+    texts = [json.dumps(row(draw), indent=draw.choice((None, 2)), ensure_ascii=draw.random() < 0.5) for _ in range(500)]
+    produce(bootstrap_servers, topic, [Record(None, text.encode()) for text in texts] + [Record(b"gone", None)])
+    ours, theirs = read_both(spark, bootstrap_servers, topic)
+    assert [each.reason for each in ours] == [None] * 501
+    for mine, other, text in zip(ours, theirs, [*texts, "null"], strict=True):
+        assert mine.value == other.value, text
+
+
+def test_differences_from_from_json_are_those_of_the_page(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, value) for value, _, _ in DIFFERENT])
+    ours, theirs = read_both(spark, bootstrap_servers, topic)
+    for (value, mine, other), first, second in zip(DIFFERENT, ours, theirs, strict=True):
+        assert (BAD if first.reason else present(first.value)) == mine, value
+        assert present(second.value) == other, value
+
+
+def test_time_without_an_offset_is_in_utc_and_for_from_json_in_the_zone_of_the_session(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker
+) -> None:
+    topic = make_topic()
+    produce(bootstrap_servers, topic, [Record(None, b'{"at": "2026-01-01T00:00:00"}')])
+    reader = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+    reader = reader.option("subscribe", topic)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        typed = reader.options(valueFormat="json", valueSchema="at TIMESTAMP").load()
+        ours = typed.selectExpr("unix_seconds(value.at)").collect()
+        plain = spark.read.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        parsed = F.from_json(F.col("value").cast("string"), "at TIMESTAMP")
+        theirs = plain.option("subscribe", topic).load().select(F.unix_seconds(parsed["at"])).collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    midnight = int(dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc).timestamp())
+    assert (ours[0][0], theirs[0][0]) == (midnight, midnight + 5 * 3600)
+
+
+def present(value: Any) -> dict[str, Any] | None:
+    return None if value is None else {name: each for name, each in value.asDict(True).items() if each is not None}

@@ -1,0 +1,67 @@
+"""Checkpoints as Spark writes them, made of the ends of their batches."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+QUERY_ID = "6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11"
+# The time of batch 0, and from one batch to the next.
+PLANNED_MS, STEP_MS = 1_767_225_600_000, 10_000
+
+
+def offsets_text(
+    number: int,
+    ends: Sequence[Mapping[str, Mapping[str, int]] | str | None],
+    *,
+    version: int = 1,
+    watermark_ms: int = 0,
+    conf: Mapping[str, str] | None = None,
+) -> str:
+    """Return the content of `offsets/<number>`: an end for each source, as a value or as text."""
+    metadata = {
+        "batchWatermarkMs": watermark_ms,
+        "batchTimestampMs": PLANNED_MS + number * STEP_MS,
+        "conf": {"spark.sql.shuffle.partitions": "2"} if conf is None else conf,
+    }
+    texts = ["-" if end is None else end if isinstance(end, str) else json.dumps(end) for end in ends]
+    lines = texts if version == 1 else [f"{name}:{text}" for name, text in enumerate(texts)]
+    return "\n".join([f"v{version}", json.dumps(metadata, separators=(",", ":")), *lines])
+
+
+def write_checkpoint(
+    location: Path,
+    ends: Sequence[Mapping[str, Mapping[str, int]] | str],
+    *,
+    finished: int | None = None,
+    first: int = 0,
+    version: int = 1,
+    initial: Mapping[str, Mapping[str, int]] | None = None,
+) -> Path:
+    """Write the checkpoint of a query with one source.
+
+    Args:
+        location: its directory, made if it is missing.
+        ends: where each batch ends.
+        finished: how many of the batches are finished; all of them without it.
+        first: the number of the first batch.
+        version: of the offset log.
+        initial: where batch 0 begins; not kept without it.
+
+    Returns:
+        The location.
+    """
+    for directory in ("offsets", "commits", "sources/0"):
+        (location / directory).mkdir(parents=True, exist_ok=True)
+    (location / "metadata").write_text(json.dumps({"id": QUERY_ID}))
+    for place, end in enumerate(ends):
+        (location / "offsets" / str(first + place)).write_text(offsets_text(first + place, [end], version=version))
+        if finished is None or place < finished:
+            (location / "commits" / str(first + place)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    if initial is not None:
+        (location / "sources" / "0" / "0").write_bytes(b"\0v1\n" + json.dumps(initial).encode())
+    return location

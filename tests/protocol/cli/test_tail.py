@@ -1,0 +1,102 @@
+"""`pyspark-kafka tail` against scripted brokers: silent ones, damaged bytes, records that cannot be represented."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from kit.fakes.scripts import Silence
+from kit.fakes.tcp_cluster import TcpCluster
+from kit.programs.cli import invoke
+from kit.record_batches import batch, plain_batch, record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typer.testing import Result
+
+# A broker that is silent is given up soon.
+_SOON = ("-o", "default.api.timeout.ms=1000", "-o", "request.timeout.ms=500")
+
+
+@pytest.fixture
+def cluster() -> Iterator[TcpCluster]:
+    """Two brokers; topic `t` has a partition led by each, with 10 records each."""
+    with TcpCluster(count=2) as cluster:
+        cluster.add_topic("t", partitions=2)
+        for number in range(2):
+            cluster.leaders["t", number] = (number, 0)
+            cluster.logs["t", number].append(plain_batch(0, 10))
+        yield cluster
+
+
+def run(cluster: TcpCluster, *arguments: str) -> Result:
+    host, port = cluster.address(0)
+    return invoke("tail", "t", "--json", "--bootstrap-servers", f"{host}:{port}", *arguments)
+
+
+def places(done: Result) -> list[tuple[int, int]]:
+    return sorted((told["partition"], told["offset"]) for told in map(json.loads, done.stdout.splitlines()))
+
+
+def test_broker_that_tells_no_offsets_costs_only_its_partitions(cluster: TcpCluster) -> None:
+    cluster.script(ListOffsetsRequest, Silence(), broker_id=1)
+    done = run(cluster, "--from", "earliest", *_SOON)
+    assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
+    assert "t-1 is not read: [" in done.stderr
+
+
+def test_broker_that_returns_no_records_costs_only_its_partitions(cluster: TcpCluster) -> None:
+    cluster.script(FetchRequest, Silence(), broker_id=1)
+    done = run(cluster, "--from", "earliest", *_SOON)
+    assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
+    assert "t-1 is not read to the end: [" in done.stderr
+
+
+def test_cluster_that_tells_nothing_is_an_error(cluster: TcpCluster) -> None:
+    cluster.script(ListOffsetsRequest, Silence())
+    done = run(cluster, *_SOON)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Hint:" in done.stderr
+
+
+def test_damaged_batch_ends_only_its_partition(cluster: TcpCluster) -> None:
+    log = cluster.logs["t", 1]
+    log.append(plain_batch(0, 5))
+    base, end, data = log.batches[1]
+    log.batches[1] = (base, end, data[:-1] + bytes([data[-1] ^ 1]))
+    done = run(cluster, "--from", "earliest")
+    assert done.exit_code == 3, done.output
+    assert places(done) == [(number, offset) for number in (0, 1) for offset in range(10)]
+    assert "t-1 is not read from offset 10 on: [" in done.stderr
+
+
+def test_record_without_a_possible_time_is_shown_as_bad_and_those_behind_it_are_read(cluster: TcpCluster) -> None:
+    late = 1 << 62
+    log = cluster.logs["t", 1]
+    log.append(batch([record(0)], base_time=late, max_time=late))
+    log.append(plain_batch(0, 2))
+    for arguments in (("--from", "earliest"), ("-n", "100")):
+        done = run(cluster, *arguments, "--partition", "1")
+        assert done.exit_code == 0, done.output
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        assert sorted(each["offset"] for each in told) == list(range(13))
+        (bad,) = [each for each in told if "bad" in each]
+        assert (bad["offset"], bad["timestamp_ms"], bad["bad"]["reason"]) == (10, None, "TIMESTAMP_OUT_OF_RANGE")
+
+
+def test_last_records_are_found_without_reading_the_whole_log(cluster: TcpCluster) -> None:
+    for _ in range(50):
+        cluster.logs["t", 0].append(plain_batch(0, 100))
+    done = run(cluster, "-n", "3", "--partition", "0")
+    assert (done.exit_code, places(done)) == (0, [(0, 5007), (0, 5008), (0, 5009)])
+    offsets = [
+        partition.fetch_offset
+        for seen in cluster.requests(FetchRequest)
+        for topic in seen.request.topics
+        for partition in topic.partitions
+    ]
+    assert min(offsets) >= 5000

@@ -1,0 +1,70 @@
+"""Arrays and columns with the schemas of a registry, decoded and encoded by the public functions."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.errors import RegistryError, SchemaError
+from pyspark_kafka.formats import decode, decode_column, encode, encode_column
+
+if TYPE_CHECKING:
+    from kit.fakes.schema_registry import SchemaRegistryServer
+
+_T = TypeVar("_T")
+FIRST = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "n", "type": "int", "default": 5}]}
+COLUMN = pa.array([{"id": 1}, None], pa.struct([("id", pa.int64())]))
+
+
+def copied(function: _T) -> _T:
+    """Return what an executor gets."""
+    found: _T = pickle.loads(pickle.dumps(function))  # noqa: S301 - our own
+    return found
+
+
+def test_values_of_two_schemas_are_read_as_the_latest(schema_registry: SchemaRegistryServer) -> None:
+    options = {"schema.registry.url": schema_registry.url}
+    first = schema_registry.add("orders-value", json.dumps(FIRST))
+    old = encode(COLUMN, "avro", schema=json.dumps(FIRST), registry=options, subject="orders-value")
+    second = schema_registry.add("orders-value", json.dumps(SECOND))
+    wide = pa.array([{"id": 2, "n": 3}], pa.struct([("id", pa.int64()), ("n", pa.int32())]))
+    new = encode(wide, "avro", schema=json.dumps(SECOND), registry=options, subject="orders-value")
+    values = pa.concat_arrays([old, new])
+    decoded = decode(values, "avro", registry=options, subject="orders-value")
+    assert decoded.column.to_pylist() == [{"id": 1, "n": 5}, None, {"id": 2, "n": 3}]
+    assert decoded.schema_ids is not None
+    assert decoded.schema_ids.to_pylist() == [str(first), None, str(second)]
+    pinned = decode(values, "avro", registry=options, subject="orders-value", schema_version=1)
+    assert pinned.column.to_pylist() == [{"id": 1}, None, {"id": 2}]
+
+
+def test_functions_for_columns_ask_the_registry_again_after_pickling(schema_registry: SchemaRegistryServer) -> None:
+    options = {"schema.registry.url": schema_registry.url}
+    schema_registry.add("orders-value", json.dumps(FIRST))
+    encoding = copied(encode_column("value", "avro", registry=options, subject="orders-value"))
+    (encoded,) = encoding([pa.RecordBatch.from_pydict({"value": COLUMN})])
+    decoding = copied(decode_column("value", "avro", registry=options, subject="orders-value"))
+    (decoded,) = decoding([encoded])
+    assert decoded.column("value").to_pylist() == COLUMN.to_pylist()
+
+
+def test_schemas_that_a_registry_lacks_are_named(schema_registry: SchemaRegistryServer) -> None:
+    options = {"schema.registry.url": schema_registry.url}
+    with pytest.raises(SchemaError, match=r"SCHEMA_NOT_FOUND.*'orders-value'"):
+        decode(pa.array([b""]), "avro", registry=options, subject="orders-value")
+    schema_registry.add("orders-value", json.dumps(FIRST))
+    with pytest.raises(SchemaError, match="Subject 'orders-value' of the registry does not have the given schema"):
+        encode(COLUMN, "avro", schema=json.dumps(SECOND), registry=options, subject="orders-value")
+
+
+def test_an_outage_is_an_error_and_makes_no_value_bad(schema_registry: SchemaRegistryServer) -> None:
+    options = {"schema.registry.url": schema_registry.url, "schema.registry.timeout": "300"}
+    values = encode(COLUMN, "avro", schema=json.dumps(FIRST), schema_id=7)
+    schema_registry.stop()
+    with pytest.raises(RegistryError):
+        decode(values, "avro", schema=json.dumps(FIRST), registry=options, framing="confluent", on_bad="null")

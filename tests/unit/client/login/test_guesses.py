@@ -1,0 +1,57 @@
+"""Errors of SASL: what the listener offers, and which option to change."""
+
+from __future__ import annotations
+
+from pyspark_kafka.client.login.guesses import credentials_refused, exchange_failed, handshake_refused
+from pyspark_kafka.client.login.plain import PlainMechanism
+from pyspark_kafka.errors import AccessError
+from pyspark_kafka.options import PlainLogin, Secret
+
+WHERE = "SASL authentication (PLAIN) at b:1"
+
+
+def handshake(offered: list[str], code: int = 33) -> str:
+    return str(handshake_refused(code, WHERE, "PLAIN", offered, broker="b:1"))
+
+
+def test_another_mechanism_is_named_with_its_login_module() -> None:
+    assert handshake(["SCRAM-SHA-256", "SCRAM-SHA-512", "X-OWN"]) == (
+        "[UNSUPPORTED_SASL_MECHANISM] SASL authentication (PLAIN) at b:1 failed: the broker answered "
+        'UNSUPPORTED_SASL_MECHANISM (33). The broker said: "enabled mechanisms: SCRAM-SHA-256, SCRAM-SHA-512, X-OWN". '
+        "Hint: Set kafka.sasl.mechanism to SCRAM-SHA-256 or SCRAM-SHA-512 (now 'PLAIN'), and kafka.sasl.jaas.config to "
+        "its login module: org.apache.kafka.common.security.scram.ScramLoginModule."
+    )
+
+
+def test_a_listener_without_a_usable_mechanism_is_said() -> None:
+    assert "this one has no mechanism that this connector has" in handshake(["X-OWN"])
+    assert "sasl.enabled.mechanisms" in handshake([])
+
+
+def test_names_of_a_hostile_listener_are_few_and_printable() -> None:
+    text = handshake(["\x1b[31m" + "x" * 10_000] * 1000)
+    assert "\x1b" not in text
+    assert len(text) < 2_000
+
+
+def test_a_listener_without_sasl_is_guessed() -> None:
+    assert "probably a listener without SASL" in handshake([], 34)
+
+
+def test_refused_credentials_have_the_hint_of_their_mechanism() -> None:
+    machine = PlainMechanism(PlainLogin("u", Secret("hunter2")))
+    error = credentials_refused(58, WHERE, machine, "bad\nlogin", broker="b:1")
+    assert isinstance(error, AccessError)
+    assert 'The broker said: "bad\\nlogin".' in str(error)
+    assert "Hint: Check the user name and the password" in str(error)
+
+
+def test_another_failure_has_the_hint_of_its_code() -> None:
+    machine = PlainMechanism(PlainLogin("u", Secret("hunter2")))
+    assert "listener without SASL" in str(credentials_refused(34, WHERE, machine, None, broker="b:1"))
+
+
+def test_a_failed_exchange_says_why() -> None:
+    assert str(exchange_failed(WHERE, "the server lies")).startswith(
+        "[SASL_EXCHANGE_FAILED] SASL authentication (PLAIN) at b:1 failed: the server lies. Hint: "
+    )

@@ -1,0 +1,59 @@
+"""The clock of the brokers, out of the state of the controllers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import DescribeQuorumResponse
+
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.probes.clock import probe_clock
+
+
+class Quorum:
+    """A connection whose broker describes a quorum."""
+
+    def __init__(self, leader_time_ms: int, error_code: int = 0, supported: bool = True) -> None:
+        self._leader_time_ms, self._error_code, self._supported = leader_time_ms, error_code, supported
+
+    def supports(self, _: Any, min_version: int) -> bool:
+        return self._supported and min_version == 1
+
+    def call(self, _request: Any, _deadline: Deadline) -> Any:
+        topic = DescribeQuorumResponse.TopicData
+        partition = topic.PartitionData
+        replicas = [
+            partition.ReplicaState(
+                replica_id=number, log_end_offset=1, last_fetch_timestamp=-1, last_caught_up_timestamp=time_ms
+            )
+            for number, time_ms in ((1, 5), (2, self._leader_time_ms))
+        ]
+        described = partition(
+            partition_index=0,
+            error_code=0,
+            leader_id=2,
+            leader_epoch=1,
+            high_watermark=1,
+            current_voters=replicas,
+            observers=[],
+        )
+        return DescribeQuorumResponse(
+            error_code=self._error_code, topics=[topic(topic_name="__cluster_metadata", partitions=[described])]
+        )
+
+
+def probe(connection: Any) -> tuple[float, float] | None:
+    times = iter([1_000.0, 1_040.0])
+    return probe_clock(connection, Deadline(1_000), now_ms=lambda: next(times))
+
+
+def test_clock_of_the_leader_is_compared_with_the_middle_of_the_request() -> None:
+    assert probe(Quorum(9_020)) == (8_000, 20)
+
+
+@pytest.mark.parametrize(
+    "silent", [Quorum(9_020, error_code=31), Quorum(9_020, supported=False), Quorum(-1)], ids=["right", "old", "none"]
+)
+def test_clock_is_not_known_where_brokers_do_not_tell(silent: Quorum) -> None:
+    assert probe(silent) is None

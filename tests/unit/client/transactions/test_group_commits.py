@@ -1,0 +1,100 @@
+"""The requests that set positions of a consumer group, and what their responses mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.consumer import OffsetCommitResponse
+
+from pyspark_kafka.client.transactions.group_commits import build_request, parse_response, split_topics
+from pyspark_kafka.client.wire.error_codes import ErrorCode
+from pyspark_kafka.client.wire.missing_rights import Right
+from pyspark_kafka.errors import AccessError, BrokerError
+from pyspark_kafka.model import TopicPartition
+
+ADDRESS = "broker-0:9092"
+
+
+def response(codes: dict[int, int], topic: str = "t") -> Any:
+    topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
+    entries = [
+        topic_class.OffsetCommitResponsePartition(partition_index=number, error_code=code)
+        for number, code in codes.items()
+    ]
+    return OffsetCommitResponse(throttle_time_ms=0, topics=[topic_class(name=topic, partitions=entries)])
+
+
+def test_request_is_that_of_nobody_in_the_group() -> None:
+    request = build_request("lag", {"t": {0: 7, 2: 9}})
+    assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("lag", -1, "")
+    ((topic),) = request.topics
+    assert topic.name == "t"
+    assert [(each.partition_index, each.committed_offset) for each in topic.partitions] == [(0, 7), (2, 9)]
+
+
+@given(
+    st.dictionaries(
+        st.builds(TopicPartition, st.sampled_from(["a", "b" * 249]), st.integers(0, 5_000)), st.integers(0), max_size=60
+    ),
+    st.integers(0, 6_000),
+)
+def test_parts_are_all_positions_once_and_none_is_too_large(positions: dict[TopicPartition, int], more: int) -> None:
+    positions |= {TopicPartition("c", number): number for number in range(more)}
+    parts = list(split_topics("group", positions))
+    merged = [
+        (TopicPartition(topic, number), offset)
+        for part in parts
+        for topic, offsets in part.items()
+        for number, offset in offsets.items()
+    ]
+    assert len(merged) == len(positions)
+    assert dict(merged) == positions
+    assert all(0 < sum(map(len, part.values())) <= 2_000 for part in parts)
+
+
+def test_long_names_make_smaller_parts() -> None:
+    positions = {TopicPartition("t" * 249, number): 0 for number in range(10_000)}
+    sizes = [len(part["t" * 249]) for part in split_topics("g" * 1_000, positions)]
+    assert max(sizes) * (1_000 + 249 + 64) < 1024 * 1024
+    assert sum(sizes) == 10_000
+
+
+def test_partitions_that_are_refused_alone_are_named_with_the_missing_right() -> None:
+    refused = parse_response(response({0: 0, 1: 3, 2: 29}), "lag", ADDRESS)
+    assert sorted(refused) == [TopicPartition("t", 1), TopicPartition("t", 2)]
+    assert str(refused[TopicPartition("t", 1)]) == (
+        "[UNKNOWN_TOPIC_OR_PARTITION] Setting the position of consumer group 'lag' in t-1 at broker-0:9092 failed: the "
+        "broker answered UNKNOWN_TOPIC_OR_PARTITION (3)."
+    )
+    error = refused[TopicPartition("t", 2)]
+    assert isinstance(error, AccessError)
+    assert error.rights == (Right("Read", "topic", "t"),)
+
+
+def test_missing_right_on_the_group_is_an_error_with_the_line_that_grants_it() -> None:
+    with pytest.raises(AccessError) as caught:
+        parse_response(response({0: ErrorCode.GROUP_AUTHORIZATION_FAILED}), "lag", ADDRESS)
+    assert caught.value.rights == (Right("Read", "group", "lag"),)
+    assert "--operation Read --group lag" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS]
+)
+def test_group_with_members_is_not_ours(code: ErrorCode) -> None:
+    with pytest.raises(BrokerError) as caught:
+        parse_response(response({0: code}), "lag", ADDRESS)
+    assert str(caught.value) == (
+        "[GROUP_HAS_MEMBERS] Consumer group 'lag' has members: another application reads with it. broker-0:9092 takes "
+        f"positions from them only, and answered {code.name} ({code:d}). The group stays as it was. "
+        "Hint: Name a group that no other application uses."
+    )
+
+
+def test_coordinator_that_moved_is_an_error_to_be_retried() -> None:
+    with pytest.raises(BrokerError) as caught:
+        parse_response(response({0: ErrorCode.NOT_COORDINATOR}), "lag", ADDRESS)
+    assert caught.value.retriable

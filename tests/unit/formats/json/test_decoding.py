@@ -1,0 +1,237 @@
+"""Values in JSON to columns: types, and what is wrong with values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
+from pyspark_kafka.formats.values import BadValue, Reason
+
+A = pa.struct([("a", pa.int64()), ("s", pa.string())])
+
+
+def rows(kind: pa.DataType, *texts: bytes | None) -> Any:
+    found = JsonDecoder(kind).decode(pa.array(texts, pa.binary()))
+    found.column.validate(full=True)
+    assert found.bad == []
+    assert found.column.type == kind
+    return found.column.to_pylist()
+
+
+def test_fields_are_read_skipped_and_null() -> None:
+    texts = b'{"a":1,"other":{"x":[1]}}', None, b"null", b' {"s":"\xc3\xa4\\n","a":null} '
+    assert rows(A, *texts) == [{"a": 1, "s": None}, None, None, {"a": None, "s": "ä\n"}]
+
+
+def test_escaped_characters_beyond_the_first_planes_are_themselves() -> None:
+    text = rb'{"s":"\ud840\udc00 \uD83D\uDE00 \uDBFF\uDFFF \\ud840\\udc00"}'
+    assert rows(A, text) == [{"a": None, "s": "\U00020000 \U0001f600 \U0010ffff \\ud840\\udc00"}]
+
+
+def test_types_have_their_forms() -> None:
+    kind = pa.struct(
+        [
+            ("t", pa.timestamp("us", "UTC")),
+            ("m", pa.map_(pa.string(), pa.int32())),
+            ("l", pa.list_(pa.struct([("x", pa.float64())]))),
+            ("b", pa.binary()),
+            ("n", pa.struct([("b", pa.binary())])),
+        ]
+    )
+    text = b'{"t":"2026-01-02T03:04:05+01:00","m":{"k":1},"l":[{"x":1.5},null],"b":"AP8=","n":{"b":""}}'
+    at = dt.datetime(2026, 1, 2, 2, 4, 5, tzinfo=dt.timezone.utc)
+    expected = {"t": at, "m": [("k", 1)], "l": [{"x": 1.5}, None], "b": b"\0\xff", "n": {"b": b""}}
+    assert rows(kind, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "message"),
+    [
+        (b"", Reason.DECODE_FAILED, "it ends in the middle of a document"),
+        (b'{"a":', Reason.DECODE_FAILED, "it ends in the middle of a document"),
+        (b'{"s":"', Reason.DECODE_FAILED, "it ends in the middle of a document"),
+        (b'{"a":1}{"a":2}', Reason.DECODE_FAILED, "it is no JSON: fault at byte 8"),
+        (b'{"a":1}}', Reason.DECODE_FAILED, "it is no JSON: fault at byte 8"),
+        (b"[1]", Reason.DECODE_FAILED, "it is no JSON object"),
+        (b'"secret"', Reason.DECODE_FAILED, "it is no JSON object"),
+        (b'{"s":"\xff"}', Reason.DECODE_FAILED, "it is not UTF-8"),
+        (b'{"q":' + b"[" * 100_000, Reason.DECODE_FAILED, "it is nested too deeply"),
+        (b'{"a":"secret"}', Reason.TYPE_MISMATCH, "the value of field 'a' has another type"),
+        (b'{"s":1}', Reason.TYPE_MISMATCH, "the value of field 's' has another type"),
+        (b'{"a":9223372036854775808}', Reason.TYPE_MISMATCH, "the value of field 'a' has another type"),
+    ],
+)
+def test_a_bad_value_is_null_and_says_why(text: bytes, reason: Reason, message: str) -> None:
+    good = b'{"a":1,"s":"x"}'
+    found = JsonDecoder(A).decode(pa.array([good, text, good], pa.binary()))
+    assert found.column.to_pylist() == [{"a": 1, "s": "x"}, None, {"a": 1, "s": "x"}]
+    assert found.bad == [BadValue(1, reason, message)]
+
+
+def test_values_that_complete_each_other_are_bad_each() -> None:
+    texts = [b'{"s":"', b'{",":1}', b'{":1}', b'{"s":"1"}{"s":"2"}{"s":"3"}']
+    found = JsonDecoder(A).decode(pa.array(texts, pa.binary()))
+    assert [each.row for each in found.bad] == [0, 2, 3]
+    assert found.column.to_pylist() == [None, {"a": None, "s": None}, None, None]
+
+
+def test_bad_bytes_are_found_in_every_field() -> None:
+    kind = pa.struct([("b", pa.binary()), ("n", pa.struct([("b", pa.binary())]))])
+    texts = [b'{"b":"AP8="}', b'{"b":"!"}', b'{"n":{"b":"x"}}']
+    found = JsonDecoder(kind).decode(pa.array(texts, pa.binary()))
+    assert [(each.row, each.message) for each in found.bad] == [
+        (1, "the value of field 'b' is not Base64"),
+        (2, "the value of field 'n.b' is not Base64"),
+    ]
+    assert found.column.to_pylist() == [{"b": b"\0\xff", "n": None}, None, None]
+
+
+def test_bad_values_of_a_large_batch_keep_the_others_in_place() -> None:
+    texts = [b'{"a":%d}' % row for row in range(1000)]
+    for row in (0, 500, 999):
+        texts[row] = b'{"a":"x"}'
+    texts[3] = b"{"
+    found = JsonDecoder(A).decode(pa.array([b"id" + text for text in texts], pa.binary()), skipped=2)
+    assert [(each.row, each.reason) for each in found.bad] == [
+        (0, Reason.TYPE_MISMATCH),
+        (3, Reason.DECODE_FAILED),
+        (500, Reason.TYPE_MISMATCH),
+        (999, Reason.TYPE_MISMATCH),
+    ]
+    bad = {each.row for each in found.bad}
+    assert found.column.to_pylist() == [None if row in bad else {"a": row, "s": None} for row in range(1000)]
+
+
+def test_text_beyond_one_call_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark_kafka.formats.json.decoding._MOST_TEXT", 20)
+    texts = [b'{"a":%d}' % row for row in range(9)] + [b'{"s":"%s"}' % (b"x" * 50)]
+    assert rows(A, *texts) == [*({"a": row, "s": None} for row in range(9)), {"a": None, "s": "x" * 50}]
+
+
+def test_no_values_are_no_rows() -> None:
+    assert rows(A) == []
+
+
+def test_bytes_in_a_list_are_refused() -> None:
+    with pytest.raises(SchemaError, match="Field 'l' has bytes within a list or a map"):
+        JsonDecoder(pa.struct([("l", pa.list_(pa.binary()))]))
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "arro3.io", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "pyspark-kafka\[json\]"'):
+        JsonDecoder(A)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b'{"a":1\0}', "it is no JSON: fault at byte 6"),
+        (b'\0{"a":1}', "it is no JSON: fault at byte 0"),
+        (b'{"s":"\0"}', "it is no JSON: fault at byte 6"),
+        (rb'{"a":"\u0000"}', "the value of field 'a' has another type"),
+        (rb'{"a":[1,"\u0000"]}', "the value of field 'a' has another type"),
+        (rb'{"a":"1\u0000", "s":"\u0000"}', "the value of field 'a' has another type"),
+    ],
+)
+def test_a_nul_is_bad_where_it_has_no_place_and_ends_no_process(value: bytes, message: str) -> None:
+    decoder = JsonDecoder(pa.struct([("a", pa.int64()), ("s", pa.string())]))
+    good = rb'{"a":7,"s":"\u0000 \\u0000","other\u0000":1}'
+    found = decoder.decode(pa.array([good, value, good], pa.binary()))
+    row = {"a": 7, "s": "\0 \\u0000"}
+    assert found.column.to_pylist() == [row, None, row]
+    assert [(each.row, each.message) for each in found.bad] == [(1, message)]
+
+
+LENIENT = {
+    "comma too few": (b'{"a":1 "s":"x"}', {"a": 1, "s": "x"}),
+    "comma too many": (b'{"a":1,"s":"x",}', {"a": 1, "s": "x"}),
+    "line break in a text": (b'{"a":1,"s":"x\ny"}', {"a": 1, "s": "x\ny"}),
+    "odd number in a field that is skipped": (b'{"a":1,"s":"x","q":01.2.3}', {"a": 1, "s": "x"}),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), LENIENT.values(), ids=LENIENT)
+@pytest.mark.parametrize("beside", [b'{"a":', b'{"a":"secret"}', b"nonsense", b'{"a":1}}', b'{"s":"\xff"}'])
+def test_a_value_that_is_read_alone_is_read_beside_bad_ones(text: bytes, expected: object, beside: bytes) -> None:
+    assert rows(A, text) == [expected]
+    decoder = JsonDecoder(A)
+    given = [beside, text, beside, beside, None, text, beside, text]
+    # The second time with a decoder that has seen them.
+    for _ in range(2):
+        found = decoder.decode(pa.array(given, pa.binary()))
+        assert found.column.to_pylist() == [expected if each is text else None for each in given]
+        assert [each.row for each in found.bad] == [0, 2, 3, 6]
+
+
+def test_values_that_only_look_lenient_take_at_most_two_questions_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = JsonDecoder(A)
+    asked: list[int] = []
+    parse = decoder._parse
+
+    def count(texts: list[bytes | None]) -> pa.Array:
+        asked.append(len(texts))
+        return parse(texts)
+
+    monkeypatch.setattr(decoder, "_parse", count)
+    found = decoder.decode(pa.array([b'{"a":1}}', b'{"a":1,}', b"null,"] * 333, pa.binary()))
+    assert len(asked) < 2 * 999 + 8
+    assert [each.row for each in found.bad] == list(range(0, 999, 3))
+
+
+@pytest.mark.parametrize("count", [1, 32, 64, 512])
+def test_a_verdict_does_not_depend_on_how_many_others_are_bad(count: int) -> None:
+    texts = [b'{"a":1 "b":2}', b'{"a":x}'] * count
+    found = JsonDecoder(A).decode(pa.array(texts, pa.binary()))
+    assert [each.row for each in found.bad] == list(range(1, 2 * count, 2))
+
+
+def test_number_beyond_its_type_is_a_bad_record_and_the_word_infinity_is_none() -> None:
+    kind = parse_ddl("d DOUBLE, f FLOAT, s STRUCT<f: FLOAT>, l ARRAY<DOUBLE>, m MAP<STRING, STRUCT<d: DOUBLE>>")
+    texts = [
+        b'{"d": 1e308, "f": 3.4e38, "l": [-1e308]}',
+        b'{"d": 1e400}',
+        b'{"f": 1e39}',
+        b'{"s": {"f": -1e39}}',
+        None,
+        b'{"l": [1, 1E400]}',
+        b'{"m": {"a": {"d": 1}, "b": {"d": 1' + b"0" * 400 + b"}}}",
+        b'{"d": "1e400"}',
+        b'{"d": "Infinity", "f": "-Infinity"}',
+        b'{"d": "Infinity", "f": 1e39}',
+        b'{"d": 1e400,, "f": 1}',
+        b'{"d": 1}',
+    ]
+    found = JsonDecoder(kind).decode(pa.array(texts))
+    found.column.validate(full=True)
+    assert [(each.row, each.reason.value, each.message) for each in found.bad if each.row != 10] == [
+        (1, "TYPE_MISMATCH", "the number of field 'd' is out of range"),
+        (2, "TYPE_MISMATCH", "the number of field 'f' is out of range"),
+        (3, "TYPE_MISMATCH", "the number of field 's.f' is out of range"),
+        (5, "TYPE_MISMATCH", "the number of field 'l' is out of range"),
+        (6, "TYPE_MISMATCH", "the number of field 'm.d' is out of range"),
+        (7, "TYPE_MISMATCH", "the number of field 'd' is out of range"),
+        (9, "TYPE_MISMATCH", "the number of field 'f' is out of range"),
+    ]
+    assert [row for row, there in enumerate(found.column.is_valid().to_pylist()) if there] == [0, 8, 11]
+    assert found.column[8].as_py()["d"] == math.inf
+    # Alone as beside others.
+    alone = [row for row, each in enumerate(texts) if JsonDecoder(kind).decode(pa.array([each], pa.binary())).bad]
+    assert alone == [1, 2, 3, 5, 6, 7, 9, 10]
+
+
+def test_number_beyond_its_type_is_found_behind_a_prefix_and_in_text() -> None:
+    decoder = JsonDecoder(parse_ddl("d DOUBLE"))
+    raw = pa.array([None, b'12345{"d": 1e400}', b'12345{"d": 1}'], pa.large_binary()).slice(1)
+    assert [each.row for each in decoder.decode(raw, skipped=5).bad] == [0]
+    assert [each.row for each in decoder.decode(pa.array(['{"d": 1}', '{"d": "Infinity"}', '{"d": -1e400}'])).bad] == [
+        2
+    ]

@@ -1,0 +1,156 @@
+"""What is found in a batch is what arrow-json refuses when it reads a value alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.json.locating import FaultFinder
+
+TYPES = [
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.bool_(),
+    pa.string(),
+    pa.date32(),
+    pa.time64("us"),
+    pa.timestamp("us", "UTC"),
+    pa.timestamp("us"),
+    pa.decimal128(6, 2),
+    pa.decimal128(38, 0),
+    pa.decimal128(38, 38),
+    pa.list_(pa.int32()),
+    pa.map_(pa.string(), pa.int64()),
+    pa.struct([("x", pa.int32()), ("y", pa.string())]),
+    pa.list_(pa.struct([("x", pa.list_(pa.timestamp("us", "UTC")))])),
+]
+NUMBERS = [
+    *("0", "-0", "1.5", "-1.5", "1e3", "1E400", "-1e400", "1e-400", "0.1e1", "127", "128", "127.9", "128.0", "-128.9"),
+    *("-129", "32767.5", "32768", "2147483647", "2147483647.9", "2147483648", "-2147483648.9", "-2147483649", "1e10"),
+    *("9223372036854775807", "9223372036854775808", "9223372036854775807.5", "-9223372036854775808", "1e19", "2e308"),
+    *(
+        "-9223372036854775809",
+        "18446744073709551616",
+        "1" + "0" * 40,
+        "12345.678",
+        "9999.999",
+        "99999",
+        "0." + "9" * 45,
+    ),
+]
+TEXTS = [
+    *(
+        "",
+        "x",
+        "12",
+        "+7",
+        " 7",
+        "1.5",
+        "1e2",
+        "1_0",
+        "300",
+        "99999999999",
+        "9" * 40,
+        ".5",
+        "5.",
+        "-",
+        "1e",
+        "9999.999",
+    ),
+    *(
+        "12345.6",
+        "NaN",
+        "inf",
+        "-Infinity",
+        "true",
+        "2026-01-02",
+        "2026-01-02T03:04:05Z",
+        "2026-01-02 03:04:05.123456789",
+    ),
+    *(
+        "2026-13-01",
+        "2026-02-30",
+        "2026-01-02T03:04:05+01:00",
+        "now",
+        "24:00",
+        "23:59:59",
+        "23:59:59.5",
+        "12345",
+        "1e400",
+    ),
+    *("-2026-01-02", "+12026-01-02", "10000-01-01T00:00:00Z", "\u0662"),
+]
+OTHERS = [
+    "null",
+    "true",
+    "false",
+    "[]",
+    "{}",
+    "[1]",
+    '["x"]',
+    "[null]",
+    '{"x":1}',
+    '{"x":"a"}',
+    '{"x":1.5,"y":2}',
+    '[{"x":["q"]}]',
+]
+VALUES = [*NUMBERS, *(json.dumps(each) for each in TEXTS), *OTHERS]
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_bad_values_of_a_batch_are_those_that_are_bad_alone(kind: pa.DataType) -> None:
+    row_type = pa.struct([("a", kind), ("b", pa.int32())])
+    texts = [b'{"a":%s,"b":1}' % each.encode() for each in VALUES]
+    texts += [b'{"a":null,"b":"x"}', b'{"a":%s,"a":null}' % VALUES[-1].encode(), b'{"a":[{}],"a":null,"b":"x","b":3}']
+    alone = [JsonDecoder(row_type).decode(pa.array([each], pa.binary())) for each in texts]
+    decoder = JsonDecoder(row_type)
+    for _ in range(2):
+        # The second time values are looked at before they are decoded.
+        together = decoder.decode(pa.array(texts, pa.binary()))
+        expected: list[Any] = [
+            (row, each.bad[0].reason, each.bad[0].message) for row, each in enumerate(alone) if each.bad
+        ]
+        assert [(each.row, each.reason, each.message) for each in together.bad] == expected
+        # As text: NaN is not equal to itself, and Python has no time of the last moment.
+        expected_column = pa.concat_arrays([each.column for each in alone])
+        assert together.column.to_string(window=1000) == expected_column.to_string(window=1000)
+        assert together.column.null_count == len(together.bad)
+
+
+def test_no_value_is_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bisect(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(JsonDecoder, "_bisect", bisect)
+    for kind in TYPES:
+        texts = [b'{"a":%s}' % each.encode() for each in VALUES] + [b"", b"{", b"[1]", b"\xff"]
+        JsonDecoder(pa.struct([("a", kind)])).decode(pa.array(texts, pa.binary()))
+
+
+def test_a_look_at_values_that_end_otherwise_finds_all_that_are_cut_short() -> None:
+    whole = b'{"a":"\xc3\xa4{","b":1}'
+    texts = [None, whole, whole + b" ", b"null", b"", *(whole[:end] for end in range(1, len(whole)))]
+    finder = FaultFinder(pa.struct([("a", pa.string()), ("b", pa.int32())]))
+    found = finder.find(texts, everywhere=False)
+    assert sorted(found) == list(range(4, len(texts)))
+    assert found == finder.find(texts)
+
+
+def test_all_values_are_looked_at_first_after_many_faults_within_them() -> None:
+    finder = FaultFinder(pa.struct([("a", pa.int32())]))
+    finder.find([b'{"a":1}', *4 * [b'{"a":']])
+    assert finder.wary
+    seen = [finder.thorough]
+    finder.find(4 * [b"{]}"])
+    for _ in range(8):
+        seen.append(finder.thorough)
+        finder.find(4 * [b'{"a":'])
+    assert [*seen, finder.thorough] == [False, *8 * [True], False]

@@ -1,0 +1,197 @@
+"""Columns to values in Protobuf: types, and what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2
+
+from kit.protobuf_schema import everything
+from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka.formats.protobuf.descriptors import find_message
+from pyspark_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_kafka.formats.protobuf.proto_text import read_file_set
+from pyspark_kafka.formats.schemas import RegisteredSchema
+
+
+def encode(
+    kind: list[tuple[str, pa.DataType]], *given: dict[str, Any] | None, prefix: bytes = b""
+) -> list[bytes | None]:
+    column = pa.array(given, pa.struct(kind))
+    found: list[bytes | None] = ProtobufEncoder(everything()[0], column.type).encode(column, prefix).to_pylist()
+    return found
+
+
+def test_columns_that_were_read_are_written_again() -> None:
+    descriptor, made = everything()
+    texts = [made(i=1, u=2**64 - 1, o={"x": 1.0}, e=1, n=[1], q="q").SerializeToString(), None, b""]
+    column = ProtobufDecoder(descriptor).decode(pa.array(texts, pa.binary())).column
+    written = ProtobufEncoder(descriptor, column.type).encode(column).to_pylist()
+    assert [None if text is None else made.FromString(text) for text in written] == [
+        None if text is None else made.FromString(text) for text in texts
+    ]
+
+
+def test_nulls_are_tombstones_and_fields_that_are_not_set() -> None:
+    kind = [("q", pa.string()), ("o", pa.struct([("x", pa.float64())])), ("i", pa.int64())]
+    given: list[Any] = [{"q": None, "o": None, "i": 0}, None, {"q": None, "o": None, "i": 1}]
+    assert encode(kind, *given, prefix=b"id") == [b"id", None, b"id\x08\x01"]
+
+
+def test_fields_that_the_struct_lacks_are_not_set() -> None:
+    kind = [("s", pa.string()), ("o", pa.struct([])), ("os", pa.list_(pa.struct([])))]
+    assert encode(kind, {"s": "", "o": {}, "os": [{}]}) == [b"\xa2\x01\x00\xb2\x01\x00"]
+
+
+def test_lists_and_maps_that_are_null_are_empty() -> None:
+    kind = [("n", pa.list_(pa.int64())), ("m", pa.map_(pa.string(), pa.int32()))]
+    assert encode(kind, {"n": None, "m": None}) == [b""]
+
+
+def test_minus_zero_keeps_its_sign_only_where_the_field_may_be_absent() -> None:
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", OPTIONAL)))
+    kind = pa.struct([("d", pa.float64()), ("od", pa.float64())])
+    encoder = ProtobufEncoder(descriptor, kind)
+    assert encoder.encode(pa.array([{"d": -0.0, "od": -0.0}], kind)).to_pylist() == [b"\x11" + bytes(7) + b"\x80"]
+
+
+OPTIONAL = """
+syntax = "proto3";
+message M { double d = 1; optional double od = 2; optional int32 oi = 3; Inner inner = 4; map<string, Inner> m = 5; }
+message Inner { bool b = 1; optional string os = 2; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "text"),
+    [
+        ([("i", pa.int32())], 0, None, "Row 1 .* field 'i': it is null, and the field is not optional"),
+        ([("s", pa.string())], "", None, "Row 1 .* field 's': it is null, and the field is not optional"),
+        ([("t", pa.bool_())], False, None, "Row 1 .* field 't': it is null, and the field is not optional"),
+        ([("e", pa.string())], "NONE", None, "Row 1 .* field 'e': it is null, and the field is not optional"),
+        ([("o", pa.struct([("x", pa.float64())]))], None, {"x": None}, r"Row 1 .* field 'o.x': it is null"),
+        (
+            [("os", pa.list_(pa.struct([("x", pa.float64())])))],
+            [{"x": 1.0}],
+            [{"x": 1.0}, {"x": None}],
+            r"A row .* field 'os.x': it is null",
+        ),
+    ],
+)
+def test_null_in_a_field_that_is_always_there_is_an_error(kind: Any, good: Any, bad: Any, text: str) -> None:
+    name = kind[0][0]
+    assert len(encode(kind, {name: good}, None)) == 2
+    with pytest.raises(RecordError, match=text):
+        encode(kind, {name: good}, {name: bad})
+
+
+def test_null_in_a_field_that_may_be_absent_leaves_it_out() -> None:
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", OPTIONAL)))
+    inner = pa.struct([("b", pa.bool_()), ("os", pa.string())])
+    kind = pa.struct([("oi", pa.int32()), ("inner", inner), ("m", pa.map_(pa.string(), inner))])
+    encoder = ProtobufEncoder(descriptor, kind)
+    rows: list[Any] = [
+        {"oi": None, "inner": None, "m": [("k", {"b": True, "os": None})]},
+        {"oi": 0, "inner": {"b": False, "os": ""}, "m": []},
+    ]
+    column = encoder.encode(pa.array(rows, kind))
+    assert ProtobufDecoder(descriptor).decode(column).column.to_pylist() == [
+        {"d": 0.0, "od": None, **row} for row in rows
+    ]
+    with pytest.raises(RecordError, match=r"A row .* field 'm.b': it is null, and the field is not optional"):
+        encoder.encode(pa.array([{"oi": None, "inner": None, "m": [("k", {"b": None, "os": None})]}], kind))
+
+
+def test_nulls_in_memory_below_a_null_are_none_of_the_column() -> None:
+    """As a filter or `if_else` leaves them: a struct that is null, whose fields in memory are not."""
+    inner = pa.StructArray.from_arrays([pa.array([None, 1.0], pa.float64())], ["x"])
+    outer = pa.StructArray.from_arrays([inner], ["o"], mask=pa.array([True, False]))
+    assert ProtobufEncoder(everything()[0], outer.type).encode(outer).to_pylist()[0] is None
+
+
+def test_a_struct_without_fields_is_an_empty_message() -> None:
+    assert encode([], {}, None) == [b"", None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "text"),
+    [
+        (
+            [("i", pa.int64())],
+            [{"i": 1}, {"i": 2**40}, {"i": 2}],
+            "Row 1 of the batch .* out of the range of its field",
+        ),
+        ([("u", pa.int64())], [{"u": 1}, {"u": -1}], "Row 1 of the batch .* out of the range of its field"),
+        (
+            [("e", pa.string())],
+            [{"e": "SOME"}, {"e": "MANY"}],
+            "Row 1 .* field 'e': the text is no name of the enum kit.Kind",
+        ),
+        (
+            [("p", pa.int32()), ("q", pa.string())],
+            [{"p": 1, "q": None}, {"p": None, "q": None}, {"p": 1, "q": ""}],
+            "Row 2 .* field 'one': more than one member of the oneof is there",
+        ),
+        ([("n", pa.list_(pa.int64()))], [{"n": [1, None]}], "A row .* field 'n': a list or map has a null"),
+        (
+            [("m", pa.map_(pa.string(), pa.int32()))],
+            [{"m": [("k", None)]}],
+            "A row .* field 'm': a list or map has a null",
+        ),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_row(kind: Any, values: Any, text: str) -> None:
+    with pytest.raises(RecordError, match=text):
+        encode(kind, *values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ([("zz", pa.int32())], "Column 'zz' .* message kit.Everything, which has no such field"),
+        ([("i", pa.string())], "Column 'i' has the type string, which cannot be written as Protobuf's int32"),
+        ([("f", pa.float64())], "Column 'f' has the type double"),
+        ([("o", pa.struct([("y", pa.float64())]))], "Column 'o.y' .* which has no such field"),
+        ([("at", pa.timestamp("us"))], "Column 'at' has the type timestamp"),
+        ([("n", pa.list_(pa.string()))], r"Column 'n\[\]' has the type string"),
+    ],
+)
+def test_a_column_of_another_type_is_refused(kind: Any, text: str) -> None:
+    with pytest.raises(SchemaError, match=text):
+        ProtobufEncoder(everything()[0], pa.struct(kind))
+
+
+def test_a_column_that_is_no_struct_is_refused() -> None:
+    with pytest.raises(SchemaError, match="Column 'value' has the type int32"):
+        ProtobufEncoder(everything()[0], pa.int32())
+
+
+def required() -> Any:
+    """Return a message of proto2 that requires a field, and has itself in a list."""
+    file = descriptor_pb2.FileDescriptorProto(name="old.proto", package="old", syntax="proto2")
+    message = file.message_type.add(name="Old")
+    kind = descriptor_pb2.FieldDescriptorProto
+    message.field.add(name="a", number=1, type=kind.TYPE_INT32, label=kind.LABEL_REQUIRED)
+    message.field.add(name="more", number=2, type=kind.TYPE_MESSAGE, label=kind.LABEL_REPEATED, type_name=".old.Inner")
+    inner = file.message_type.add(name="Inner")
+    inner.field.add(name="b", number=1, type=kind.TYPE_INT32, label=kind.LABEL_REQUIRED)
+    return find_message(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+
+
+def test_fields_that_proto2_requires_are_there_in_each_row() -> None:
+    descriptor = required()
+    kind = pa.struct([("a", pa.int32()), ("more", pa.list_(pa.struct([("b", pa.int32())])))])
+    encoder = ProtobufEncoder(descriptor, kind)
+    good = {"a": 1, "more": [{"b": 2}]}
+    assert encoder.encode(pa.array([good, None], kind)).to_pylist() == [b"\x08\x01\x12\x02\x08\x02", None]
+    with pytest.raises(RecordError, match=r"Row 1 .* field 'a': it is null, and required"):
+        encoder.encode(pa.array([good, {"a": None, "more": []}], kind))
+    with pytest.raises(RecordError, match=r"A row .* field 'more.b': it is null, and required"):
+        encoder.encode(pa.array([{"a": 1, "more": [{"b": None}]}], kind))
+    with pytest.raises(SchemaError, match=r"Field 'a' is missing: Protobuf's message old.Old needs it"):
+        ProtobufEncoder(descriptor, pa.struct([("more", kind.field(1).type)]))
+    with pytest.raises(SchemaError, match=r"Field 'more.b' is missing: Protobuf's message old.Inner"):
+        ProtobufEncoder(descriptor, pa.struct([("a", pa.int32()), ("more", pa.list_(pa.struct([])))]))

@@ -1,0 +1,67 @@
+"""LagPositions of a checkpoint: the end of the last batch that is finished, and how fast the last ones went."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.checkpoint_files import PLANNED_MS, STEP_MS, write_checkpoint
+from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.operations.lag.positions import checkpoint_positions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def ends(count: int, step: int = 100) -> list[dict[str, dict[str, int]]]:
+    return [{"t": {"0": number * step, "1": 7}} for number in range(count)]
+
+
+def test_position_is_the_end_of_the_last_finished_batch(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ends(4), finished=3)
+    found = checkpoint_positions(str(tmp_path))
+    assert found.partitions == {A: 200, B: 7}
+    assert found.origin == f"checkpoint {tmp_path}"
+
+
+def test_rate_is_that_of_the_last_ten_batches(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, [*ends(5, step=1), *[{"t": {"0": 1_000 * number, "1": 7}} for number in range(5, 20)]])
+    found = checkpoint_positions(str(tmp_path))
+    assert found.consumed_per_s == {A: pytest.approx(1_000 / (STEP_MS / 1000)), B: 0.0}
+
+
+def test_rate_is_not_known_of_one_batch_or_of_a_new_partition(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "one", ends(1))
+    assert checkpoint_positions(str(tmp_path / "one")).consumed_per_s == {}
+    write_checkpoint(tmp_path / "two", [{"t": {"0": 1}}, {"t": {"0": 11, "1": 5}}])
+    assert checkpoint_positions(str(tmp_path / "two")).consumed_per_s == {A: pytest.approx(1.0)}
+
+
+def test_time_of_the_positions_is_that_of_the_commit_or_in_a_copy_of_the_plan(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ends(2))
+    commit = tmp_path / "commits" / "1"
+    written_s = PLANNED_MS / 1000 + 60
+    os.utime(commit, (written_s, written_s))
+    assert checkpoint_positions(str(tmp_path)).reached_at_ms == PLANNED_MS + 60_000
+    os.utime(commit, (1.0, 1.0))
+    assert checkpoint_positions(str(tmp_path)).reached_at_ms == PLANNED_MS + STEP_MS
+
+
+def test_checkpoint_without_a_finished_batch_is_refused_unless_it_keeps_where_it_begins(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "none", ends(1), finished=0)
+    with pytest.raises(CheckpointError, match="has no position of a Kafka source") as caught:
+        checkpoint_positions(str(tmp_path / "none"))
+    assert caught.value.condition == "CHECKPOINT_WITHOUT_POSITIONS"
+    write_checkpoint(tmp_path / "kept", ends(1), finished=0, initial={"t": {"0": 3}})
+    assert checkpoint_positions(str(tmp_path / "kept")).partitions == {A: 3}
+
+
+def test_checkpoint_of_another_source_is_refused(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ['{"logOffset":3}'])
+    with pytest.raises(CheckpointError, match="or the query reads something else"):
+        checkpoint_positions(str(tmp_path))

@@ -1,0 +1,88 @@
+"""How the page of a report gets into its file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.operations.reports.batches import BatchFigures
+from pyspark_kafka.operations.reports.building import ReportFacts
+from pyspark_kafka.operations.reports.making import write_report
+
+
+def facts(topic: str = "t") -> ReportFacts:
+    of_topic = {TopicPartition(topic, 0): 1, TopicPartition(topic, 1): 9}
+    return ReportFacts("Query q", topic, [BatchFigures(0, 0, 1, True, 1)], 0, of_topic, of_topic, of_topic, [topic])
+
+
+@pytest.mark.parametrize("topic", ["half \ud800", "moved \x1b[2J"])
+def test_topic_whose_name_cannot_be_written_is_escaped(tmp_path: Path, topic: str) -> None:
+    file = tmp_path / "page.html"
+    write_report(facts(topic), file)
+    page = file.read_text(encoding="utf-8")
+    assert repr(topic)[1:-1] in page
+    assert topic not in page
+
+
+def test_page_replaces_another_one_and_keeps_its_rights(tmp_path: Path) -> None:
+    file, link = tmp_path / "page.html", tmp_path / "link.html"
+    file.write_text("former")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_report(facts(), link)
+    assert "Query q" in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+def test_disk_that_is_full_leaves_the_former_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("former")
+
+    def half(path: Path, _data: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(ConnectorError, match="No space left on device") as raised:
+        write_report(facts(), file)
+    assert raised.value.condition == "REPORT_NOT_WRITTEN"
+    assert file.read_text() == "former"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_file_is_written_in_place_if_nothing_can_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("former")
+
+    def refuse(_: Path, _target: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    write_report(facts(), file)
+    assert "Query q" in file.read_text()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_directory_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConnectorError, match=r"No such file or directory\. The checkpoint was only read\."):
+        write_report(facts(), tmp_path / "missing" / "page.html")
+
+
+def test_page_is_written_to_a_pipe() -> None:
+    reader, writer = os.pipe()
+    with ThreadPoolExecutor(1) as pool, open(reader, "rb") as pipe:  # noqa: PTH123 - a descriptor
+        page = pool.submit(pipe.read)
+        write_report(facts(), Path(f"/dev/fd/{writer}"))
+        os.close(writer)
+        assert b"Query q" in page.result()

@@ -1,0 +1,124 @@
+"""SIGTERM in a process that plans a query: the stream is stopped, and the process ends by the signal."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
+
+_PROGRAM = """
+import signal, socket, sys, threading
+from pyspark_kafka.spark.processes import stop_signal
+
+stop_signal._LONGEST_STOP_S = 0.2
+
+def stop():
+    signal.raise_signal(signal.SIGTERM)
+    print("stopped", flush=True)
+    {stop}
+
+stop_signal.stop_at_sigterm(stop)
+print("ready", flush=True)
+# As PySpark waits for its next call.
+ours, theirs = socket.socketpair()
+ours.recv(1)
+"""
+
+
+def end_program(stop: str) -> tuple[str, int]:
+    """Return what a program prints after SIGTERM, and its status; while it stops, the signal comes again."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM.format(stop=stop)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        program.terminate()
+        said, _ = program.communicate(timeout=60)
+        return said, program.returncode
+
+
+@pytest.mark.parametrize("stop", ["pass", "raise ValueError('it cannot stop')"])
+def test_stream_is_stopped_and_the_process_ends_by_the_signal(stop: str) -> None:
+    assert end_program(stop) == ("stopped\n", -signal.SIGTERM)
+
+
+def test_stop_that_hangs_does_not_keep_the_process() -> None:
+    assert end_program("threading.Event().wait()") == ("stopped\n", 128 + signal.SIGTERM)
+
+
+def test_call_that_does_not_come_back_does_not_keep_the_process() -> None:
+    # The handler cannot run before this is computed.
+    busy = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 2_000_000_000)"
+    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", busy)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        said, _ = process.communicate(timeout=60)
+    # A signal that comes before the call is handled.
+    assert (said, process.returncode) in (("", 128 + signal.SIGTERM), ("stopped\n", -signal.SIGTERM))
+
+
+_FORK = """
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+told = signal.set_wakeup_fd(-1)
+signal.set_wakeup_fd(told)
+
+def fork():
+    if (child := os.fork()) == 0:
+        try:
+            try:
+                os.fstat(told)
+            except OSError:
+                assert signal.set_wakeup_fd(-1) == -1
+                # A fork of the fork closes no file of its own.
+                kept = os.pipe()
+                if os.fork() == 0:
+                    os._exit(0 if os.fstat(kept[0]) and os.fstat(kept[1]) else 1)
+                assert os.wait()[1] == 0
+                signal.raise_signal(signal.SIGTERM)
+        finally:
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+{fork}
+ours.recv(1)
+"""
+
+
+@pytest.mark.parametrize("fork", ["fork()", "ThreadPoolExecutor(1).submit(fork).result()"])
+def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
+    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", _FORK.format(fork=fork))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.terminate()
+        said, _ = process.communicate(timeout=60)
+    assert lines == ["ready\n", f"{-signal.SIGTERM}\n"]
+    assert (said, process.returncode) == ("stopped\n", -signal.SIGTERM)
+
+
+def test_handler_of_another_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: print)
+    monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("it was replaced"))
+    stop_at_sigterm(lambda: None)
+
+
+def test_other_threads_handle_no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[object] = []
+    monkeypatch.setattr(signal, "signal", lambda *args: called.append(args))
+    thread = threading.Thread(target=stop_at_sigterm, args=[lambda: None])
+    thread.start()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert called == []

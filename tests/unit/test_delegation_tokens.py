@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import logging
+import pickle
+import stat
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.waiting import eventually
+from pyspark_kafka import delegation_tokens
+from pyspark_kafka.client.login.delegation_token import DelegationToken, hmac_of, key_of
+from pyspark_kafka.delegation_tokens import TokenKeeper, query_options
+from pyspark_kafka.errors import OptionError, TransportError
+from pyspark_kafka.options import ScramLogin, Secret, parse_login, parse_write_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KEY = key_of(b"a key of some bytes")
+OWN = {
+    "kafka.bootstrap.servers": "kafka-1:9093",
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "PLAIN",
+    "kafka.sasl.jaas.config": "…",
+    "kafka.ssl.truststore.location": "/ca.pem",
+    "kafka.ssl.truststore.type": "PEM",
+    "kafka.ssl.keystore.location": "/client.pem",
+    "kafka.ssl.key.password": "…",
+    "subscribe": "orders",
+}
+
+
+def token(
+    *, lasts_s: float = 3600.0, ends_s: float = 7200.0, name: str = "t-1", clock_ahead: timedelta = timedelta(0)
+) -> DelegationToken:
+    now = datetime.now(timezone.utc)
+    expires, ends = now + timedelta(seconds=lasts_s), now + timedelta(seconds=ends_s)
+    return DelegationToken(name, KEY, "User:alice", now, expires, ends, clock_ahead=clock_ahead)
+
+
+@pytest.fixture
+def early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tokens be renewed after a thousandth of their time."""
+    monkeypatch.setattr(delegation_tokens, "_RENEWED_AT", 0.001)
+    monkeypatch.setattr(delegation_tokens, "_AGAIN_AT", 0.001)
+
+
+def test_key_is_in_the_pickle_of_a_token_and_in_no_text() -> None:
+    made = token()
+    assert hmac_of(made) == b"a key of some bytes"
+    assert KEY.reveal() not in f"{made} {made!r} {made.jaas_config}"
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
+    assert again == made
+    assert again.key.reveal() == KEY.reveal()
+
+
+def test_query_gets_the_token_in_place_of_the_credentials_of_its_owner() -> None:
+    found = query_options(OWN, token())
+    jaas = found.pop("kafka.sasl.jaas.config")
+    assert found == {
+        "kafka.bootstrap.servers": "kafka-1:9093",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.ssl.truststore.location": "/ca.pem",
+        "kafka.ssl.truststore.type": "PEM",
+        "subscribe": "orders",
+    }
+    login = parse_login(jaas, "SCRAM-SHA-512")
+    assert login == ScramLogin("t-1", Secret(KEY.reveal()), "SCRAM-SHA-512", delegation_token=True)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"),
+    [("SSL", "SASL_SSL"), ("sasl_plaintext", "SASL_PLAINTEXT"), ("PLAINTEXT", "SASL_PLAINTEXT")],
+)
+def test_query_logs_in_over_what_its_owner_was_encrypted_with(protocol: str, expected: str) -> None:
+    found = query_options({**OWN, "kafka.security.protocol": protocol}, token())
+    assert found["kafka.security.protocol"] == expected
+
+
+def test_options_with_a_token_are_valid_options_of_a_query() -> None:
+    options = {name: value for name, value in OWN.items() if not name.startswith(("kafka.ssl", "subscribe"))}
+    resolved = parse_write_options(query_options(options, token(), mechanism="SCRAM-SHA-256"), streaming=False)
+    assert resolved.connection.login is not None
+    assert resolved.connection.login.mechanism == "SCRAM-SHA-256"
+
+
+def test_two_tokens_are_two_logins_whose_clients_are_not_shared() -> None:
+    options = {name: value for name, value in OWN.items() if not name.startswith(("kafka.ssl", "subscribe"))}
+    one, same, other = (
+        parse_write_options(query_options(options, token(name=name)), streaming=False).connection
+        for name in ("t-1", "t-1", "t-2")
+    )
+    assert one == same
+    assert one != other
+
+
+def test_mechanism_other_than_scram_is_refused() -> None:
+    with pytest.raises(OptionError, match="Delegation tokens work only with SCRAM, not with 'PLAIN'"):
+        query_options(OWN, token(), mechanism="PLAIN")
+
+
+def refuse(_: object = None) -> DelegationToken:
+    raise AssertionError("not wanted here")
+
+
+class Renewals:
+    """Renews for `by_s` seconds as often as it is asked."""
+
+    def __init__(self, by_s: float) -> None:
+        self.count = 0
+        self._by = timedelta(seconds=by_s)
+
+    def __call__(self, old: DelegationToken) -> DelegationToken:
+        self.count += 1
+        return replace(old, expires_at=min(old.ends_at, old.expires_at + self._by))
+
+
+@pytest.mark.usefixtures("early")
+def test_token_is_renewed_before_it_expires_again_and_again() -> None:
+    renewals = Renewals(1.0)
+    first = token(lasts_s=60.0)
+    with TokenKeeper(first, renewals, refuse) as keeper:
+        eventually(lambda: renewals.count >= 3)
+        assert keeper.token.expires_at > first.expires_at
+    assert not keeper._thread.is_alive()
+
+
+@pytest.mark.usefixtures("early")
+def test_time_that_is_left_is_told_by_the_clock_of_the_brokers() -> None:
+    """The brokers are 10 hours ahead: by the clock of this machine, the token would have a lot of time."""
+    renewals = Renewals(3600.0)
+    ahead = timedelta(hours=10)
+    first = token(lasts_s=36_060.0, ends_s=90_000.0, clock_ahead=ahead)
+    with TokenKeeper(first, renewals, refuse):
+        eventually(lambda: renewals.count == 1, 10.0)
+
+
+def test_token_at_the_end_of_its_lifetime_is_said_to_end(caplog: pytest.LogCaptureFixture) -> None:
+    first = token(lasts_s=0.1, ends_s=0.1)
+    with caplog.at_level(logging.WARNING), TokenKeeper(first, refuse, refuse):
+        eventually(lambda: "cannot be renewed any more: queries that use it end then." in caplog.text)
+    assert KEY.reveal() not in caplog.text
+
+
+def test_token_at_the_end_of_its_lifetime_is_replaced_in_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "token.jaas"
+    first, second = token(lasts_s=0.2, ends_s=0.2), token(name="t-2")
+    with TokenKeeper(first, refuse, lambda: second, file) as keeper:
+        assert 'username="t-1"' in file.read_text() or keeper.token is second
+        eventually(lambda: keeper.token is second)
+        assert 'username="t-2"' in file.read_text()
+        assert 'tokenauth="true"' in file.read_text()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("early")
+def test_renewal_with_an_unforeseen_error_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    failing = [RuntimeError("a defect")]
+    renewals = Renewals(60.0)
+
+    def renew(old: DelegationToken) -> DelegationToken:
+        if failing:
+            raise failing.pop()
+        return renewals(old)
+
+    with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse):
+        eventually(lambda: renewals.count >= 1)
+    assert "could not be renewed, which is tried again: a defect" in caplog.text
+
+
+@pytest.mark.usefixtures("early")
+def test_failed_renewal_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    failing: list[Callable[[], None]] = [_fail]
+    renewals = Renewals(60.0)
+
+    def renew(old: DelegationToken) -> DelegationToken:
+        if failing:
+            failing.pop()()
+        return renewals(old)
+
+    with caplog.at_level(logging.WARNING), TokenKeeper(token(lasts_s=0.5), renew, refuse):
+        eventually(lambda: renewals.count >= 1)
+    assert "could not be renewed, which is tried again: [CONNECTION_FAILED] gone" in caplog.text
+
+
+def _fail() -> None:
+    raise TransportError("gone", condition="CONNECTION_FAILED", retriable=True)
