@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import time
 from typing import Any
 
 import pytest
 
+from kit.costs import processor_s
 from pyspark_kafka.client.login.mechanism import ExchangeError
 from pyspark_kafka.client.login.scram import MOST_ITERATIONS, ScramMechanism, escape_name
 from pyspark_kafka.options import ScramLogin, Secret
@@ -109,10 +109,9 @@ def test_nonces_differ_between_exchanges() -> None:
     ],
 )
 def test_a_first_message_that_breaks_the_rules_is_refused(message: str | bytes, reason: str) -> None:
-    began = time.process_time()
     assert reason in str(rejected(machine(), message))
-    # It did not compute what it was asked for.
-    assert time.process_time() - began < 1
+    # It does not compute what it is asked for.
+    assert processor_s(lambda: rejected(machine(), message)) < 1
 
 
 @pytest.mark.parametrize(
@@ -149,10 +148,8 @@ def test_extensions_of_a_server_are_ignored() -> None:
 
 
 def test_the_most_iterations_take_less_than_a_second() -> None:
-    made = machine(mechanism="SCRAM-SHA-512")
-    began = time.process_time()
-    made.receive(RFC_FIRST.replace("i=4096", f"i={MOST_ITERATIONS}").encode())
-    assert time.process_time() - began < 1
+    message = RFC_FIRST.replace("i=4096", f"i={MOST_ITERATIONS}").encode()
+    assert processor_s(lambda: machine(mechanism="SCRAM-SHA-512").receive(message)) < 1
 
 
 def test_a_refusal_names_what_brokers_have_for_each_mechanism() -> None:
