@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-import sys
+
+from pyspark_kafka.spark.processes.running_module import module_of_spark
 
 # PySpark's daemon runs its workers, and the workers that build and commit stream writers.
 _DAEMON = "pyspark.daemon"
@@ -26,8 +27,7 @@ def spare_long_lived_objects() -> None:
     Runs on: executor, and driver where PySpark builds stream writers.
     """
     global _calls  # noqa: PLW0603 - a count of this process
-    specification = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if specification is None or specification.name != _DAEMON:
+    if module_of_spark() != _DAEMON:
         return
     _calls += 1
     if _calls > 1 and _calls & (_calls - 1) == 0:

@@ -13,6 +13,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.spark.processes.running_module import module_of_spark
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -26,16 +28,20 @@ _LONGEST_STOP_S = 5.0
 def stop_at_sigterm(stop: Callable[[], None]) -> None:
     """From now on, call `stop` when this process gets SIGTERM, and then end by that signal, at most 5 s later.
 
-    Does nothing where something else handles the signal, or outside of the main thread. A fork of the process ends by
-    the signal as if this had not been called.
+    Does nothing in a user's program, where something else handles the signal, or outside of the main thread. Where
+    something else handles it later, the signal is its own. A fork of the process ends by the signal as if this had not
+    been called.
 
     Runs on: driver, in the process that plans one query.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if not module_of_spark() or not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
+    has_begun = threading.Event()
+
     def end(number: int, _: FrameType | None) -> None:
+        has_begun.set()
         # Spark sends the signal twice.
         signal.signal(number, signal.SIG_IGN)
         try:
@@ -45,16 +51,20 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    pipe = _watch()
+    pipe = _watch(lambda: has_begun.is_set() or signal.getsignal(signal.SIGTERM) is end)
     signal.signal(signal.SIGTERM, end)
     os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
 
 
-def _watch() -> list[int]:
+def _watch(is_ours: Callable[[], bool]) -> list[int]:
     """Have a thread end the process some time after SIGTERM; return both ends of its pipe, none if it has none.
 
     The handler itself runs only when the main thread is back in the interpreter, which a look-up of a name, or a call
-    of a file system, may keep it from for long. The number of the signal is written to the pipe at once.
+    of a file system, may keep it from for long. The number of the signal is written to the pipe at once,
+    whoever handles it.
+
+    Args:
+        is_ours: whether the process ends at the signal; asked in that thread when the signal has come.
     """
     ours, signals = os.pipe()
     os.set_blocking(signals, False)
@@ -66,7 +76,7 @@ def _watch() -> list[int]:
         return []
 
     def end_later() -> None:
-        while os.read(ours, 1) != bytes([signal.SIGTERM]):
+        while os.read(ours, 1) != bytes([signal.SIGTERM]) or not is_ours():
             pass
         time.sleep(_LONGEST_STOP_S)
         os._exit(128 + signal.SIGTERM)

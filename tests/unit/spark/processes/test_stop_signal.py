@@ -9,13 +9,17 @@ import threading
 
 import pytest
 
+from pyspark_kafka.spark.processes import stop_signal
 from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
 
 _PROGRAM = """
 import signal, socket, sys, threading
+from importlib.machinery import ModuleSpec
 from pyspark_kafka.spark.processes import stop_signal
 
 stop_signal._LONGEST_STOP_S = 0.2
+# As `python -m` has it.
+__spec__ = ModuleSpec("pyspark.sql.streaming.python_streaming_source_runner", None)
 
 def stop():
     signal.raise_signal(signal.SIGTERM)
@@ -108,14 +112,49 @@ def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
     assert (said, process.returncode) == ("stopped\n", -signal.SIGTERM)
 
 
+def test_program_of_a_user_ends_by_the_signal_as_before() -> None:
+    program = _PROGRAM.format(stop="pass").replace('"pyspark.sql', '"my_program')
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        said, _ = process.communicate(timeout=60)
+    assert (said, process.returncode) == ("", -signal.SIGTERM)
+
+
 def test_handler_of_another_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stop_signal, "module_of_spark", lambda: "pyspark.daemon")
     monkeypatch.setattr(signal, "getsignal", lambda _: print)
     monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("it was replaced"))
     stop_at_sigterm(lambda: None)
 
 
+_LATER_HANDLER = """
+came = []
+former = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+signal.raise_signal(signal.SIGTERM)
+# Ten times as long as the process has when the signal is not handled by another.
+threading.Event().wait(2)
+signal.signal(signal.SIGTERM, former)
+print(came == [signal.SIGTERM], flush=True)
+ours.recv(1)
+"""
+
+
+def test_process_goes_on_where_a_later_handler_takes_the_signal() -> None:
+    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", _LATER_HANDLER)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.terminate()
+        said, _ = process.communicate(timeout=60)
+    assert lines == ["ready\n", "True\n"]
+    assert (said, process.returncode) == ("stopped\n", -signal.SIGTERM)
+
+
 def test_other_threads_handle_no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[object] = []
+    monkeypatch.setattr(stop_signal, "module_of_spark", lambda: "pyspark.daemon")
     monkeypatch.setattr(signal, "signal", lambda *args: called.append(args))
     thread = threading.Thread(target=stop_at_sigterm, args=[lambda: None])
     thread.start()
