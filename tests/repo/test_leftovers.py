@@ -1,4 +1,4 @@
-"""A test that fails fails alone: what it left open is not reported in the tests after it."""
+"""A test that fails fails alone: what it left is not reported in the tests after it, and ends none of them."""
 
 from __future__ import annotations
 
@@ -41,16 +41,43 @@ def test_two():
     gc.collect()
 """
 
+_HANDLERS = """
+import os
+import signal
+
+from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
+
+
+def test_one():
+    stop_at_sigterm(lambda: None)
+
+
+def test_two():
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def test_three():
+    assert signal.set_wakeup_fd(-1) == -1
+    _, told = os.pipe()
+    os.set_blocking(told, False)
+    signal.set_wakeup_fd(told)
+
+
+def test_four():
+    assert signal.set_wakeup_fd(-1) == -1
+    former = signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.raise_signal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, former)
+"""
+
 
 def test_only_the_test_that_leaves_a_socket_fails(tmp_path: Path) -> None:
-    (tmp_path / "test_them.py").write_text(_TESTS)
-    plugins = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "kit.fixtures.leftovers")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", *plugins, f"--rootdir={tmp_path}", str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
-    )  # fmt: skip
-    assert re.findall(r"^(.*) in [\d.]+s$", done.stdout, re.MULTILINE) == ["1 failed, 1 passed"], done.stdout
+    assert _summary(_TESTS, tmp_path) == "1 failed, 1 passed"
+
+
+def test_only_the_tests_that_leave_a_handler_of_sigterm_fail(tmp_path: Path) -> None:
+    assert _summary(_HANDLERS, tmp_path) == "4 passed, 3 errors"
 
 
 def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
@@ -75,6 +102,20 @@ def test_socket_that_kafka_python_forgets_is_closed_and_warns_nobody() -> None:
             peer.settimeout(20)
             assert peer.recv(1) == b""
     assert not said
+
+
+def _summary(tests: str, tmp_path: Path) -> str:
+    """Return what pytest counts of these tests, run in a process of their own."""
+    (tmp_path / "test_them.py").write_text(tests)
+    plugins = ("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "kit.fixtures.leftovers")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", *plugins, f"--rootdir={tmp_path}", str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(REPO / "tests")},
+    )  # fmt: skip
+    found = re.search(r"^(.*) in [\d.]+s$", done.stdout, re.MULTILINE)
+    assert found is not None, (done.returncode, done.stdout)
+    return found[1]
 
 
 def _open_sockets() -> set[int]:

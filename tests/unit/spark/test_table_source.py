@@ -24,7 +24,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.columns import type_name
 from pyspark_kafka.errors import CapabilityError, OptionError
-from pyspark_kafka.spark import table_source
+from pyspark_kafka.spark import readers, table_source
 from pyspark_kafka.spark.compat import schema_to_write
 from pyspark_kafka.spark.data_source import KafkaDataSource
 
@@ -172,14 +172,18 @@ def test_notes_of_a_stream_are_logged_at_its_first_planning_call(
 ) -> None:
     """Spark builds a second reader in another process, only to pickle it."""
     monkeypatch.setattr(table_source, "_LOGGED_NOTES", set())
+    # This process plans no query: it would end by a SIGTERM that a later test raises.
+    stopped_by: list[object] = []
+    monkeypatch.setattr(readers, "stop_at_sigterm", stopped_by.append)
     options = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t", "maxTriggerDelay": "5m"}
     source = KafkaDataSource(options)
     with caplog.at_level(logging.WARNING, "pyspark_kafka"):
         reader = source.streamReader(source.schema())
         told = [record.message for record in caplog.records if "maxTriggerDelay" in record.message]
-        assert told == []
+        assert (told, stopped_by) == ([], [])
         reader.getDefaultReadLimit()
         reader.getDefaultReadLimit()
+    assert stopped_by == [reader.stop]
     told = [record.message for record in caplog.records if "maxTriggerDelay" in record.message]
     assert told == ["Option 'maxTriggerDelay' has no effect: 'minOffsetsPerTrigger' is not given."]
 
