@@ -98,11 +98,20 @@ def test_a_failure_that_may_pass_is_retried(
 
 def test_a_failure_that_lasts_ends_at_the_deadline(endpoint: TokenEndpoint, authority: CertificateAuthority) -> None:
     endpoint.next_answers([Answer(503, b"")] * 1000)
-    error = refused(source(endpoint, authority, retry_backoff_ms=200, retry_backoff_max_ms=200), timeout_ms=700)
+    error = refused(source(endpoint, authority, retry_backoff_ms=500, retry_backoff_max_ms=500), timeout_ms=3_000)
     assert isinstance(error, TransportError)
     assert error.retriable
     assert f"Getting a token from {endpoint.url} failed: it answered with HTTP status 503" in str(error)
     assert 1 < len(endpoint.requests) < 20
+
+
+def test_an_attempt_that_is_cut_short_does_not_hide_the_failure_before_it(
+    endpoint: TokenEndpoint, authority: CertificateAuthority
+) -> None:
+    endpoint.next_answers([Answer(503, b""), Answer(held=True)])
+    error = refused(source(endpoint, authority), timeout_ms=3_000)
+    assert f"Getting a token from {endpoint.url} failed: it answered with HTTP status 503" in str(error)
+    assert len(endpoint.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -184,7 +193,7 @@ def test_a_server_that_is_not_there_is_named(authority: CertificateAuthority) ->
         held.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{held.getsockname()[1]}/token"
         error = refused(
-            Source(url, "me", Secret(PLANTED), tls=trusting(authority), retry_backoff_ms=10), timeout_ms=300
+            Source(url, "me", Secret(PLANTED), tls=trusting(authority), retry_backoff_ms=10), timeout_ms=1_500
         )
     assert f"Getting a token from {url} failed: ConnectionRefusedError" in str(error)
     assert error.retriable
@@ -240,7 +249,7 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(
     with raw_server(authority, pieces, endless=endless) as url:
         error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), timeout_ms=600)
     assert error.condition == "TOKEN_UNAVAILABLE"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

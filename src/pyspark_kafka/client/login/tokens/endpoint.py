@@ -52,14 +52,17 @@ def request_token(endpoint: TokenEndpoint, deadline: Deadline) -> str:
         TransportError: it cannot be reached, or is not to be trusted (`TOKEN_UNAVAILABLE`).
     """
     backoff = Backoff(endpoint.retry_backoff_ms, max(endpoint.retry_backoff_ms, endpoint.retry_backoff_max_ms))
+    found: ConnectorError | None = None
     while True:
         try:
             return _attempt(endpoint, deadline)
         except ConnectorError as error:
+            # An attempt that the deadline cuts short would hide what the one before it found.
+            cut_short = error.retriable and deadline.expired
+            found = found if found is not None and cut_short else error
             pause_s = backoff.next_s()
-            # An attempt that is cut short would hide what the last one found.
             if not error.retriable or deadline.remaining_s() <= pause_s:
-                raise
+                raise found from (error.__cause__ if found is error else error)
         deadline.pause(pause_s)
 
 
