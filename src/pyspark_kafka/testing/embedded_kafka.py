@@ -88,7 +88,7 @@ class EmbeddedKafka:
         heap: str = "512m",
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
         data_dir: Path | str | None = None,
-        start_timeout_s: float = 60.0,
+        start_timeout_s: float = 120.0,
         stop_timeout_s: float = 15.0,
         progress: Callable[[str], None] | None = None,
     ) -> None:

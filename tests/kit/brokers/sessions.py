@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from kit.brokers.two_brokers import start_on_free_ports
 from kit.reading import options_for
 from pyspark_kafka.options import ConnectionOptions, PlainLogin, ScramLogin, Secret
 from pyspark_kafka.testing import EmbeddedKafka
@@ -86,27 +86,27 @@ def sessions_broker(
     lifetime_ms: int, properties: Mapping[str, str] | None = None, version: str = DEFAULT_VERSION
 ) -> Iterator[SessionsBroker]:
     """Run the broker; a session lasts `lifetime_ms` from each login on, for ever with 0."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(3)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        plain, sasl, controller = [int(each.getsockname()[1]) for each in sockets]
-    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
-    listener = "listener.name.sasl_plaintext"
-    settings = {
-        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": addresses,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        f"{listener}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-        f"{listener}.plain.sasl.jaas.config": f'{_PLAIN} required user_alice="{PASSWORD}";',
-        f"{listener}.scram-sha-256.sasl.jaas.config": f"{_SCRAM} required;",
-        f"{listener}.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
-        "connections.max.reauth.ms": str(lifetime_ms),
-        "delegation.token.secret.key": "of-a-broker-that-lives-for-a-test",
-        **(properties or {}),
-    }
-    with EmbeddedKafka(version, port=plain, properties=settings) as kafka:
+
+    def broker_on(plain: int, sasl: int, controller: int) -> EmbeddedKafka:
+        addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}"
+        listener = "listener.name.sasl_plaintext"
+        settings = {
+            "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": addresses,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            f"{listener}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{listener}.plain.sasl.jaas.config": f'{_PLAIN} required user_alice="{PASSWORD}";',
+            f"{listener}.scram-sha-256.sasl.jaas.config": f"{_SCRAM} required;",
+            f"{listener}.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
+            "connections.max.reauth.ms": str(lifetime_ms),
+            "delegation.token.secret.key": "of-a-broker-that-lives-for-a-test",
+            **(properties or {}),
+        }
+        return EmbeddedKafka(version, port=plain, properties=settings)
+
+    kafka, (_, sasl, _) = start_on_free_ports(3, broker_on)
+    with kafka:
         broker = SessionsBroker(kafka, f"127.0.0.1:{sasl}")
         broker.set_password(PASSWORD)
         broker._log_ended_connections()

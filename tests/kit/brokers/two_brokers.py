@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafka import TopicPartition
@@ -23,7 +24,7 @@ from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import HOST, parse_cluster_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
@@ -126,19 +127,11 @@ class TwoBrokers:
 def two_brokers(directory: Path) -> Iterator[TwoBrokers]:
     """Run the cluster; its files are put into an empty directory."""
     with ExitStack() as running:
-        first_port, controller_port = free_ports(2)
-        quorum = {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
-        first_listeners = f"PLAINTEXT://{HOST}:{first_port},CONTROLLER://{HOST}:{controller_port}"
-        first = EmbeddedKafka(
-            port=first_port,
-            heap="256m",
-            data_dir=directory / "first",
-            properties=_in_rack("a") | quorum | {"listeners": first_listeners},
-        )
+        first, (_, controller_port) = start_on_free_ports(2, partial(_first_in, directory / "first"))
         running.enter_context(first)
         running.callback(first.kill)
         cluster_id = parse_cluster_id((directory / "first/meta.properties").read_text())
-        second = join_cluster(directory / "second", 2, cluster_id, _in_rack("b") | quorum).kafka
+        second = join_cluster(directory / "second", 2, cluster_id, _in_rack("b") | _quorum(controller_port)).kafka
         running.enter_context(second)
         # Killed, for an orderly stop takes longer: closing sees no data directory that it may remove.
         running.callback(second.kill)
@@ -183,9 +176,9 @@ def join_cluster(
     # What formatting would write, but for the cluster's id, which it would make up.
     data_dir.mkdir()
     (data_dir / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
-    for attempt in range(1, _START_ATTEMPTS + 1):
-        ports = dict(zip(listeners, free_ports(len(listeners)), strict=True))
-        own = {name: f"{HOST}:{port}" for name, port in ports.items()}
+
+    def member_on(*ports: int) -> EmbeddedKafka:
+        own = {name: f"{HOST}:{port}" for name, port in zip(listeners, ports, strict=True)}
         advertised = {name: address or own[name] for name, address in listeners.items()}
         changes = {
             "process.roles": "broker",
@@ -195,13 +188,37 @@ def join_cluster(
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", *listeners)),
             **properties,
         }
-        kafka = EmbeddedKafka(port=ports["PLAINTEXT"], heap="256m", data_dir=data_dir, properties=changes)
+        port = int(own["PLAINTEXT"].rpartition(":")[2])
+        return EmbeddedKafka(port=port, heap="256m", data_dir=data_dir, properties=changes)
+
+    kafka, ports = start_on_free_ports(len(listeners), member_on)
+    return Member(kafka, dict(zip(listeners, ports, strict=True)))
+
+
+def start_on_free_ports(count: int, make: Callable[..., EmbeddedKafka]) -> tuple[EmbeddedKafka, list[int]]:
+    """Start the broker that `make` returns for this number of ports; return both.
+
+    Others are taken if something else listens on one of them before the broker does.
+    """
+    for _ in range(_START_ATTEMPTS - 1):
+        ports = free_ports(count)
         try:
-            return Member(kafka.start(), ports)
+            return make(*ports).start(), ports
         except SetupError as error:
-            if error.condition != "PORT_IN_USE" or attempt == _START_ATTEMPTS:
+            if error.condition != "PORT_IN_USE":
                 raise
-    raise AssertionError("unreachable")
+    ports = free_ports(count)
+    return make(*ports).start(), ports
+
+
+def _first_in(data_dir: Path, port: int, controller_port: int) -> EmbeddedKafka:
+    listeners = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}"
+    properties = _in_rack("a") | _quorum(controller_port) | {"listeners": listeners}
+    return EmbeddedKafka(port=port, heap="256m", data_dir=data_dir, properties=properties)
+
+
+def _quorum(controller_port: int) -> dict[str, str]:
+    return {"controller.quorum.voters": f"1@{HOST}:{controller_port}"}
 
 
 def _ask(broker: EmbeddedKafka) -> KafkaClient:
