@@ -270,6 +270,6 @@ CONTINUOUS_FAULTS = {
 }
 for _fault in CONTINUOUS_FAULTS:
     _name = "Test" + "".join(word.title() for word in _fault.split())
-    _times = {"longest_call_seconds": 0.5, "longest_wait_seconds": 0.5}
+    _times = {"longest_call_seconds": 2.0, "longest_wait_seconds": 2.0}
     globals()[_name] = type(_name, (LaneContract,), {"fault": _fault, "__doc__": _fault, **_times})
 del _fault, _name, _times

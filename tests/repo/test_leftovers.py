@@ -16,6 +16,7 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 from kafka.net import KafkaNetSocket
 
+from kit.fixtures.leftovers import collect_quietly
 from kit.pointers import REPO
 
 if TYPE_CHECKING:
@@ -45,11 +46,12 @@ _HANDLERS = """
 import os
 import signal
 
-from pyspark_kafka.spark.processes.stop_signal import stop_at_sigterm
+from pyspark_kafka.spark.processes import stop_signal
 
 
-def test_one():
-    stop_at_sigterm(lambda: None)
+def test_one(monkeypatch):
+    monkeypatch.setattr(stop_signal, "module_of_spark", lambda: "pyspark.daemon")
+    stop_signal.stop_at_sigterm(lambda: None)
 
 
 def test_two():
@@ -91,6 +93,8 @@ def test_kafka_python_leaves_no_socket_of_a_broker_that_is_gone() -> None:
 
 
 def test_socket_that_kafka_python_forgets_is_closed_and_warns_nobody() -> None:
+    # What other tests left is not what is warned of below.
+    collect_quietly()
     with socket.create_server(("127.0.0.1", 0)) as server, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         forgotten = KafkaNetSocket().socket(socket.AF_INET, socket.SOCK_STREAM, 0)

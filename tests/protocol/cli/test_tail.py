@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 # A broker that is silent is given up soon.
-_SOON = ("-o", "default.api.timeout.ms=1000", "-o", "request.timeout.ms=500")
+_SOON = ("-o", "default.api.timeout.ms=4000", "-o", "request.timeout.ms=2000")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 # A broker that is silent is given up after half of this.
-_SOON = ("-o", "default.api.timeout.ms=1000", "-o", "request.timeout.ms=500")
+_SOON = ("-o", "default.api.timeout.ms=4000", "-o", "request.timeout.ms=2000")
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_topic_that_is_gone_is_an_error_that_names_the_likely_one(cluster: TcpCl
 @pytest.mark.parametrize("arguments", [("list",), ("sizes",), ("describe", "t"), ("create", "n")])
 def test_cluster_that_is_away_is_an_error(arguments: tuple[str, ...], cluster: TcpCluster) -> None:
     cluster.script(MetadataRequest, Close())
-    done = run(cluster, *arguments, *_SOON)
+    done = run(cluster, *arguments, "-o", "default.api.timeout.ms=1000", "-o", "request.timeout.ms=500")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "Hint:" in done.stderr
 

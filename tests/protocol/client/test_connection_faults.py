@@ -179,13 +179,13 @@ def test_later_responses_may_be_large() -> None:
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">i", 100 << 20)))
         with pytest.raises(DeadlineError, match=f"0 of {100 << 20} bytes had arrived"):
-            connection.call(metadata_request(), Deadline(150))
+            connection.call(metadata_request(), Deadline(1_500))
 
 
 def test_silence_ends_with_the_deadline_and_names_the_listener() -> None:
     with TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Silence)
-        text = open_error(cluster, timeout_ms=150)
+        text = open_error(cluster, timeout_ms=1_500)
         assert text.startswith("[BROKER_SILENT]")
 
 
@@ -193,7 +193,7 @@ def test_an_answer_that_stops_in_the_middle_ends_with_the_deadline_and_closes() 
     with TcpCluster() as cluster, opened(cluster) as connection:
         cluster.script(MetadataRequest, Raw(struct.pack(">i", 100) + b"abc"))
         with pytest.raises(DeadlineError, match=r"MetadataRequest.*3 of 100 bytes had arrived"):
-            connection.call(metadata_request(), Deadline(150))
+            connection.call(metadata_request(), Deadline(1_500))
         assert connection.closed
 
 
@@ -268,9 +268,10 @@ def test_an_address_that_swallows_packets_holds_up_none_of_the_others(monkeypatc
         found = addresses_of(hole.address, cluster.address(0))
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         began_at = time.monotonic()
-        open_connection("kafka.example", 9092, ConnectionOptions((("kafka.example", 9092),)), Deadline(9_000)).close()
-        # Not half of the time, nor the connect timeout of 10 s.
-        assert time.monotonic() - began_at < 4
+        options = ConnectionOptions((("kafka.example", 9092),), connect_timeout_ms=60_000)
+        open_connection("kafka.example", 9092, options, Deadline(60_000)).close()
+        # Not half of the time, nor the connect timeout.
+        assert time.monotonic() - began_at < 20
 
 
 def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +282,7 @@ def test_an_address_behind_one_that_takes_connections_only_is_reached(monkeypatc
         options = ConnectionOptions((("kafka.example", 9092),))
         open_connection("kafka.example", 9092, options, Deadline(5_000)).close()
         half.script(ApiVersionsRequest, Silence)
-        open_connection("kafka.example", 9092, options, Deadline(2_000)).close()
+        open_connection("kafka.example", 9092, options, Deadline(4_000)).close()
 
 
 def test_error_is_that_of_the_address_that_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
+# Whoever is waited for alone costs more than a slow machine can be late.
+LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
+
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
     """Make a topic with a partition led by each broker, ten records in each; return the ranges of all."""
@@ -52,21 +55,21 @@ def test_leaders_are_connected_to_side_by_side() -> None:
 
 
 def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_another_one_leads() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**LONG) as client:
         ranges = led_by_each(cluster)
         cluster.elsewhere[1] = hole.address
         with fetcher_of(client, ranges) as fetcher:
             began_at = time.monotonic()
             assert {next(fetcher)[0].partition, next(fetcher)[0].partition} == {0, 2}
-            assert time.monotonic() - began_at < 2
+            assert time.monotonic() - began_at < 20
             cluster.leaders["t", 1] = (2, 1)
             assert [topic_partition.partition for topic_partition, _ in fetcher] == [1]
-        # The connect timeout is 10 s.
-        assert time.monotonic() - began_at < 7
+        # The connect timeout is 60 s.
+        assert time.monotonic() - began_at < 40
 
 
 def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
-    with TcpCluster(3) as cluster, cluster.client() as client:
+    with TcpCluster(3) as cluster, cluster.client(**LONG) as client:
         ranges = led_by_each(cluster)
         cluster.script(FetchRequest, Silence, broker_id=1)
         with fetcher_of(client, ranges) as fetcher:
@@ -74,8 +77,8 @@ def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
             assert {next(fetcher)[0].partition, next(fetcher)[0].partition} == {0, 2}
             cluster.leaders["t", 1] = (2, 1)
             assert [topic_partition.partition for topic_partition, _ in fetcher] == [1]
-        # The request timeout is 30 s.
-        assert time.monotonic() - began_at < 10
+        # The request timeout is 60 s.
+        assert time.monotonic() - began_at < 30
 
 
 def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
@@ -96,7 +99,7 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
 
 
 def test_a_response_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
-    with TcpCluster(2) as cluster, cluster.client() as client:
+    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
         ranges = led_by_each(cluster)
         log = BrokerLog({("t", 1): batches_of(1)}, cluster.topic_ids)
 
@@ -109,4 +112,4 @@ def test_a_response_that_stops_in_the_middle_holds_up_no_other_for_long() -> Non
         with fetcher_of(client, ranges) as fetcher:
             began_at = time.monotonic()
             assert next(fetcher)[0].partition == 1
-        assert time.monotonic() - began_at < 4
+        assert time.monotonic() - began_at < 20

@@ -203,7 +203,7 @@ def test_a_topic_or_partition_that_does_not_exist_is_named(
 def test_a_partition_that_never_gets_a_leader_is_named_when_nothing_moves(cluster: TcpCluster) -> None:
     cluster.leaders["t", 0] = cluster.leaders["t", 1] = (-1, -1)
     with pytest.raises(DeadlineError, match=r"Last failure: \[LEADER_NOT_AVAILABLE\] t-[01] has no leader"):
-        read(cluster, ranges_of("t", 2, 0, 30), poll_timeout_ms=300)
+        read(cluster, ranges_of("t", 2, 0, 30), poll_timeout_ms=1_500)
 
 
 def test_one_record_of_a_large_batch_does_not_pass_for_large_records(cluster: TcpCluster) -> None:

@@ -178,7 +178,7 @@ def test_range_that_fails_is_an_error_in_the_end_although_another_one_has_record
     cluster.script(FetchRequest, refusing, broker_id=1)
     with (
         cluster.client() as client,
-        fetcher_of(client, T0, T1, poll_timeout_ms=500) as fetcher,
+        fetcher_of(client, T0, T1, poll_timeout_ms=2_000) as fetcher,
         pytest.raises(DeadlineError, match=r"\[FETCH_NO_PROGRESS\] .*NOT_LEADER_OR_FOLLOWER"),
     ):
         poll_until(fetcher, lambda *_: False)
@@ -190,9 +190,9 @@ def test_failure_that_has_passed_is_no_error_however_long_nothing_comes(cluster:
     refusing = Broker(cluster, 0)
     refusing.log.errors = {("t", 0): (NOT_LEADER, -1, -1)}
     cluster.script(FetchRequest, refusing, broker)
-    with cluster.client() as client, fetcher_of(client, T0, poll_timeout_ms=200) as fetcher:
+    with cluster.client() as client, fetcher_of(client, T0, poll_timeout_ms=1_500) as fetcher:
         began_at = time.monotonic()
-        while time.monotonic() - began_at < 1:
+        while time.monotonic() - began_at < 3:
             assert fetcher.poll(50) is None
         broker.write(T0)
         poll_until(fetcher, lambda *_: True)

@@ -46,13 +46,13 @@ def list_with_errors(cluster: TcpCluster, errors: dict[int, int]) -> Any:
 def test_bootstrap_server_that_responds_is_enough() -> None:
     with TcpCluster() as cluster:
         servers = (("127.0.0.1", free_port()), *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers, api_timeout_ms=5_000)) as client:
+        with KafkaClient(ConnectionOptions(servers, api_timeout_ms=20_000)) as client:
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
 def test_unreachable_cluster_names_every_server_and_why_and_the_option() -> None:
     first, second = free_port(), free_port()
-    options = ConnectionOptions((("127.0.0.1", first), ("127.0.0.1", second)), api_timeout_ms=200)
+    options = ConnectionOptions((("127.0.0.1", first), ("127.0.0.1", second)), api_timeout_ms=1_500)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
         client.fetch_metadata(())
     text = str(caught.value)
@@ -60,14 +60,14 @@ def test_unreachable_cluster_names_every_server_and_why_and_the_option() -> None
     for port in (first, second):
         assert f"127.0.0.1:{port}: [CONNECTION_FAILED]" in text
     assert "refused" in text
-    assert "within 200 ms" in text
+    assert "within 1500 ms" in text
 
 
 def test_server_that_swallows_everything_leaves_time_for_the_next() -> None:
     with TcpCluster() as silent, TcpCluster() as cluster:
         silent.script(ApiVersionsRequest, Silence)
         servers = (*silent.bootstrap_servers, *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers, api_timeout_ms=2_500)) as client:
+        with KafkaClient(ConnectionOptions(servers, api_timeout_ms=5_000)) as client:
             assert client.fetch_metadata(()).cluster_id == "fake"
 
 
@@ -125,7 +125,7 @@ def test_step_without_a_response_ends_with_its_deadline_and_its_name() -> None:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence)
         with pytest.raises(DeadlineError, match="MetadataRequest did not finish within"):
-            client.fetch_metadata((), Deadline(150))
+            client.fetch_metadata((), Deadline(500))
 
 
 def wire_addresses(cluster: TcpCluster) -> list[str]:
@@ -168,7 +168,7 @@ def test_partition_that_stays_without_a_leader_is_named() -> None:
     with TcpCluster() as cluster, cluster.client() as client:
         cluster.add_topic("t", leader=-1)
         with pytest.raises(DeadlineError, match=r"Looking up the leader of t-0 .*LEADER_NOT_AVAILABLE \(5\)"):
-            leader_of(client, T0, Deadline(500))
+            leader_of(client, T0, Deadline(1_500))
 
 
 def test_topic_is_looked_for_again_when_it_was_created_a_moment_ago() -> None:

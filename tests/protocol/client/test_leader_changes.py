@@ -51,9 +51,9 @@ class Change:
     def read(self) -> list[int]:
         """Return the positions that were asked for and answered."""
         options = ConnectionOptions(
-            self.cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, request_timeout_ms=2_000
+            self.cluster.bootstrap_servers, retry_backoff_ms=1, retry_backoff_max_ms=5, request_timeout_ms=20_000
         )
-        fetch = FetchOptions(max_wait_ms=1, poll_timeout_ms=5_000, max_bytes_per_fetch=10)
+        fetch = FetchOptions(max_wait_ms=1, poll_timeout_ms=20_000, max_bytes_per_fetch=10)
         with KafkaClient(options) as client, Fetcher(client, [OffsetRange(T0, 0, 40)], fetch) as fetcher:
             return [fetched.start_offset for _, fetched in fetcher]
 

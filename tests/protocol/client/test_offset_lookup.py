@@ -20,6 +20,9 @@ from pyspark_kafka.offsets import Latest
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
+# Whoever is waited for alone costs more than a slow machine can be late.
+LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
+
 
 def one_topic_each(cluster: TcpCluster) -> dict[TopicPartition, Any]:
     for number in range(cluster.count):
@@ -50,7 +53,7 @@ def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> N
         specs = one_topic_each(cluster)
         cluster.elsewhere[7] = hole.address
         # Nothing is lost of a request timeout that is as long as the whole step.
-        with cluster.client(api_timeout_ms=4_000, connect_timeout_ms=4_000) as client:
+        with cluster.client(api_timeout_ms=6_000, connect_timeout_ms=6_000) as client:
             with pytest.raises(DeadlineError) as caught:
                 list_offsets(client, specs)
             assert "Looking up the offset of t7-0 (1 of 40 left)" in str(caught.value)
@@ -62,25 +65,25 @@ def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> N
             began_at = time.monotonic()
             assert len(list_offsets(client, specs)) == 39
             assert cluster.connections == opened
-            assert time.monotonic() - began_at < 3
+            assert time.monotonic() - began_at < 5
 
 
 def test_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client() as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**LONG) as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
         timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
         timer.start()
         began_at = time.monotonic()
         assert list_offsets(client, specs) == ends_of(cluster)
-        # The connect timeout is 10 s.
-        assert time.monotonic() - began_at < 8
+        # The connect timeout is 60 s.
+        assert time.monotonic() - began_at < 30
         timer.join()
         assert len(cluster.requests(ListOffsetsRequest)) == 3
 
 
 def test_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
-    with TcpCluster(3) as cluster, cluster.client() as client:
+    with TcpCluster(3) as cluster, cluster.client(**LONG) as client:
         specs = one_topic_each(cluster)
         assert list_offsets(client, specs) == ends_of(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=1)
@@ -88,8 +91,8 @@ def test_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader()
         timer.start()
         began_at = time.monotonic()
         assert list_offsets(client, specs) == ends_of(cluster)
-        # One answer may take 10 s.
-        assert time.monotonic() - began_at < 8
+        # One answer may take 60 s.
+        assert time.monotonic() - began_at < 30
         timer.join()
 
 
@@ -130,7 +133,7 @@ def test_partition_without_a_leader_holds_up_no_other() -> None:
         cluster.add_topic("u", leader=-1)
         specs[TopicPartition("u", 0)] = Latest()
         with pytest.raises(DeadlineError, match=r"offset of u-0 \(1 of 2 left\).*LEADER_NOT_AVAILABLE"):
-            list_offsets(client, specs, deadline=Deadline(500))
+            list_offsets(client, specs, deadline=Deadline(2_000))
         assert len(cluster.requests(ListOffsetsRequest)) == 1
 
 

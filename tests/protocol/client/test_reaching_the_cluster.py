@@ -23,6 +23,8 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
 
 T0 = TopicPartition("t", 0)
+# Whoever is waited for alone costs more than a slow machine can be late.
+LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
@@ -56,7 +58,7 @@ def test_learned_broker_that_is_gone_leaves_the_bootstrap_servers_to_be_asked() 
 
 
 def test_error_does_not_speak_of_spelling_if_brokers_answered_before() -> None:
-    with TcpCluster(2) as cluster, cluster.client(api_timeout_ms=300) as client:
+    with TcpCluster(2) as cluster, cluster.client(api_timeout_ms=1_500) as client:
         client.fetch_metadata(())
         ports = [cluster.address(broker_id)[1] for broker_id in (0, 1)]
         cluster.stop(0)
@@ -73,7 +75,7 @@ def test_error_does_not_speak_of_spelling_if_brokers_answered_before() -> None:
 
 
 def test_hint_about_the_bootstrap_servers_stands_once() -> None:
-    options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=200)
+    options = ConnectionOptions((("nowhere.invalid", 9092),), api_timeout_ms=1_500)
     with KafkaClient(options) as client, pytest.raises(TransportError) as caught:
         client.fetch_metadata(())
     assert str(caught.value).partition(" Hint: ")[2] == (
@@ -84,11 +86,11 @@ def test_hint_about_the_bootstrap_servers_stands_once() -> None:
 def test_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
         servers = (hole.address, *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers)) as client:
+        with KafkaClient(ConnectionOptions(servers, **LONG)) as client:
             began_at = time.monotonic()
             assert client.fetch_metadata(()).cluster_id == "fake"
-            # A third of the whole deadline, or the connect timeout, would be more than 6 s.
-            assert time.monotonic() - began_at < 5
+            # A third of the whole deadline, or the connect timeout, would be 40 s and more.
+            assert time.monotonic() - began_at < 20
 
 
 def test_refused_credentials_are_reported_although_another_server_is_silent() -> None:
@@ -98,7 +100,7 @@ def test_refused_credentials_are_reported_although_another_server_is_silent() ->
             (hole.address, *cluster.bootstrap_servers),
             security_protocol="SASL_PLAINTEXT",
             login=ScramLogin("alice", Secret("hunter2"), "SCRAM-SHA-256"),
-            api_timeout_ms=1_500,
+            api_timeout_ms=6_000,
         )
         with KafkaClient(options) as client, pytest.raises(AccessError, match="UNSUPPORTED_SASL_MECHANISM"):
             client.fetch_metadata(())
@@ -108,20 +110,20 @@ def test_server_that_starts_is_tried_again_while_another_one_is_silent() -> None
     with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close, Close, cluster.api_versions)
         servers = (hole.address, *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers)) as client:
+        with KafkaClient(ConnectionOptions(servers, **LONG)) as client:
             began_at = time.monotonic()
             assert client.fetch_metadata(()).cluster_id == "fake"
-            assert time.monotonic() - began_at < 7
+            assert time.monotonic() - began_at < 20
 
 
 def test_another_broker_is_asked_when_one_is_silent() -> None:
-    with TcpCluster(2) as cluster, cluster.client() as client:
+    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence, broker_id=0)
         began_at = time.monotonic()
         assert client.fetch_metadata(()).cluster_id == "fake"
-        # Half of the deadline, which one answer may take, is 10 s.
-        assert time.monotonic() - began_at < 6
+        # Half of the deadline, which one answer may take, is 60 s.
+        assert time.monotonic() - began_at < 20
         asked = [seen.broker_id for seen in cluster.requests(MetadataRequest)]
         assert asked == [0, 0, 1]
         # The next question goes to the one that answered.
@@ -146,19 +148,19 @@ def test_late_response_is_taken_if_nobody_else_can_be_asked() -> None:
 
 def test_first_broker_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
-    with TcpCluster(2) as cluster, cluster.client() as client:
+    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
         client.fetch_metadata(())
         cluster.stop(1)
 
         def late(request: Any) -> Any:
-            released.wait(10)
+            released.wait(60)
             return cluster.metadata(request)
 
         cluster.script(MetadataRequest, late)
         threading.Timer(1.5, released.set).start()
         began_at = time.monotonic()
         assert client.fetch_metadata(()).cluster_id == "fake"
-        assert time.monotonic() - began_at < 6
+        assert time.monotonic() - began_at < 20
 
 
 def test_metadata_without_brokers_is_not_believed() -> None:

@@ -62,7 +62,7 @@ def redialed(client: KafkaClient) -> Connection:
     dials = client.dials()
     try:
         client.connect(dials, 0, client.deadline())
-        dials.wait(5.0)
+        dials.wait(30.0)
         ((_, outcome),) = dials.take()
     finally:
         dials.close()
@@ -152,7 +152,7 @@ def test_credentials_refused_on_the_new_connection_as_well_say_that_they_were_go
         client.give_back(0, first)
         age(first)
         with pytest.raises(
-            AccessError, match=r"The same login was accepted 0 s ago and is refused now.*PLAIN.*other user"
+            AccessError, match=r"The same login was accepted \d+ s ago and is refused now.*PLAIN.*other user"
         ) as caught:
             redialed(client)
         assert "hunter2" not in str(caught.value)

@@ -51,7 +51,7 @@ def times_of(
 
 
 def test_silent_broker_is_waited_for_once_and_costs_its_own_partitions_only() -> None:
-    with TcpCluster(3) as cluster, cluster.client(api_timeout_ms=3_000) as client:
+    with TcpCluster(3) as cluster, cluster.client(api_timeout_ms=6_000) as client:
         partitions = one_topic_each(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=SILENT)
         found = survey_logs(client, partitions, Deadline(20_000))

@@ -261,7 +261,7 @@ def test_handshake_ends_in_its_time_if_bytes_come_one_by_one() -> None:
     with serving(drip) as server:
         began = time.monotonic()
         error = failure(server.port, TlsOptions(), 1_000)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     assert isinstance(error, DeadlineError)
     assert "TLS handshake" in str(error)
 
@@ -299,7 +299,7 @@ def test_certificate_of_a_broker_that_ends_soon_is_warned_of_once(
         serving(server_context(authority.issue(not_before=NOW - DAY, not_after=ends), tmp_path)) as server,
     ):
         for _ in range(2):
-            failure(server.port, trusting(authority), 500)
+            failure(server.port, trusting(authority), 1_500)
     (warning,) = [record.getMessage() for record in caplog.records if "expires on" in record.getMessage()]
     assert f"The certificate of broker 127.0.0.1:{server.port} (CN=broker" in warning
     assert f"expires on {ends:%Y-%m-%d %H:%M} UTC" in warning
@@ -355,7 +355,7 @@ def test_server_that_is_silent_in_the_handshake_is_guessed_to_have_no_tls() -> N
             pass
 
     with serving(silent) as server:
-        error = failure(server.port, TlsOptions(), 300)
+        error = failure(server.port, TlsOptions(), 1_500)
     assert isinstance(error, DeadlineError)
     assert error.condition == "BROKER_SILENT"
     assert error.retriable

@@ -25,5 +25,5 @@ def test_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None
         began_at = time.monotonic()
         fenced = TransactionalId(client, "sink", 60_000).fence()
         # One that is waited for alone has 30 s for its answer.
-        assert time.monotonic() - began_at < 6
+        assert time.monotonic() - began_at < 20
         assert (fenced.identity.producer_id, fenced.identity.producer_epoch) == (7, 3)

@@ -148,21 +148,23 @@ def test_bytes_of_a_task_are_worth_nothing_on_another_connection(driver: Driver)
 
 def test_task_gives_up_on_somebody_who_greets_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_side, "_CONNECT_SECONDS", 0.3)
-    ended = threading.Event()
+    ended, greeted = threading.Event(), threading.Event()
 
     def greet(listener: socket.socket) -> None:
         accepted, _ = listener.accept()
         with accepted, suppress(OSError):
             for _ in range(NONCE_BYTES - 1):
                 accepted.sendall(b"d")
-                if ended.wait(0.1):
+                if ended.wait(0.2):
                     return
+            greeted.set()
 
     with socket.create_server((_LOOPBACK, 0)) as listener, ThreadPoolExecutor(1) as pool:
         greeting = pool.submit(greet, listener)
         with pytest.raises(TransportError, match="cannot reach its driver"):
             DriverConnection(listener.getsockname()[:2], new_key(), 0)
-        assert not greeting.done()
+        # It did not wait until all bytes but one had come.
+        assert not greeted.is_set()
         ended.set()
         greeting.result(_SECONDS)
 

@@ -69,7 +69,7 @@ def test_advertised_name_that_cannot_be_resolved_is_out_of_reach_too(cluster: Tc
 def test_advertised_address_that_swallows_packets_ends_with_the_time_of_a_step(cluster: TcpCluster) -> None:
     with BlackHole() as hole:
         host, port = cluster.elsewhere[0] = hole.address
-        missing = failed(check(options(cluster), step_timeout_s=1), "advertised")
+        missing = failed(check(options(cluster), step_timeout_s=3), "advertised")
     assert "advertised.listeners" in missing.remedy
     assert missing.facts["advertised"] == f"{host}:{port}"
 
@@ -91,7 +91,7 @@ def test_address_that_swallows_packets_ends_with_the_time_of_a_step() -> None:
         began = time.monotonic()
         host, port = hole.address
         found = check({"bootstrap.servers": f"{host}:{port}"}, step_timeout_s=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
     late = failed(found, "tcp")
     assert "no response in" in late.text
     assert "a firewall, a security group or a missing route" in late.remedy
@@ -129,7 +129,7 @@ def strange_server(*, closes: bool) -> Iterator[str]:
 @pytest.mark.parametrize("closes", [True, False], ids=["closing", "silent"])
 def test_server_that_speaks_nothing_is_no_listener_of_kafka(closes: bool, protocol: str) -> None:
     with strange_server(closes=closes) as address:
-        found = check({"bootstrap.servers": address, "security.protocol": protocol}, step_timeout_s=1)
+        found = check({"bootstrap.servers": address, "security.protocol": protocol}, step_timeout_s=2)
     nothing = failed(found, "tls")
     assert "speaks neither Kafka's protocol nor TLS" in nothing.text
     assert "Name the port of a Kafka listener" in nothing.remedy
@@ -139,14 +139,14 @@ def test_server_that_speaks_nothing_is_no_listener_of_kafka(closes: bool, protoc
 def test_partition_without_a_leader_is_a_failure(cluster: TcpCluster) -> None:
     cluster.topic_ids["orders"] = uuid.uuid4()
     cluster.leaders |= {("orders", 0): (-1, 3), ("orders", 1): (0, 3)}
-    offline = failed(check(options(cluster, subscribe="orders"), step_timeout_s=2), "topics")
+    offline = failed(check(options(cluster, subscribe="orders"), step_timeout_s=10), "topics")
     assert offline.facts["offline"] == [0]
     assert offline.text.endswith("without a leader: 0.")
 
 
 def test_service_without_groups_and_cluster_rights_is_unknown_there_and_fine_elsewhere(cluster: TcpCluster) -> None:
     cluster.add_topic("orders")
-    found = check(options(cluster, subscribe="orders"), step_timeout_s=2)
+    found = check(options(cluster, subscribe="orders"), step_timeout_s=10)
     (told,) = found.of("rights", FindingStatus.OK)
     assert "continuous, exactly once: not known" in told.text
     assert found.of("rights", FindingStatus.FAILED)[0].facts["missing"] == ["READ on topic 'orders'"]

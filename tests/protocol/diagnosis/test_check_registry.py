@@ -31,7 +31,7 @@ def judged(server: SchemaRegistryServer, *, login: str = f"me:{PASSWORD}", **opt
         "schema.registry.basic.auth.user.info": login,
         **options,
     }
-    found = check(everything, step_timeout_s=2)
+    found = check(everything, step_timeout_s=5)
     assert found.of("tcp", FindingStatus.FAILED), found
     return found.of("registry")
 

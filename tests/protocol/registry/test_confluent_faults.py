@@ -166,18 +166,18 @@ def test_answer_that_does_not_end_is_not_waited_for(
     schema_registry.next_answers([answer] * 9)
     began = time.monotonic()
     error = refused(lambda: connect(schema_registry, timeout_ms=600).schema_by_id(1))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert (error.condition, error.retriable) == ("REGISTRY_UNREACHABLE", True)
 
 
 def test_registry_that_is_away_is_an_error_of_the_task() -> None:
     with SchemaRegistryServer() as server:
         pass
-    error = refused(lambda: connect(server, timeout_ms=400).schema_by_id(1))
+    error = refused(lambda: connect(server, timeout_ms=1_500).schema_by_id(1))
     assert str(error).startswith(
         f"[REGISTRY_UNREACHABLE] The schema registry {server.url} did not answer the question about schema 1: "
     )
-    assert "within 400 ms, the last: ConnectError: [Errno 111] Connection refused." in str(error)
+    assert "within 1500 ms, the last: ConnectError: [Errno 111] Connection refused." in str(error)
 
 
 def test_another_address_is_asked_if_one_does_not_answer(schema_registry: SchemaRegistryServer) -> None:

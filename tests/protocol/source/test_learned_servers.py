@@ -56,7 +56,7 @@ def offsets_of(factory: PartitionReaderFactory, partition: InputPartition) -> li
 def test_a_task_of_a_stream_finds_the_cluster_when_the_bootstrap_server_is_gone(
     cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=2_000)
+    connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=20_000)
     stream = KafkaMicroBatchStream(StreamReadOptions(connection, SUBSCRIBED, starting=Earliest()), SCHEMA)
     # Spark pickles the factory once, in a process that has asked no broker.
     factory = pickle.dumps(stream.createReaderFactory())
@@ -72,7 +72,7 @@ def test_a_task_of_a_stream_finds_the_cluster_when_the_bootstrap_server_is_gone(
 def test_a_task_of_a_batch_read_finds_the_cluster_when_the_bootstrap_server_is_gone(
     cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=2_000)
+    connection = ConnectionOptions(cluster.bootstrap_servers, api_timeout_ms=20_000)
     read = KafkaBatch(BatchReadOptions(connection, SUBSCRIBED, starting=Earliest(), ending=Latest()), SCHEMA)
     factory = pickle.dumps(read.createReaderFactory())
     tasks = pickle.dumps(read.planInputPartitions())
@@ -84,7 +84,7 @@ def test_a_task_of_a_batch_read_finds_the_cluster_when_the_bootstrap_server_is_g
 
 def test_a_warm_worker_takes_over_what_the_driver_has_learned(cluster: TcpCluster) -> None:
     gone = cluster.address(0)
-    connection = ConnectionOptions((gone,), api_timeout_ms=2_000)
+    connection = ConnectionOptions((gone,), api_timeout_ms=20_000)
     cluster.stop(0)
     read = KafkaBatch(BatchReadOptions(connection, SUBSCRIBED, starting=Earliest(), ending=Latest()), SCHEMA)
     with pool.borrow_client(connection) as warm:

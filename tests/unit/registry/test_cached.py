@@ -204,7 +204,7 @@ def test_id_that_is_registered_while_it_is_asked_for_is_not_unknown_after_it(reg
     found: list[RegisteredSchema] = []
     later = threading.Thread(target=lambda: found.append(cached.schema_by_id(2)))
     later.start()
-    asked_again = registry.entered.wait(5)
+    asked_again = registry.entered.wait(20)
     registry.may_answer.set()
     asking.join(30)
     later.join(30)

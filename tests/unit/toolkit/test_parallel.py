@@ -29,12 +29,15 @@ def test_no_partitions_are_no_work() -> None:
 
 def test_workers_are_bounded() -> None:
     running, most, lock = 0, 0, threading.Lock()
+    # As many as may run at a time do so before any of them ends.
+    together = threading.Barrier(3)
 
     def work(_: int, signal: CancelSignal) -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
+        together.wait(30)
         signal.wait(0.01)
         with lock:
             running -= 1

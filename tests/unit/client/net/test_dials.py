@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.net import dials as dials_module
 from pyspark_kafka.client.net.buffers import FrameBuffers
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.options import ConnectionOptions
@@ -19,10 +20,11 @@ def test_a_thread_that_has_not_begun_yet_is_waited_for_as_well(monkeypatch: pyte
     real = Dials._run
 
     def late(self: Dials[int]) -> None:
-        begin.wait(5)
+        begin.wait(30)
         real(self)
 
     monkeypatch.setattr(Dials, "_run", late)
+    monkeypatch.setattr(dials_module, "_JOINED_WITHIN_S", 30.0)
     before = threading.enumerate()
     dials: Dials[int] = Dials(ConnectionOptions((("127.0.0.1", 1),)), FrameBuffers())
     dials.start(0, "127.0.0.1", 1, Deadline(1_000))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import ssl
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka.client.tls import contexts as contexts_module
 from pyspark_kafka.client.tls.certificates import ParsedCertificate
 from pyspark_kafka.client.tls.contexts import TlsContexts, build_bare_context
@@ -152,7 +152,7 @@ def test_context_that_was_replaced_is_let_go(authority: CertificateAuthority, tm
     former = weakref.ref(contexts.get(tls).context)
     file.write_bytes(authority.issue(user="bob").pem)
     contexts.get(tls)
-    gc.collect()
+    collect_quietly()
     assert former() is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import uuid
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
 
+from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka import metrics
 from pyspark_kafka.spark.metrics import values
 from pyspark_kafka.spark.metrics.export.families import query_families
@@ -365,17 +365,17 @@ def test_queries_of_a_listener_that_nobody_has_are_unheard(store: MetricsStore) 
     listener.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 4}})))
     assert [each.unheard for each in store.all()] == [False]
     del listener
-    gc.collect()
+    collect_quietly()
     assert [each.unheard for each in store.all()] == [True]
 
 
 def test_session_that_nobody_has_is_released_with_its_listener() -> None:
     session: Any = StandInSession("released")
     gone = weakref.ref(metrics.listen(session)), weakref.ref(session)
-    gc.collect()
+    collect_quietly()
     assert all(each() is not None for each in gone)
     del session
-    gc.collect()
+    collect_quietly()
     assert [each() for each in gone] == [None, None]
 
 
@@ -383,7 +383,7 @@ def test_listener_that_pyspark_drops_lives_as_long_as_its_session() -> None:
     session: Any = StandInSession("dropped")
     listener = weakref.ref(metrics.listen(session))
     session.streams.listeners.clear()
-    gc.collect()
+    collect_quietly()
     assert listener() is not None
     assert metrics.listen(session) is listener()
     found = listener()
@@ -392,7 +392,7 @@ def test_listener_that_pyspark_drops_lives_as_long_as_its_session() -> None:
     session.streams.listeners.append(found)
     found.stop()
     del found
-    gc.collect()
+    collect_quietly()
     assert listener() is None
 
 
@@ -400,7 +400,7 @@ def test_listener_belongs_to_the_object_of_its_session_that_asked_last() -> None
     first: Any = StandInSession("twice")
     listener = metrics.listen(first)
     del first
-    gc.collect()
+    collect_quietly()
     second: Any = StandInSession("twice")
     second.streams.listeners.append(listener)
     assert metrics.listen(second) is listener
@@ -413,7 +413,7 @@ def test_listener_that_spark_holds_does_not_hold_its_session() -> None:
     listener = metrics.listen(session)
     gone = weakref.ref(session)
     del session
-    gc.collect()
+    collect_quietly()
     assert gone() is None
     listener.stop()
     assert listener.is_stopped

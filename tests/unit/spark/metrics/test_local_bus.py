@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import threading
 import uuid
@@ -20,6 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka.spark.metrics import local_bus
 from pyspark_kafka.spark.metrics.local_bus import LocalListenerBus, session_key
 
@@ -192,7 +192,7 @@ def test_listener_that_is_added_weakly_is_called_until_nobody_has_it() -> None:
     assert kept.wait_for(2) == ["progress 1", "progress 2"]
     bus.post(progress(3))
     bus.remove(kept)
-    gc.collect()
+    collect_quietly()
     assert gone() is None
     assert not bus.has_listeners
 
@@ -202,7 +202,7 @@ def test_listener_is_held_unless_it_is_added_weakly() -> None:
     bus.add(notes)
     held = weakref.ref(notes)
     del notes
-    gc.collect()
+    collect_quietly()
     found = held()
     assert found is not None
     assert bus.has_listeners
@@ -214,7 +214,7 @@ def test_thread_of_the_bus_ends_when_its_last_listener_is_gone() -> None:
     bus.add(notes, weakly=True)
     thread: Any = bus._thread
     del notes
-    gc.collect()
+    collect_quietly()
     assert not bus.has_listeners
     bus.post(IDLE)
     thread.join(30)

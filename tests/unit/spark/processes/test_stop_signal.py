@@ -17,7 +17,7 @@ import signal, socket, sys, threading
 from importlib.machinery import ModuleSpec
 from pyspark_kafka.spark.processes import stop_signal
 
-stop_signal._LONGEST_STOP_S = 0.2
+stop_signal._LONGEST_STOP_S = {longest}
 # As `python -m` has it.
 __spec__ = ModuleSpec("pyspark.sql.streaming.python_streaming_source_runner", None)
 
@@ -34,10 +34,14 @@ ours.recv(1)
 """
 
 
-def end_program(stop: str) -> tuple[str, int]:
+# Longer than any stop takes; and what is waited for where none ends.
+_LONG_S, _SHORT_S = 60, 0.2
+
+
+def end_program(stop: str, longest: float = _LONG_S) -> tuple[str, int]:
     """Return what a program prints after SIGTERM, and its status; while it stops, the signal comes again."""
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(stop=stop)],
+        [sys.executable, "-c", _PROGRAM.format(stop=stop, longest=longest)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -55,13 +59,13 @@ def test_stream_is_stopped_and_the_process_ends_by_the_signal(stop: str) -> None
 
 
 def test_stop_that_hangs_does_not_keep_the_process() -> None:
-    assert end_program("threading.Event().wait()") == ("stopped\n", 128 + signal.SIGTERM)
+    assert end_program("threading.Event().wait()", _SHORT_S) == ("stopped\n", 128 + signal.SIGTERM)
 
 
 def test_call_that_does_not_come_back_does_not_keep_the_process() -> None:
     # The handler cannot run before this is computed.
     busy = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 2_000_000_000)"
-    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", busy)
+    program = _PROGRAM.format(stop="pass", longest=2).replace("ours.recv(1)", busy)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -102,7 +106,7 @@ ours.recv(1)
 
 @pytest.mark.parametrize("fork", ["fork()", "ThreadPoolExecutor(1).submit(fork).result()"])
 def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
-    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", _FORK.format(fork=fork))
+    program = _PROGRAM.format(stop="pass", longest=_LONG_S).replace("ours.recv(1)", _FORK.format(fork=fork))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]
@@ -113,7 +117,7 @@ def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
 
 
 def test_program_of_a_user_ends_by_the_signal_as_before() -> None:
-    program = _PROGRAM.format(stop="pass").replace('"pyspark.sql', '"my_program')
+    program = _PROGRAM.format(stop="pass", longest=_LONG_S).replace('"pyspark.sql', '"my_program')
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -133,8 +137,8 @@ _LATER_HANDLER = """
 came = []
 former = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
 signal.raise_signal(signal.SIGTERM)
-# Ten times as long as the process has when the signal is not handled by another.
-threading.Event().wait(2)
+# Longer than the process has when the signal is not handled by another.
+threading.Event().wait(4)
 signal.signal(signal.SIGTERM, former)
 print(came == [signal.SIGTERM], flush=True)
 ours.recv(1)
@@ -142,7 +146,7 @@ ours.recv(1)
 
 
 def test_process_goes_on_where_a_later_handler_takes_the_signal() -> None:
-    program = _PROGRAM.format(stop="pass").replace("ours.recv(1)", _LATER_HANDLER)
+    program = _PROGRAM.format(stop="pass", longest=2).replace("ours.recv(1)", _LATER_HANDLER)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]
