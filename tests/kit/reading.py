@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # For clusters that answer at once: no test waits for a pause between two attempts.
 FAST: dict[str, Any] = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5}
+# For clusters of which a part is silent: who waits for it alone is later than a slow machine makes anybody.
+PATIENT: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
 # As FAST, for fetches.
 FAST_FETCH: dict[str, Any] = {"max_wait_ms": 1, "poll_timeout_ms": 5_000}
 

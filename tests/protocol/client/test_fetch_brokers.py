@@ -13,6 +13,7 @@ from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.reading import PATIENT
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
-
-# Whoever is waited for alone costs more than a slow machine can be late.
-LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
 
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
@@ -55,7 +53,7 @@ def test_leaders_are_connected_to_side_by_side() -> None:
 
 
 def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_another_one_leads() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**LONG) as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         ranges = led_by_each(cluster)
         cluster.elsewhere[1] = hole.address
         with fetcher_of(client, ranges) as fetcher:
@@ -69,7 +67,7 @@ def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_anoth
 
 
 def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
-    with TcpCluster(3) as cluster, cluster.client(**LONG) as client:
+    with TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         ranges = led_by_each(cluster)
         cluster.script(FetchRequest, Silence, broker_id=1)
         with fetcher_of(client, ranges) as fetcher:
@@ -99,7 +97,7 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
 
 
 def test_a_response_that_stops_in_the_middle_holds_up_no_other_for_long() -> None:
-    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
+    with TcpCluster(2) as cluster, cluster.client(**PATIENT) as client:
         ranges = led_by_each(cluster)
         log = BrokerLog({("t", 1): batches_of(1)}, cluster.topic_ids)
 

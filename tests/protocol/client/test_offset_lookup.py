@@ -11,6 +11,7 @@ import pytest
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.reading import PATIENT
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest
@@ -19,9 +20,6 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
-
-# Whoever is waited for alone costs more than a slow machine can be late.
-LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
 
 
 def one_topic_each(cluster: TcpCluster) -> dict[TopicPartition, Any]:
@@ -69,7 +67,7 @@ def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> N
 
 
 def test_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
-    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**LONG) as client:
+    with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
         timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
@@ -83,7 +81,7 @@ def test_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> Non
 
 
 def test_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
-    with TcpCluster(3) as cluster, cluster.client(**LONG) as client:
+    with TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         specs = one_topic_each(cluster)
         assert list_offsets(client, specs) == ends_of(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=1)

@@ -13,6 +13,7 @@ from kit.fakes.black_hole import BlackHole
 from kit.fakes.clock import Clock
 from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from kit.reading import PATIENT
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.lookups.offsets import list_offsets
@@ -23,8 +24,6 @@ from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ScramLogin, Secret
 
 T0 = TopicPartition("t", 0)
-# Whoever is waited for alone costs more than a slow machine can be late.
-LONG: dict[str, Any] = {"api_timeout_ms": 120_000, "connect_timeout_ms": 60_000, "request_timeout_ms": 60_000}
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
 
@@ -86,7 +85,7 @@ def test_hint_about_the_bootstrap_servers_stands_once() -> None:
 def test_server_that_swallows_packets_delays_the_next_one_by_a_second() -> None:
     with BlackHole() as hole, TcpCluster() as cluster:
         servers = (hole.address, *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers, **LONG)) as client:
+        with KafkaClient(ConnectionOptions(servers, **PATIENT)) as client:
             began_at = time.monotonic()
             assert client.fetch_metadata(()).cluster_id == "fake"
             # A third of the whole deadline, or the connect timeout, would be 40 s and more.
@@ -110,14 +109,14 @@ def test_server_that_starts_is_tried_again_while_another_one_is_silent() -> None
     with BlackHole() as hole, TcpCluster() as cluster:
         cluster.script(ApiVersionsRequest, Close, Close, cluster.api_versions)
         servers = (hole.address, *cluster.bootstrap_servers)
-        with KafkaClient(ConnectionOptions(servers, **LONG)) as client:
+        with KafkaClient(ConnectionOptions(servers, **PATIENT)) as client:
             began_at = time.monotonic()
             assert client.fetch_metadata(()).cluster_id == "fake"
             assert time.monotonic() - began_at < 20
 
 
 def test_another_broker_is_asked_when_one_is_silent() -> None:
-    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
+    with TcpCluster(2) as cluster, cluster.client(**PATIENT) as client:
         client.fetch_metadata(())
         cluster.script(MetadataRequest, Silence, broker_id=0)
         began_at = time.monotonic()
@@ -148,7 +147,7 @@ def test_late_response_is_taken_if_nobody_else_can_be_asked() -> None:
 
 def test_first_broker_is_heard_when_the_second_one_cannot_be_reached() -> None:
     released = threading.Event()
-    with TcpCluster(2) as cluster, cluster.client(**LONG) as client:
+    with TcpCluster(2) as cluster, cluster.client(**PATIENT) as client:
         client.fetch_metadata(())
         cluster.stop(1)
 
