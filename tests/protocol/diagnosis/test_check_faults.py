@@ -49,7 +49,7 @@ def failed(diagnosis: Diagnosis, step: str) -> Finding:
 def test_advertised_address_out_of_reach_is_named_with_the_setting(cluster: TcpCluster) -> None:
     (port,) = free_ports(1)
     cluster.elsewhere[0] = ("127.0.0.1", port)
-    found = check(options(cluster), step_timeout_s=2)
+    found = check(options(cluster), step_timeout_s=10)
     missing = failed(found, "advertised")
     assert f"advertises the address 127.0.0.1:{port}, which this machine cannot reach" in missing.text
     assert "Connection refused" in missing.text
@@ -79,7 +79,7 @@ def test_one_broker_out_of_reach_is_a_failure_beside_those_in_reach() -> None:
         without_sasl(cluster)
         (port,) = free_ports(1)
         cluster.elsewhere[1] = ("127.0.0.1", port)
-        found = check(options(cluster), step_timeout_s=2)
+        found = check(options(cluster), step_timeout_s=10)
     assert failed(found, "advertised").facts["broker_id"] == 1
     assert found.of("advertised", FindingStatus.OK)[0].text.startswith(
         "1 broker is in reach by the advertised address: 0 ("

@@ -87,6 +87,6 @@ def test_subject_that_a_write_registers_may_be_missing(
 
 
 def test_options_without_a_registry_have_no_such_step(server: SchemaRegistryServer) -> None:
-    found = check({"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders"}, step_timeout_s=2)
+    found = check({"kafka.bootstrap.servers": "localhost:1", "subscribe": "orders"}, step_timeout_s=10)
     assert found.of("registry") == []
     assert server.count() == 0

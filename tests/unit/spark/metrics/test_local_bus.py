@@ -121,9 +121,10 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
     class Slow(Notes):
         def __init__(self) -> None:
             super().__init__()
-            self.gate = threading.Event()
+            self.gate, self.in_call = threading.Event(), threading.Event()
 
         def onQueryProgress(self, event: Any) -> None:
+            self.in_call.set()
             assert self.gate.wait(30)
             super().onQueryProgress(event)
 
@@ -131,6 +132,7 @@ def test_removal_waits_for_what_is_pending_and_nothing_comes_after_it() -> None:
     bus.add(slow)
     for number in range(3):
         bus.post(progress(number))
+    assert slow.in_call.wait(30)
     # Still in its first call: what is behind it is left out.
     bus.remove(slow, within_s=0.01)
     slow.gate.set()
