@@ -13,7 +13,7 @@ from kafka import TopicPartition as KafkaPartition
 from pyspark.errors import StreamingQueryException
 
 from kit.checkpoint_files import write_checkpoint
-from kit.independent_client import Record, consume_all, consume_committed, produce
+from kit.independent_client import Record, await_committed, consume_all, produce
 from kit.programs.cli import invoke
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
 
@@ -38,6 +38,10 @@ def values(records: list[Record]) -> Counter[int]:
 
 def once(first: int, last: int) -> Counter[int]:
     return Counter(range(first, last))
+
+
+def await_values(servers: str, topic: str, expected: Counter[int]) -> None:
+    await_committed(servers, topic, [b"%d" % value for value in expected.elements()])
 
 
 def command(name: str, *arguments: object, servers: str, fails: bool = False) -> Result:
@@ -94,13 +98,13 @@ def test_fork_to_a_time_writes_what_came_since_once(
     assert (told["read_again"], told["skipped"], told["lost"], told["applied"]) == (20, 0, 0, True)
     assert told["query_id"] != told["former_query_id"] == read_checkpoint(str(place)).query_id()
     run(second, forked)
-    assert values(consume_committed(bootstrap_servers, second)) == once(10, 30)
+    await_values(bootstrap_servers, second, once(10, 30))
     # It goes its way, and so does the other one.
     produce(bootstrap_servers, source, numbered(30, 35))
     run(second, forked)
     run(target, place)
-    assert values(consume_committed(bootstrap_servers, second)) == once(10, 35)
-    assert values(consume_committed(bootstrap_servers, target)) == once(0, 35)
+    await_values(bootstrap_servers, second, once(10, 35))
+    await_values(bootstrap_servers, target, once(0, 35))
 
 
 def test_rewind_of_an_exactly_once_query_writes_again_only_what_is_behind_the_place(
@@ -119,7 +123,7 @@ def test_rewind_of_an_exactly_once_query_writes_again_only_what_is_behind_the_pl
     assert "what is read again is written a second time" in done.output
     assert read_checkpoint(str(place)).query_id() == query_id
     copy(spark, bootstrap_servers, source, target, place, **named)
-    assert values(consume_committed(bootstrap_servers, target)) == once(0, 30) + once(10, 30)
+    await_values(bootstrap_servers, target, once(0, 30) + once(10, 30))
     # And forward, over records that were never read.
     produce(bootstrap_servers, source, numbered(30, 40))
     ends = json.dumps({source: "latest"})
@@ -127,7 +131,7 @@ def test_rewind_of_an_exactly_once_query_writes_again_only_what_is_behind_the_pl
     assert "At most 10 records are SKIPPED" in shown.output
     produce(bootstrap_servers, source, numbered(40, 45))
     copy(spark, bootstrap_servers, source, target, place, **named)
-    assert values(consume_committed(bootstrap_servers, target)) == once(0, 30) + once(10, 30) + once(40, 45)
+    await_values(bootstrap_servers, target, once(0, 30) + once(10, 30) + once(40, 45))
     (backup, *_) = sorted(tmp_path.glob("query-backup-*"))
     command("rewind", place, "--restore", backup, "--yes", "--force", servers=bootstrap_servers)
     assert read_checkpoint(str(place)).history.last_finished == 2
@@ -273,12 +277,14 @@ def test_fork_at_the_end_of_a_log_starts_before_the_records_of_an_open_transacti
     source, now = make_topic(), int(time.time() * 1000)
     place = write_checkpoint(tmp_path / "query", [{source: {"0": 2}}])
     produce(bootstrap_servers, source, [Record(None, b"x", 0, now - 3 * HOUR_MS) for _ in range(5)])
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=f"open-{source}")
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap_servers, transactional_id=f"open-{source}", transaction_timeout_ms=600_000
+    )
     try:
         producer.init_transactions()
         producer.begin_transaction()
         for hours in (3, 1):
-            producer.send(source, b"open", partition=0, timestamp_ms=now - hours * HOUR_MS).get(timeout=30)
+            producer.send(source, b"open", partition=0, timestamp_ms=now - hours * HOUR_MS).get(timeout=120)
         there = ("--at", "2h") if to_a_time else ("--offsets", json.dumps({source: "latest"}))
         done = command("fork", place, tmp_path / "forked", *there, "--json", servers=bootstrap_servers)
         producer.abort_transaction()
@@ -302,7 +308,7 @@ def test_query_that_was_left_running_ends_at_its_next_batch(
         command("rewind", place, "--offsets", ends, "--yes", "--force", servers=bootstrap_servers)
         produce(bootstrap_servers, source, numbered(10, 12))
         with pytest.raises(StreamingQueryException, match="CONCURRENT_STREAM_LOG_UPDATE"):
-            query.awaitTermination(120)
+            query.awaitTermination(300)
     finally:
         query.stop()
     copy(spark, bootstrap_servers, source, target, place)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.independent_client import Record, consume, consume_committed, produce
+from kit.independent_client import Record, await_committed, consume, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,8 +113,7 @@ def test_a_query_outlives_an_outage_longer_than_its_look_ups(
         assert query.exception() is None
     finally:
         query.stop()
-    found = consume_committed(servers, target)
-    assert sorted(record.value or b"" for record in found) == [record.value for record in sent]
+    await_committed(servers, target, [record.value or b"" for record in sent])
 
 
 def test_a_query_that_waits_for_its_broker_can_be_stopped(

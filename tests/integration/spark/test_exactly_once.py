@@ -11,8 +11,9 @@ import pyspark
 import pytest
 from py4j.java_gateway import JavaGateway
 
-from kit.independent_client import Record, consume_committed, produce
+from kit.independent_client import Record, await_committed, consume_committed, produce
 from kit.programs.run import run_program
+from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -72,10 +73,10 @@ def test_a_stream_is_written_once_over_batches_and_runs(
     )
     assert len(query.recentProgress) >= 3
     assert sum(progress.sink.numOutputRows for progress in query.recentProgress if progress.numInputRows) == 90
-    assert values(bootstrap_servers, target) == names(0, 90)
+    await_committed(bootstrap_servers, target, names(0, 90))
     produce(bootstrap_servers, source, numbered(90, 95))
     run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path)
-    assert values(bootstrap_servers, target) == names(0, 95)
+    await_committed(bootstrap_servers, target, names(0, 95))
 
 
 def test_a_batch_whose_commit_spark_has_not_noted_is_not_written_again(
@@ -90,7 +91,7 @@ def test_a_batch_whose_commit_spark_has_not_noted_is_not_written_again(
     # Planned with other partitions, so that other tasks hold other rows.
     run(stream(spark, bootstrap_servers, source, minPartitions="5"), bootstrap_servers, target, tmp_path)
     assert (tmp_path / "commits" / "0").exists()
-    assert values(bootstrap_servers, target) == names(0, 40)
+    await_committed(bootstrap_servers, target, names(0, 40))
 
 
 def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written_twice(
@@ -108,7 +109,7 @@ def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written_twice
     # Batch 1 of the copy would hold what batches 1 and 2 have written.
     with pytest.raises(Exception, match="COMMIT_MARKER_OF_A_LATER_BATCH"):
         run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, checkpoint)
-    assert values(bootstrap_servers, target) == names(0, 30)
+    await_committed(bootstrap_servers, target, names(0, 30))
 
 
 def test_another_query_is_refused_the_sink_at_its_start(
@@ -120,7 +121,7 @@ def test_another_query_is_refused_the_sink_at_its_start(
     run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path / "one", **name)
     with pytest.raises(Exception, match="COMMIT_MARKER_OF_ANOTHER_QUERY"):
         run(stream(spark, bootstrap_servers, source), bootstrap_servers, target, tmp_path / "two", **name)
-    assert values(bootstrap_servers, target) == names(0, 5)
+    await_committed(bootstrap_servers, target, names(0, 5))
 
 
 def test_spooled_rows_are_written_and_removed(
@@ -130,7 +131,7 @@ def test_spooled_rows_are_written_and_removed(
     produce(bootstrap_servers, source, numbered(0, 50))
     rows = stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="20")
     run(rows, bootstrap_servers, target, tmp_path, spoolThresholdBytes="0")
-    assert values(bootstrap_servers, target) == names(0, 50)
+    await_committed(bootstrap_servers, target, names(0, 50))
     assert [path for path in (tmp_path / "spool").rglob("*") if path.is_file()] == []
     # One directory, the query's own.
     assert len(list((tmp_path / "spool").glob("pyspark-kafka-*"))) == 1
@@ -149,7 +150,7 @@ rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 100)
 query = (rows.repartition(40).writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
          .option("topic", topic).option("deliveryGuarantee", "exactly_once").option("checkpointLocation", "checkpoint")
          .trigger(availableNow=True).start())
-assert query.awaitTermination(120)
+assert query.awaitTermination(300)
 print("batches", len(query.recentProgress), flush=True)
 """
 
@@ -159,7 +160,7 @@ def test_results_of_many_tasks_stay_below_the_limit_of_the_driver(
 ) -> None:
     target = make_topic(partitions=4)
     run_program(MANY_TASKS, bootstrap_servers, target, place=tmp_path)
-    assert len(values(bootstrap_servers, target)) == 40 * 7000
+    eventually(lambda: len(values(bootstrap_servers, target)) == 40 * 7000)
 
 
 def test_a_batch_write_is_visible_whole_or_not_at_all(
@@ -168,15 +169,15 @@ def test_a_batch_write_is_visible_whole_or_not_at_all(
     target = make_topic(partitions=2)
     rows = spark.range(0, 1000, 1, 4).selectExpr("CAST(id AS STRING) AS key", "printf('v%03d', id) AS value")
     save(rows, bootstrap_servers, topic=target)
-    assert len(values(bootstrap_servers, target)) == 1000
+    await_committed(bootstrap_servers, target, names(0, 1000))
     # One row of the last task cannot be sent.
     bad = rows.selectExpr("IF(key = '999', NULL, ''||'%s') AS topic".replace("%s", target), "key", "value")
     with pytest.raises(Exception, match="KAFKA_NULL_TOPIC_IN_DATA"):
         save(bad, bootstrap_servers)
-    assert len(values(bootstrap_servers, target)) == 1000
+    await_committed(bootstrap_servers, target, names(0, 1000))
     # Run again it is another write.
     save(rows, bootstrap_servers, topic=target)
-    assert len(values(bootstrap_servers, target)) == 2000
+    await_committed(bootstrap_servers, target, names(0, 1000) * 2)
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,7 @@ def test_kafkas_own_java_consumer_reads_what_was_committed(
     source, target = make_topic(), make_topic(partitions=2)
     produce(bootstrap_servers, source, numbered(0, 30))
     run(stream(spark, bootstrap_servers, source, maxOffsetsPerTrigger="10"), bootstrap_servers, target, tmp_path)
+    await_committed(bootstrap_servers, target, names(0, 30))
     # A job that is aborted half-way leaves records in the log that nobody is to see.
     client = KafkaClient(ConnectionOptions((("127.0.0.1", int(bootstrap_servers.rpartition(":")[2])),)))
     with client:

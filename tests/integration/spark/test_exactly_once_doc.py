@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.independent_client import Record, consume_committed, produce
+from kit.independent_client import Record, await_committed, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +32,5 @@ def test_the_programs_write_once(
         exec(text, names)  # noqa: S102 - our own text
         if streaming:
             names["query"].awaitTermination()
-    found = [record.value or b"" for record in consume_committed(bootstrap_servers, target)]
     # Once by the stream, though it was run twice, and once by the batch write.
-    assert sorted(found) == sorted([b"v%d" % number for number in range(5)] * 2)
+    await_committed(bootstrap_servers, target, [b"v%d" % number for number in range(5)] * 2)

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from kit.independent_client import Record, consume_committed, produce
+from kit.waiting import eventually
 from pyspark_kafka.formats import decode_column
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def test_programs_of_the_page_do_what_it_says(
     assert sorted(shown(capsys.readouterr().out)) == [["/", "2"], ["/help", "1"]]
 
     page.run("with_dead_letters")
-    assert len(letters()) == 4
+    eventually(lambda: len(letters()) == 4)
+    eventually(lambda: len(consume_committed(bootstrap_servers, page.topics["orders-json"])) == 3)
     once = consume_committed(bootstrap_servers, page.topics["orders-json"])
     assert [json.loads(record.value) if record.value else None for record in once] == [
         {"id": 1, "customer": "Ada", "cents": 250, "country": "DE"},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.independent_client import Record, consume_committed, produce
+from kit.waiting import eventually
 from pyspark_kafka.checkpoint import CheckpointFiles, OffsetSeqLog
 
 if TYPE_CHECKING:
@@ -109,12 +110,12 @@ def test_windows_of_the_page_are_written_once_and_a_partition_behind_is_late(
     page.send("orders", ("a", 0, 1), ("b", 0, 2), ("a", 0, 3), ("c", 0, 25), ("d", 0, 60))
     run()
     # The watermark is at 30: the second window ends at 40.
-    assert written() == [(0, 2)]
+    eventually(lambda: written() == [(0, 2)])
     settings.conf.set(PARTITIONS, "3")
     settings.conf.set(PROVIDER, ROCKSDB)
     page.send("orders", ("e", 1, 5), ("f", 1, 41), ("c", 1, 42), ("g", 0, 100))
     query = run()
-    assert written() == [(0, 2), (20, 1), (40, 1)]
+    eventually(lambda: written() == [(0, 2), (20, 1), (40, 1)])
     operators = [operator for progress in query.recentProgress for operator in progress.stateOperators]
     assert sum(operator.numRowsDroppedByWatermark for operator in operators) == 1
     log = OffsetSeqLog(CheckpointFiles(str(tmp_path / "checkpoints" / "order-counts")))

@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 from kit.independent_client import Record, consume_committed, produce
+from kit.reading import client_of
+from kit.waiting import eventually
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.connector.filters import EqualTo, Filter, GreaterThan, In, IsNull, LessThan, Not
+from pyspark_kafka.model import IsolationLevel, TopicPartition
+from pyspark_kafka.offsets import Latest
 from pyspark_kafka.table.kafka_table import KafkaTable
 from pyspark_kafka.testing.conformance import SinkContract, SourceContract
 
@@ -113,6 +118,11 @@ class KafkaSinkContract(SinkContract):
         return {"since": (1, 2, 3), "key": str(number % 7).encode(), "value": str(number)}
 
     def visible(self) -> Sequence[int]:
+        # Brokers write the end of a transaction after their response to it.
+        ends = {TopicPartition(self._name, number): Latest() for number in range(2)}
+        with client_of(self._servers) as client:
+            committed = IsolationLevel.READ_COMMITTED
+            eventually(lambda: list_offsets(client, ends, committed) == list_offsets(client, ends))
         return [int(record.value or b"") for record in consume_committed(self._servers, self._name)]
 
     def options(self) -> Mapping[str, str]:

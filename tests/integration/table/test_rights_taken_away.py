@@ -141,7 +141,7 @@ def test_exactly_once_batch_is_written_once_after_the_right_is_back(
     guarded.acls.put(right for right in rights if right != missing)
     with pytest.raises(AccessError, match=rf"'{missing.name}'.*--operation {missing.operation}"):
         trial.write_micro_batch_once(epoch=1)
-    assert len(consume_committed(guarded.kafka.bootstrap_servers, trial.names[TARGET])) == 2
+    await_committed(guarded.kafka.bootstrap_servers, trial.names[TARGET], [b"a", b"b"])
     guarded.acls.put(rights)
     for _ in range(2):
         trial.write_micro_batch_once(epoch=1)
