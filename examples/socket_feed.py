@@ -393,7 +393,7 @@ def main() -> None:
                 feed.drop()
 
         query = query_of(feed.address, directory).foreachBatch(show).start()
-        for number in range(250):
+        for number in range(2_500):
             feed.send(f"line {number}")
             if query.exception() is not None or len(shown) >= 5:
                 break

@@ -29,7 +29,7 @@ def produce(bootstrap_servers: str, topic: str, records: list[Record], **config:
     try:
         sent = [producer.send(topic, r.value, r.key, r.headers or [], r.partition, r.timestamp_ms) for r in records]
         for future in sent:
-            future.get(timeout=30)
+            future.get(timeout=120)
     finally:
         producer.close()
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def eventually(condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
     """Look until it holds."""
     end = time.monotonic() + timeout_s
     while not condition():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -41,7 +41,7 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
-def await_no_process_with(text: str, seconds: float = 20) -> None:
+def await_no_process_with(text: str, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while left := processes_with(text):
         if time.monotonic() > end:
@@ -49,7 +49,7 @@ def await_no_process_with(text: str, seconds: float = 20) -> None:
         time.sleep(0.1)
 
 
-def await_no_file_in(place: Path, seconds: float = 20) -> None:
+def await_no_file_in(place: Path, seconds: float = 120) -> None:
     # Spark's own shutdown hook removes the last of its files just after the program has ended.
     end = time.monotonic() + seconds
     while left := [p for p in place.rglob("*") if p.is_file() and "hsperfdata" not in str(p)]:
@@ -64,7 +64,10 @@ _LONGEST_SILENCE_S = 5.0
 
 @dataclass(frozen=True)
 class TimedLine:
-    """A line of a program, the seconds of silence before it, and by how much this machine was late meanwhile."""
+    """A line of a program, the seconds of silence before it, and by how much this machine was late meanwhile.
+
+    The machine is late for the program, or for the test that reads its lines.
+    """
 
     text: str
     silence_s: float
@@ -100,6 +103,15 @@ class Lateness:
             last = now
 
 
+def waited_s(program: int) -> float:
+    """Return how long the threads of a program were ready to run and had no processor."""
+    waited = 0.0
+    for file in Path(f"/proc/{program}/task").glob("*/schedstat"):
+        with suppress(OSError):
+            waited += int(file.read_text().split()[1]) / 1e9
+    return waited
+
+
 def run_timed(command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int, list[TimedLine]]:
     """Run a program and return its exit code and its lines, the last one empty: the silence before its end."""
     lines = []
@@ -112,11 +124,11 @@ def run_timed(command: list[str], environment: dict[str, str], timeout_s: float)
         assert program.stdout is not None
         killer = threading.Timer(timeout_s, program.kill)
         killer.start()
-        last = time.monotonic()
+        last, waited_before = time.monotonic(), 0.0
         for line in chain(program.stdout, [""]):
-            now = time.monotonic()
-            lines.append(TimedLine(line, now - last, lateness.take()))
-            last = now
+            now, waited = time.monotonic(), waited_s(program.pid)
+            lines.append(TimedLine(line, now - last, max(lateness.take(), waited - waited_before)))
+            last, waited_before = now, waited
         killer.cancel()
         return program.wait(), lines
 
@@ -124,7 +136,7 @@ def run_timed(command: list[str], environment: dict[str, str], timeout_s: float)
 @pytest.mark.broker
 def test_demo_ends_and_is_never_silent_and_leaves_nothing(tmp_path: Path) -> None:
     code, lines = run_timed(
-        [*_PROGRAM, "demo", "--records", "20000", "--codec", "zstd"], run_environment(tmp_path), timeout_s=170
+        [*_PROGRAM, "demo", "--records", "20000", "--codec", "zstd"], run_environment(tmp_path), timeout_s=500
     )
     output = "".join(line.text for line in lines)
     assert code == 0, output[-8000:]
@@ -176,7 +188,7 @@ def demo_until(moment: str, place: Path, *options: str) -> Iterator[subprocess.P
 def assert_interrupted(demo: subprocess.Popen[str]) -> None:
     assert demo.stdout is not None
     rest = demo.stdout.read()
-    assert demo.wait(timeout=60) == 130, rest
+    assert demo.wait(timeout=300) == 130, rest
     assert "Interrupted. The broker is stopped" in rest
     assert "Traceback" not in rest
     assert "Exception" not in rest
@@ -204,7 +216,7 @@ def test_the_signal_that_a_demo_left_running_waits_for_is_a_success(tmp_path: Pa
         assert pasted[-1].endswith(".show(truncate=False)\n")
         os.killpg(demo.pid, number)
         rest = demo.stdout.read()
-        assert demo.wait(timeout=60) == 0, rest
+        assert demo.wait(timeout=300) == 0, rest
         ending, *slow = rest.strip().splitlines()
         assert ending == "Stopping. The broker and its files will be gone."
         assert all(re.fullmatch(r"Stopping .* …( \d+ s)?", line) for line in slow)
@@ -240,5 +252,5 @@ def test_a_signal_while_spark_starts_ends_the_demo_and_leaves_nothing(
 
 @pytest.mark.parametrize("asked", ["version", "--version"])
 def test_the_version_says_which_codec_is_active(asked: str) -> None:
-    done = subprocess.run([*_PROGRAM, asked], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*_PROGRAM, asked], capture_output=True, text=True, timeout=300, check=True)
     assert re.match(r"pyspark-kafka \d+\.\d+\.\d+, record codec (not )?compiled", done.stdout)

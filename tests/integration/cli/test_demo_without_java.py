@@ -25,7 +25,7 @@ def run_demo(place: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", _WITHOUT_WHEEL, "demo"],
         env=environment | {"PATH": str(place), "COLUMNS": "500"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_missing_packages_for_json_are_said_before_anything_is_started(tmp_path:
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_JSON, "demo"],
         env=os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "500"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "Starting" not in done.stdout

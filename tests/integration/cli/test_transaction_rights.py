@@ -44,7 +44,7 @@ def left_open(ports: tuple[int, int]) -> str:
     with KafkaClient(ConnectionOptions((("127.0.0.1", ports[0]),))) as client:
         create_topic(client, topic)
         where = TopicPartition(topic, 0)
-        owner = TransactionalId(client, name, 60_000)
+        owner = TransactionalId(client, name, 600_000)
         transaction = owner.fence()
         assert transaction.identity.generation is Generation.V1
         owner.join(transaction, [where])

@@ -28,7 +28,7 @@ def test_keys_are_let_through_once_over_two_starts(
         done = subprocess.run(
             [sys.executable, str(_PROGRAM), bootstrap_servers, source, target, str(tmp_path / "checkpoint"), "--once"],
             env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            capture_output=True, text=True, timeout=150, check=False, cwd=tmp_path,
+            capture_output=True, text=True, timeout=290, check=False, cwd=tmp_path,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
     assert sorted(record.value or b"" for record in consume(bootstrap_servers, target, 12)) == sorted(

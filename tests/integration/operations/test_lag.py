@@ -230,7 +230,7 @@ def test_program_watches_until_it_is_interrupted(bootstrap_servers: str, make_to
         while "6 records behind" not in (line := ran.stdout.readline()):
             assert line, "the program has ended"
         ran.send_signal(signal.SIGINT)
-        _, errors = ran.communicate(timeout=60)
+        _, errors = ran.communicate(timeout=300)
     assert seen[0].startswith(f"Lag of consumer group '{group}': 1 partition")
     assert ran.returncode == 130
     assert "Interrupted." in errors

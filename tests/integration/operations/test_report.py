@@ -48,7 +48,7 @@ def query(spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, p
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     return query
 
 

@@ -118,8 +118,13 @@ def test_end_of_a_batch_that_failed_is_not_committed_and_neither_is_the_beginnin
 
 def test_query_goes_on_where_the_group_is_in_use(setting: Setting) -> None:
     setting.produce(5)
+    # It must be a member for as long as the query takes, also where its heartbeats are late.
     member = KafkaConsumer(
-        setting.topic, bootstrap_servers=setting.servers, group_id=setting.group, enable_auto_commit=False
+        setting.topic,
+        bootstrap_servers=setting.servers,
+        group_id=setting.group,
+        enable_auto_commit=False,
+        session_timeout_ms=300_000,
     )
     seen: list[int] = []
     try:

@@ -76,7 +76,7 @@ def test_good_rows_and_dead_letters_are_written_exactly_once_over_a_kill(
             stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         )  # fmt: skip
         try:
-            eventually((place / "commits" / "3").exists, timeout_s=120)
+            eventually((place / "commits" / "3").exists, timeout_s=400)
         finally:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()

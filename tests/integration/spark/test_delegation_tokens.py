@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.broker
 
 # Long enough for a login on a busy machine within the quarter of it that is left when it is renewed.
-EXPIRY_S, LIFETIME_S = 8.0, 12.0
+EXPIRY_S, LIFETIME_S = 16.0, 24.0
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def broker() -> Iterator[SessionsBroker]:
 def test_query_outlives_its_tokens_if_they_are_kept_in_a_file(
     spark: SparkSession, broker: SessionsBroker, tmp_path: Path
 ) -> None:
-    """Tokens end after 12 s: the tasks read the file again wherever they log in, and no password travels."""
+    """Tokens end after 24 s: the tasks read the file again wherever they log in, and no password travels."""
     servers = broker.kafka.bootstrap_servers
     for topic in ("kept-in", "kept-out"):
         broker.kafka.create_topic(topic, 2)

@@ -52,7 +52,7 @@ def first_batches(
         environment.pop("PYSPARK_DRIVER_PYTHON", None)
         done = subprocess.run(
             [sys.executable, str(_PROGRAM), json.dumps(task)],
-            capture_output=True, text=True, check=False, timeout=150, env=environment,
+            capture_output=True, text=True, check=False, timeout=290, env=environment,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         found[name] = json.loads(done.stdout.splitlines()[-1])

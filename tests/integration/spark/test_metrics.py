@@ -52,7 +52,7 @@ class Lines(logging.Handler):
             return sum(int(count) for line in found() for count in re.findall(r" rows=(\d+) ", line))
 
         with self._changed:
-            assert self._changed.wait_for(lambda: told() >= rows, timeout=60), self.lines
+            assert self._changed.wait_for(lambda: told() >= rows, timeout=300), self.lines
             return found()
 
 
@@ -192,7 +192,7 @@ def test_no_more_is_logged_after_a_stop(
     witness = Witness()
     spark.streams.addListener(witness)
     silent = run(stream(spark, bootstrap_servers, topic), tmp_path / "silent")
-    assert witness.ended.wait(60)
+    assert witness.ended.wait(300)
     spark.streams.removeListener(witness)
     assert not [line for line in lines.lines if str(silent.id) in line]
 

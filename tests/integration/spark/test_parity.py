@@ -107,7 +107,8 @@ def test_no_consumer_group_comes_into_being_whatever_is_said_of_its_name(
     before = groups_of(bootstrap_servers)
     run(stream(spark, bootstrap_servers, topic, groupIdPrefix=group), tmp_path / "prefix")
     run(stream(spark, bootstrap_servers, topic, **{"kafka.group.id": group}), tmp_path / "id")
-    assert groups_of(bootstrap_servers) == before
+    # Brokers forget groups of other tests meanwhile.
+    assert groups_of(bootstrap_servers) - before == set()
 
 
 def groups_of(bootstrap_servers: str) -> set[str]:

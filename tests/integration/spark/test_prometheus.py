@@ -76,7 +76,7 @@ def test_scrape_has_what_a_query_has_read_and_its_end(
 
     try:
         query.processAllAvailable()
-        eventually(lambda: now().get("pyspark_kafka_rows_read_total") == {"0": 60}, 60)
+        eventually(lambda: now().get("pyspark_kafka_rows_read_total") == {"0": 60})
         found = now()
         assert found["pyspark_kafka_records_behind"] == {f"0/0/{topic}": 0, f"1/0/{topic}": 0}
         assert found["pyspark_kafka_source_partitions"] == {"0": 2}
@@ -93,7 +93,7 @@ def test_scrape_has_what_a_query_has_read_and_its_end(
         assert found["pyspark_kafka_time_since_progress_seconds"][""] < 60
     finally:
         query.stop()
-    eventually(lambda: now().get("pyspark_kafka_query_up") == {"": 0}, 60)
+    eventually(lambda: now().get("pyspark_kafka_query_up") == {"": 0})
     assert now() == {"pyspark_kafka_query_up": {"": 0}, "pyspark_kafka_query_failed": {"": 0}}
 
 
@@ -115,10 +115,10 @@ def test_a_query_that_fails_is_told_from_one_that_was_stopped(
         query.processAllAvailable()
         produce(bootstrap_servers, topic, [Record(None, b"no number", 0)])
         with pytest.raises(Exception, match="no number"):
-            query.awaitTermination(60)
+            query.awaitTermination(300)
     finally:
         query.stop()
-    eventually(lambda: series(scraped(endpoint.url), str(query.id)).get("pyspark_kafka_query_failed") == {"": 1}, 60)
+    eventually(lambda: series(scraped(endpoint.url), str(query.id)).get("pyspark_kafka_query_failed") == {"": 1})
 
 
 def test_scrape_has_the_time_until_retention_reaches_the_position(
@@ -128,14 +128,14 @@ def test_scrape_has_the_time_until_retention_reaches_the_position(
     half_an_hour_ago = int(time.time() * 1000) - 1_800_000
     produce(bootstrap_servers, topic, [Record(None, b"v", 0, half_an_hour_ago)] * 50)
     endpoint = metrics.prometheus(spark, 0, connection={"kafka.bootstrap.servers": bootstrap_servers})
-    query = start(spark, bootstrap_servers, topic, tmp_path, every="1 hour")
+    query = start(spark, bootstrap_servers, topic, tmp_path, every="100000 days")
 
     def now() -> dict[str, dict[str, float]]:
         return series(scraped(endpoint.url), str(query.id))
 
     try:
         # After its first batch of 20 records the query rests, and 30 wait.
-        eventually(lambda: "pyspark_kafka_headroom_seconds" in now(), 60)
+        eventually(lambda: "pyspark_kafka_headroom_seconds" in now())
         found = now()
         (headroom,) = found["pyspark_kafka_headroom_seconds"].values()
         assert 1_500 < headroom <= 1_800
@@ -194,13 +194,13 @@ def test_scrape_has_the_latencies_of_a_continuous_query(
     try:
         produce(bootstrap_servers, source, [Record(None, b"v", 0)] * 20)
         query.processAllAvailable()
-        eventually(lambda: now().get("pyspark_kafka_rows_read_total") == {"0": 20}, 60)
+        eventually(lambda: now().get("pyspark_kafka_rows_read_total") == {"0": 20})
         found = now()
         assert found["pyspark_kafka_rows_written_total"] == {"": 20}
         assert found["pyspark_kafka_records_behind"] == {f"0/0/{source}": 0}
     finally:
         query.stop()
-    eventually(lambda: now().get("pyspark_kafka_query_up") == {"": 0}, 60)
+    eventually(lambda: now().get("pyspark_kafka_query_up") == {"": 0})
 
 
 def counted(url: str, name: str, **labels: str) -> float:

@@ -57,7 +57,7 @@ class Held:
 
     def await_step(self, step: str, program: subprocess.Popen[bytes], log: Path) -> None:
         """Wait until it stands still at a step."""
-        end = time.monotonic() + 90
+        end = time.monotonic() + 400
         while not (self.place / step).exists():
             assert program.poll() is None, log.read_text()
             assert time.monotonic() < end, log.read_text()

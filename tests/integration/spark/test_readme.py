@@ -124,7 +124,7 @@ def test_version_command_names_the_python_that_lacks_the_package(tmp_path: Path,
     done = subprocess.run(
         [sys.executable, "-m", "pyspark_kafka.cli", "version"],
         env={**os.environ, "PYSPARK_DRIVER_PYTHON": str(other) if lacking else sys.executable},
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert (_STARTED_PYTHON in done.stdout) is lacking
     assert (f"PYSPARK_DRIVER_PYTHON is '{other}'" in done.stdout) is lacking

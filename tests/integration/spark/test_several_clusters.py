@@ -93,7 +93,7 @@ def test_query_continues_when_the_certificates_of_both_sides_are_replaced(
         renewed.create_topic(topic, 2)
     trusted, own = tmp_path / "trusted.pem", tmp_path / "own.pem"
     trusted.write_bytes(renewed.security.authority.pem)
-    expires = datetime.now(timezone.utc) + timedelta(seconds=40)
+    expires = datetime.now(timezone.utc) + timedelta(seconds=90)
     own.write_bytes(renewed.security.authority.issue(user="carol", not_after=expires).pem)
     files = {"kafka.ssl.truststore.location": str(trusted), "kafka.ssl.keystore.location": str(own)}
     options = renewed.client_options("SSL", "carol") | files

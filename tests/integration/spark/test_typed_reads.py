@@ -239,7 +239,7 @@ def run_continuous(spark: SparkSession, servers: str, source: str, target: str, 
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target).option("maxFailures", "0")
     writer = writer.option("checkpointLocation", str(place)).option("tasks", "2").trigger(availableNow=True)
     query = writer.start()
-    assert query.awaitTermination(150)
+    assert query.awaitTermination(300)
 
 
 @pytest.mark.usefixtures("by_value")

@@ -152,7 +152,7 @@ def test_an_outage_of_the_registry_fails_the_task_and_makes_no_bad_record(
     number = registry.add("people", json.dumps(AGED_PERSON))
     produce(bootstrap_servers, topic, [Record(None, avro(AGED_PERSON, {"id": 1, "name": "a", "age": 3}, number))])
     given = of_registry(registry, valueSchema=json.dumps(PERSON), valueFraming="confluent", mode="DROPMALFORMED")
-    frame = read(spark, bootstrap_servers, topic, **{**given, "schema.registry.timeout": "2s"})
+    frame = read(spark, bootstrap_servers, topic, **{**given, "schema.registry.timeout": "8s"})
     registry.stop()
     with pytest.raises(Exception, match=rf"Reading the values of {topic}-0, offsets 0 to 0: "):
         frame.collect()

@@ -56,7 +56,7 @@ def is_alive(pid: int) -> bool:
     return bool(shown.stdout.strip()) and not shown.stdout.strip().startswith("Z")
 
 
-def becomes_true(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+def becomes_true(condition: Callable[[], bool], timeout_s: float = 120.0) -> bool:
     """Wait for a state of a process that is not ours, which sends no event to wait for."""
     end = time.monotonic() + timeout_s
     while not condition():
@@ -287,7 +287,7 @@ def test_however_a_program_ends_its_broker_and_files_go(then: str, sent: signal.
         if sent is not None:
             # To the program alone, as `kill` does.
             program.process.send_signal(sent)
-        program.process.wait(20)
+        program.process.wait(120)
         assert program.leaves_nothing()
 
 
@@ -303,7 +303,7 @@ time.sleep(600)
         # A terminal's Ctrl-C goes to the whole process group.
         program.process.send_signal(signal.SIGINT)
         assert program.process.stdout.readline() == "True\n"
-        program.process.wait(20)
+        program.process.wait(120)
         assert program.leaves_nothing()
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LONGEST_S = 150
+_LONGEST_S = 450
 # Of the machine, not of this run: looked up before the run has a folder for temporary files of its own.
 _CONNECT_PORT_LOCK = Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock"
 

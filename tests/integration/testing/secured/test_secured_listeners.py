@@ -159,4 +159,4 @@ def own_context(security: Any) -> ssl.SSLContext:
 
 
 def _dial(host: str, port: int) -> Any:
-    return socket.create_connection((host, port), timeout=10)
+    return socket.create_connection((host, port), timeout=120)

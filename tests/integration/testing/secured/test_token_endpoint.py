@@ -24,7 +24,7 @@ GRANT = {"grant_type": "client_credentials"}
 
 def ask(endpoint: TokenEndpoint, path: str = TOKEN_PATH, **form: str) -> tuple[int, bytes]:
     context = ssl.create_default_context(cafile=str(endpoint.trusted))
-    connection = http.client.HTTPSConnection("127.0.0.1", endpoint.port, context=context, timeout=10)
+    connection = http.client.HTTPSConnection("127.0.0.1", endpoint.port, context=context, timeout=120)
     try:
         connection.request(
             "POST" if form else "GET",
