@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.counters import COUNTERS, OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE
+from pyspark_kafka.counters import COUNTERS, OUTAGE_SECONDS, OUTAGES, OUTAGES_ACTIVE, Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,6 +212,7 @@ class Waits:
         every_s: how many seconds after each line the next one is logged.
         look_every_s: how often the thread looks.
         clock: monotonic seconds; tests pass their own.
+        counters: of outages; tests pass their own.
     """
 
     def __init__(
@@ -221,8 +222,10 @@ class Waits:
         every_s: float = _WARN_EVERY_S,
         look_every_s: float = _LOOK_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
+        counters: Counters = COUNTERS,
     ) -> None:
         self.clock = clock
+        self._counters = counters
         self._first_s = first_s
         self._every_s = every_s
         self._look_every_s = look_every_s
@@ -277,11 +280,11 @@ class Waits:
                     wait.warn()
                 if wait.warned_at is not None:
                     active += 1
-                    COUNTERS.add(OUTAGES, begun)
-                    COUNTERS.add(OUTAGE_SECONDS, wait.waited_s if begun else since)
+                    self._counters.add(OUTAGES, begun)
+                    self._counters.add(OUTAGE_SECONDS, wait.waited_s if begun else since)
         self._looked_at = now
-        COUNTERS.set(OUTAGES_ACTIVE, active)
-        COUNTERS.publish()
+        self._counters.set(OUTAGES_ACTIVE, active)
+        self._counters.publish()
 
     def _due(self, wait: Wait) -> bool:
         if wait.warned_at is None:

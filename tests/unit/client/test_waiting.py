@@ -33,9 +33,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def waits(clock: Clock) -> Iterator[Waits]:
+def counters() -> Counters:
+    return Counters()
+
+
+@pytest.fixture
+def waits(clock: Clock, counters: Counters) -> Iterator[Waits]:
     """Waits whose thread never looks; tests call `report`."""
-    made = Waits(clock=clock, look_every_s=3_600.0)
+    made = Waits(clock=clock, look_every_s=3_600.0, counters=counters)
     made._thread = threading.current_thread()
     yield made
     assert not made._waiting
@@ -255,12 +260,10 @@ def test_the_time_of_another_day_has_its_date() -> None:
 
 
 def test_a_wait_that_is_reported_is_counted_as_an_outage_until_it_is_over(
-    clock: Clock, waits: Waits, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, waits: Waits, counters: Counters
 ) -> None:
-    counters = Counters()
     published: list[float] = []
     counters.publish = lambda: published.append(counters.values().get(OUTAGES_ACTIVE, 0))
-    monkeypatch.setattr(waiting, "COUNTERS", counters)
     with Wait(lambda: "listing partitions", Contact(), waits) as wait:
         for second in range(12):
             clock.now = 1_000.0 + second
@@ -274,9 +277,7 @@ def test_a_wait_that_is_reported_is_counted_as_an_outage_until_it_is_over(
     assert published == [0] * 5 + [1] * 7 + [0]
 
 
-def test_a_short_wait_is_not_counted(clock: Clock, waits: Waits, monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = Counters()
-    monkeypatch.setattr(waiting, "COUNTERS", counters)
+def test_a_short_wait_is_not_counted(clock: Clock, waits: Waits, counters: Counters) -> None:
     with Wait(lambda: "listing partitions", Contact(), waits):
         clock.now += 4.9
         waits.report()
