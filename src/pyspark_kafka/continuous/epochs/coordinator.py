@@ -25,6 +25,7 @@ class LaneReport:
         rows_written: rows that went to the writer.
         figures: the text of its `LaneFigures`; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
+        looked: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
     """
 
     lane: int
@@ -35,6 +36,7 @@ class LaneReport:
     rows_written: int = 0
     figures: str = field(default="", compare=False)
     state: str = ""
+    looked: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

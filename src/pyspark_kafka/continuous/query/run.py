@@ -59,7 +59,7 @@ _SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
 # Those of a run that failed: Spark ends them itself if it has lost one of them.
 _FAILED_TASKS_END_SECONDS = 1.0
-# Every lane has looked for rows at least once within this time: readers return after about 100 ms.
+# Within this time a lane looks for rows at least once, as readers return after about 100 ms; unless it is held up.
 _IDLE_SECONDS = 0.3
 
 
@@ -387,7 +387,9 @@ class QueryRun:
         if self._late_lanes.is_over():
             self._control.message = _READING
         begun, ended = self._spans.pop(action.epoch)
-        was_idle = ended - begun >= _IDLE_SECONDS and not any(report.rows_read for report in action.reports)
+        # A lane that was held up, by the end of the epoch before or a slow start, may have left rows where they are.
+        looked = all(report.looked and not report.rows_read for report in action.reports)
+        was_idle = ended - begun >= _IDLE_SECONDS and looked
         self._waits.committed(commit.end, begun if was_idle else None)
         return coordinator.committed(action.epoch)
 

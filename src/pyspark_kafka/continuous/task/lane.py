@@ -69,8 +69,9 @@ class Lane:
 
             self._late = LateReports(driver)
         self._rows_read = self._rows_written = 0
-        # Whether the functions have read their input to the end of the epoch; which thread the writers belong to.
-        self._input_ended = False
+        # Whether the functions have read their input to the end of the epoch, and the reader was asked in it and had no
+        # rows; which thread the writers belong to.
+        self._input_ended = self._looked = False
         self._thread = 0
         # A writer that keeps positions is the lane's for the whole run; others are made for each epoch.
         self._lasting_writer: SourceOffsetsWriter | None = None
@@ -112,7 +113,7 @@ class Lane:
 
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
-        self._input_ended = False
+        self._input_ended = self._looked = False
         if self._state is not None:
             self._state.begin_epoch(epoch)
         writer = self._lasting_writer or self._new_writer(epoch)
@@ -140,6 +141,7 @@ class Lane:
             self._rows_read,
             self._rows_written,
             self._meter.end_epoch(),
+            looked=int(self._looked),
         )
         if self._late is None or self._versions is None:
             self._driver.send(report)
@@ -186,6 +188,7 @@ class Lane:
                 yield batch
                 meter.handed_over()
                 continue
+            self._looked = True
             if threading.get_ident() == self._thread:
                 # A function may read ahead on a thread of its own, and a writer has one thread.
                 writer.flushNow()

@@ -77,6 +77,19 @@ def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
     assert 4 in coordinator.open_reports
 
 
+@pytest.mark.parametrize(("rows", "looked", "is_idle"), [(0, 1, True), (0, 0, False), (1, 1, False)])
+def test_epoch_without_rows_is_idle_if_every_lane_has_looked_for_them(rows: int, looked: int, is_idle: bool) -> None:
+    run, coordinator = run_of_two_lanes(lambda _: "the end")
+    committed: list[tuple[Any, ...]] = []
+    run._waits = SimpleNamespace(committed=lambda *given: committed.append(given))  # type: ignore[assignment]
+    run._spans[4] = (10.0, 11.0)
+    for report in (LaneReport(0, 4, "{}", ""), LaneReport(1, 4, "{}", "", rows, rows, looked=looked)):
+        run._act(coordinator, None, coordinator.reported(report))  # type: ignore[arg-type]
+    run._take(coordinator, run._events.get(timeout=20))
+    run._committer.close()
+    assert committed == [("the end", 10.0 if is_idle else None)]
+
+
 def test_query_without_partitions_ends_the_waits_for_rows() -> None:
     class Empty:
         def prepareForTasks(self, tasks: int) -> None:
