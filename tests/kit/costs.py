@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import gc
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kit.fixtures.leftovers import collect_quietly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _TIMES = 5
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Collect the garbage of the tests before, and none in the block, whose time would be that of going through it."""
+    collect_quietly()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def processor_s(call: Callable[[], object], times: int = _TIMES) -> float:
@@ -24,13 +36,9 @@ def processor_s(call: Callable[[], object], times: int = _TIMES) -> float:
         times: how many calls; 1 where a second one would do less, or a fault takes a multiple of the limit.
     """
     found = []
-    collect_quietly()
-    gc.disable()
-    try:
+    with without_collections():
         for _ in range(times):
             began = time.process_time()
             call()
             found.append(time.process_time() - began)
-    finally:
-        gc.enable()
     return min(found)

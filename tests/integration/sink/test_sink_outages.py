@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.fixtures.waits import waiting_lines
+from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import waiting as reports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -73,6 +73,7 @@ def outlast(broker: MortalBroker, call: Callable[[], object], *, frozen: bool = 
     thread.start()
     thread.join(5.0)
     ended = not thread.is_alive()
+    report_no_other_waits()
     if frozen:
         broker.kafka.resume()
     else:
@@ -110,6 +111,7 @@ def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
         writer.write(rows(500 if begun else 0, 1_000))
         return writer.commit()
 
+    caplog.clear()
     (message,) = outlast(mortal_broker, write, frozen=frozen)
     writer.close()
     assert message.records == 1_000  # type: ignore[attr-defined]
@@ -184,6 +186,7 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     committing = threading.Thread(
         target=lambda: found.append(publisher.publish(marker, [chunk(topic, b"a", b"b")])), daemon=True
     )
+    caplog.clear()
     committing.start()
     assert reached.wait(60.0)
 

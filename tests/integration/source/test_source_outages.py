@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.fixtures.waits import waiting_lines
+from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import Record, produce
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.errors import DeadlineError, TransportError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("early_reports")]
 
 # One attempt of a look-up; an outage is longer.
-ATTEMPT_MS = 1_500
+ATTEMPT_MS = 2_500
 
 
 def options_of(broker: MortalBroker, topic: str, **more: str) -> dict[str, str]:
@@ -66,6 +66,7 @@ def test_a_stream_that_has_run_looks_up_through_an_outage(
     produce(mortal_broker.bootstrap_servers, topic, [Record(None, b"v", 0)] * 3)
     stream = stream_of(mortal_broker, topic)
     start = stream.initialOffset()
+    caplog.clear()
     if how == "kill":
         mortal_broker.kafka.kill()
     else:
@@ -75,11 +76,12 @@ def test_a_stream_that_has_run_looks_up_through_an_outage(
     # Longer than an attempt.
     looking.join(ATTEMPT_MS / 1000 * 3)
     outlasts = looking.is_alive()
+    report_no_other_waits()
     if how == "kill":
         mortal_broker.kafka.start()
     else:
         mortal_broker.kafka.resume()
-    looking.join(60.0)
+    looking.join(90.0)
     assert outlasts
     assert [str(end) for end in ends] == [str(stream.deserializeOffset(f'{{"{topic}":{{"0":3}}}}'))]
     lines = waiting_lines(caplog)
@@ -91,7 +93,7 @@ def test_a_stream_that_has_run_looks_up_through_an_outage(
 
 def test_an_outage_that_lasts_too_long_ends_the_stream_with_what_was_true(mortal_broker: MortalBroker) -> None:
     mortal_broker.kafka.create_topic("outage-long")
-    stream = stream_of(mortal_broker, "outage-long", outageTimeout="3s")
+    stream = stream_of(mortal_broker, "outage-long", outageTimeout="5s")
     start = stream.initialOffset()
     mortal_broker.kafka.kill()
     with pytest.raises(DeadlineError) as caught:
@@ -138,6 +140,7 @@ def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeou
     reader = stream.createReaderFactory().createReader(planned)
     assert reader.next()
     values = reader.get().column("value").to_pylist()
+    caplog.clear()
     if how == "kill":
         mortal_broker.kafka.kill()
     else:
@@ -150,11 +153,12 @@ def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeou
     reading = in_thread(read)
     reading.join(6.0)
     outlasts = reading.is_alive()
+    report_no_other_waits()
     if how == "kill":
         mortal_broker.kafka.start()
     else:
         mortal_broker.kafka.resume()
-    reading.join(60.0)
+    reading.join(90.0)
     assert outlasts
     reader.close()
     assert values == [b"%d" % n for n in range(1_000)]
@@ -164,7 +168,7 @@ def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeou
 
 
 def test_a_task_whose_outage_lasts_too_long_says_what_was_true(mortal_broker: MortalBroker) -> None:
-    short = {"kafkaConsumer.pollTimeoutMs": "500", "kafka.request.timeout.ms": "500", "outageTimeout": "2s"}
+    short = {"kafkaConsumer.pollTimeoutMs": "2000", "kafka.request.timeout.ms": "1000", "outageTimeout": "4s"}
     stream, planned = _planned(mortal_broker, "outage-task-long", **short)
     reader = stream.createReaderFactory().createReader(planned)
     assert reader.next()
