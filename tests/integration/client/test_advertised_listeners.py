@@ -20,10 +20,11 @@ pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")
-def free_port() -> int:
+def free_port() -> Iterator[int]:
+    """A port that is taken, so that no other program listens there meanwhile; nor does this one."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+        yield int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import socket
 import subprocess
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
+from kit.brokers.two_brokers import start_on_free_ports
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
@@ -67,17 +66,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     files = ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*command.split(), *files], check=True, capture_output=True)
     store.write_text(key.read_text() + certificate.read_text())
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(len(LISTENERS) + 2)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        *ports, controller = [int(each.getsockname()[1]) for each in sockets]
-    by_listener = dict(zip([*LISTENERS, MUTUAL], ports, strict=True))
-    addresses = ",".join(f"{name}://127.0.0.1:{port}" for name, port in by_listener.items())
+    by_listener: dict[str, int] = {}
     properties = {
-        "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
-        "advertised.listeners": addresses,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "listener.security.protocol.map": ",".join(f"{name}:{name}" for name in LISTENERS)
         + f",{MUTUAL}:SSL,CONTROLLER:PLAINTEXT",
         "listener.name.mutual.ssl.client.auth": "required",
@@ -94,7 +84,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
         properties[f"{prefix}.plain.sasl.jaas.config"] = plain
         for mechanism in SCRAM:
             properties[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = scram
-    with EmbeddedKafka(port=by_listener["PLAINTEXT"], properties=properties):
+
+    def make(controller: int, *ports: int) -> EmbeddedKafka:
+        by_listener.update(zip([*LISTENERS, MUTUAL], ports, strict=True))
+        addresses = ",".join(f"{name}://127.0.0.1:{port}" for name, port in by_listener.items())
+        where = {
+            "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": addresses,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        }
+        return EmbeddedKafka(port=by_listener["PLAINTEXT"], properties=properties | where)
+
+    kafka, _ = start_on_free_ports(len(LISTENERS) + 2, make)
+    with kafka:
         secure = SecureBroker(by_listener, str(certificate), str(store))
         add_scram_user(secure)
         yield secure
