@@ -19,6 +19,7 @@ from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.continuous.placement.slots import TaskSlots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +79,8 @@ def other_job(spark: SparkSession, place: Path) -> Iterator[Path]:
                 time.sleep(0.05)
         yield from ()
 
+    # Tasks that a former test has cancelled may still be about to end.
+    eventually(lambda: TaskSlots(spark).count_free() == 2, 60)
     job = threading.Thread(target=lambda: spark.range(0, 1, 1, 1).mapInArrow(hold, "id bigint").collect())
     job.start()
     try:
@@ -105,7 +108,7 @@ def test_missing_slots_are_told_and_waited_for(
     with other_job(spark, tmp_path) as release:
         query = start(spark, tmp_path, lambda batch: batch, tasks="7")
         eventually(lambda: "Waiting for Spark to run 2 tasks" in query.status["message"], 60)
-        eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text)
+        eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text, 60)
         assert "has option tasks=7, and Spark has slots for 2 tasks" in caplog.text
         assert "free slots: 1" in caplog.text
         assert not query.status["isTriggerActive"]
@@ -173,7 +176,7 @@ def test_client_of_connect_waits_for_slots_and_its_tasks_end_with_it(
         finally:
             client.send_signal(signal.SIGKILL)
             client.wait()
-    eventually(lambda: no_jobs(spark), 30)
+    eventually(lambda: no_jobs(spark), 60)
 
 
 def test_stop_does_not_wait_for_a_function_that_hangs(
@@ -200,7 +203,7 @@ def test_stop_does_not_wait_for_a_function_that_hangs(
     assert "the last epoch was not committed" in query.status["message"]
     assert "did not end its epoch" in query.status["message"]
     # Its slot is free again.
-    eventually(lambda: no_jobs(spark), 30)
+    eventually(lambda: no_jobs(spark), 60)
     query = start(spark, tmp_path, lambda batch: batch)
     query.processAllAvailable()
     query.stop()
@@ -230,7 +233,7 @@ def test_slow_partition_does_not_hold_up_the_others(
             # Longer than an epoch each: more epochs pass than may be open.
             value = b"quick-%d" % number
             produce(bootstrap_servers, topics[0], [Record(b"k", value, partition=1)])
-            eventually(lambda value=value: value in found(), 30)  # type: ignore[misc]
+            eventually(lambda value=value: value in found(), 60)  # type: ignore[misc]
         assert b"slow" not in found()
     finally:
         release.touch()

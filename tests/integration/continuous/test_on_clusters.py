@@ -119,7 +119,12 @@ class RunningQuery:
             note.unlink()
         self.add_lines()
         self.await_rows()
-        return {executor_of(int(note.name.partition("-")[0])) for note in (self._place / "pids").iterdir()}
+        found = set()
+        for note in (self._place / "pids").iterdir():
+            # A worker that has ended since, with the run that it was of, has no executor any more.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found.add(executor_of(int(note.name.partition("-")[0])))
+        return found
 
     def until(self, condition: object, seconds: float = 120.0) -> None:
         """Wait until something holds; fails at once if the program has ended."""

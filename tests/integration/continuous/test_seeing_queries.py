@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Let records come faster than they are read."""
     for batch in batches:
-        time.sleep(0.05)
+        time.sleep(0.1)
         yield batch.select(["value"])
 
 
@@ -40,7 +40,7 @@ def start(spark: SparkSession, servers: str, source: str, target: str, checkpoin
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest")
-        # A few records in each response, so that epochs end between them.
+        # One record batch in each response, so that epochs end between them.
         .option("kafka.max.partition.fetch.bytes", 3_000).option("kafka.fetch.max.bytes", 3_000).load()
         .map_in_arrow(slowly, "value binary")
         .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
@@ -81,10 +81,11 @@ class Broken(Collects):
 @pytest.fixture
 def listeners(spark: SparkSession) -> Iterator[list[Collects]]:
     """Listen with what raises, with what collects, and with the metrics of the package, for all sessions and one."""
+    # The last of them is called last: what it has heard the others know.
+    listener = metrics.listen(spark)
     found = [Broken(), Collects()]
     for each in found:
         continuous.streams.addListener(each)
-    listener = metrics.listen(spark)
     yield found
     for each in found:
         continuous.streams.removeListener(each)
@@ -101,7 +102,9 @@ def test_query_tells_lag_latencies_and_events(
 ) -> None:
     source, target = make_topic(partitions=2), make_topic()
     a_minute_ago = int(time.time() * 1000) - 60_000
-    produce(bootstrap_servers, source, [Record(None, b"v" * 1_000, number % 2, a_minute_ago) for number in range(200)])
+    records = [Record(None, b"v" * 1_000, number % 2, a_minute_ago) for number in range(200)]
+    # Four in each record batch: no more epochs than a query remembers.
+    produce(bootstrap_servers, source, records, batch_size=4_500, linger_ms=60_000)
     caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
     query = start(spark, bootstrap_servers, source, target, tmp_path)
     assert query in continuous.streams.active

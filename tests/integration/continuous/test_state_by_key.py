@@ -151,13 +151,13 @@ def test_checkpoint_without_this_state_is_refused(spark: SparkSession, numbers: 
             query.stop()
             continue
         with pytest.raises(StateError) as caught:
-            query.awaitTermination(60)
+            query.awaitTermination(120)
         assert caught.value.condition == condition
     newest = max((numbers.place / "checkpoint" / "continuous" / "versions").iterdir(), key=lambda path: int(path.name))
     newest.unlink()
     query = start(spark, numbers)
     with pytest.raises(StateError) as caught:
-        query.awaitTermination(60)
+        query.awaitTermination(120)
     assert caught.value.condition == "STATE_EPOCH_MISSING"
     assert numbers.found() == numbers.expected()
 

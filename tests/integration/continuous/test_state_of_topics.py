@@ -9,12 +9,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from kafka import KafkaAdminClient
-from kafka.admin import NewPartitions
 
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from pyspark_kafka import continuous
+from pyspark_kafka.client.admin.topics import create_partitions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.continuous.query.builder import ContinuousFrame
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
@@ -76,7 +76,7 @@ class Topics:
 
 
 def test_counts_never_contradict_over_kills_and_new_partitions(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, client: KafkaClient, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
@@ -100,11 +100,8 @@ def test_counts_never_contradict_over_kills_and_new_partitions(
         topics.add(50)
         query.processAllAvailable()
         assert topics.found() == topics.expected()
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
-    try:
-        admin.create_partitions({topics.source: NewPartitions(6)})
-    finally:
-        admin.close()
+    # And wait until the broker tells producers of them.
+    create_partitions(client, {topics.source: 6})
     topics.add(90, keys=9)
     query.processAllAvailable()
     query.stop()

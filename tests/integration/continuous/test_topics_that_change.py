@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka.admin import KafkaAdminClient, NewPartitions
 
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
+from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.errors import DataLossError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
     from pyspark_kafka.testing import EmbeddedKafka
 
@@ -69,16 +70,15 @@ def flow(spark: SparkSession, kafka: EmbeddedKafka, make_topic: TopicMaker, tmp_
     return Flow(spark, kafka, make_topic(), tmp_path)
 
 
-def test_topics_and_partitions_come_and_go_while_the_query_runs(flow: Flow, kafka: EmbeddedKafka) -> None:
+def test_topics_and_partitions_come_and_go_while_the_query_runs(
+    flow: Flow, kafka: EmbeddedKafka, client: KafkaClient
+) -> None:
     flow.start(fails=False)
     flow.write(flow.first)
     kafka.create_topic(flow.second, 1)
     flow.write(flow.second)
-    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    try:
-        admin.create_partitions({flow.first: NewPartitions(3)})
-    finally:
-        admin.close()
+    # And wait until the broker tells producers of it.
+    create_partitions(client, {flow.first: 3})
     flow.write(flow.first, partition=2)
     run = flow.query.runId
     kafka.delete_topic(flow.second)
