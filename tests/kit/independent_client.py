@@ -24,10 +24,14 @@ class Record:
 
 
 def produce(bootstrap_servers: str, topic: str, records: list[Record], **config: Any) -> None:
-    """Produce and wait for every acknowledgement; in order within a partition."""
+    """Produce and wait for every acknowledgement; in order within a partition.
+
+    However long `linger_ms` is, nothing is waited for once the last record is handed over.
+    """
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", **config)
     try:
         sent = [producer.send(topic, r.value, r.key, r.headers or [], r.partition, r.timestamp_ms) for r in records]
+        producer.flush()
         for future in sent:
             future.get(timeout=120)
     finally:
@@ -58,7 +62,7 @@ def await_committed(bootstrap_servers: str, topic: str, values: list[bytes]) -> 
     It waits: brokers write the markers of a transaction's end after their response to it.
     """
     expected = sorted(values)
-    eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected)
+    eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected, 60)
 
 
 def _read(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:

@@ -85,7 +85,7 @@ def test_certificates_of_another_authority_are_trusted_as_soon_as_the_file_names
 def test_client_certificate_that_expires_leaves_connections_open_and_is_named_by_new_ones(
     kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
-    expires = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=4)
+    expires = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=8)
     own = tmp_path / "own.pem"
     own.write_bytes(kafka.security.authority.issue(user="alice", not_after=expires).pem)
     options = {**kafka.client_options(MUTUAL, "alice"), "kafka.ssl.keystore.location": str(own)}

@@ -209,7 +209,7 @@ def test_continuous_reader_reads_other_partitions_while_a_leader_dies_and_then_a
     cluster.second.kill()
     # The partition of the other broker; then the one that has another leader, from where it was.
     add(kept, 20, 25)
-    eventually(lambda: cluster.partitions(topic)[0].leader_id == 1)
+    eventually(lambda: cluster.partitions(topic)[0].leader_id == 1, 60)
     add(moving, 20, 25)
     add(kept, 25, 26)
     assert reader.getOffset() == KafkaSourcePartitionOffset({moving: 25, kept: 26})
@@ -242,7 +242,8 @@ def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
 def test_writes_continue_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     where = TopicPartition(topic, 0)
-    with KafkaClient(cluster.options()) as client, Producer(client, ProducerOptions()) as producer:
+    patient = ProducerOptions(request_timeout_ms=100_000)
+    with KafkaClient(cluster.options()) as client, Producer(client, patient) as producer:
         producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"0"]}))), 1)
         producer.flush()
         cluster.second.pause()
@@ -251,8 +252,8 @@ def test_writes_continue_with_another_leader_while_the_former_one_stands_still(c
             for number in range(1, 10):
                 producer.send(where, bytearray(encode(pa.RecordBatch.from_pydict({"value": [b"%d" % number]}))), 1)
             producer.flush()
-            # The former leader's answer alone would be waited for until kafka.request.timeout.ms, 30 s.
-            assert time.monotonic() - started < 25
+            # The former leader's answer alone would be waited for until kafka.request.timeout.ms.
+            assert time.monotonic() - started < 75
         finally:
             cluster.second.resume()
     stored = consume(cluster.bootstrap_servers, topic, 10)
@@ -303,7 +304,7 @@ def test_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: T
     cluster.create_topic(topic, [(2, 1)])
     fill(cluster, topic, [10])
     where = TopicPartition(topic, 0)
-    with KafkaClient(cluster.options(api_timeout_ms=12_000)) as client:
+    with KafkaClient(cluster.options(api_timeout_ms=25_000)) as client:
         owner = TransactionalId(client, sink_on(client, 2), 60_000)
         owner.fence()
         assert list_offsets(client, {where: Latest()}) == {where: 10}

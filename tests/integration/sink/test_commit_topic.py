@@ -24,6 +24,8 @@ from pyspark_kafka.sink.driver.commit_topic import CommitTopic
 from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
 if TYPE_CHECKING:
+    import logging
+
     from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
@@ -51,7 +53,7 @@ def test_commit_topic_is_created_once_and_compacted(client: KafkaClient) -> None
     for _ in range(2):
         CommitTopic(client, name).ensure()
     assert len(client.fetch_metadata([name]).topics[name].partitions) == 16
-    assert MarkerReader(client, CommitTopic(client, name), 1_000).read("never-wrote") is None
+    assert MarkerReader(client, CommitTopic(client, name), 10_000).read("never-wrote") is None
 
 
 def test_the_newest_committed_marker_of_the_sink_is_read(client: KafkaClient, make_topic: TopicMaker) -> None:
@@ -111,7 +113,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     client: KafkaClient, make_topic: TopicMaker
 ) -> None:
     topic = CommitTopic(client, make_topic())
-    reader = MarkerReader(client, topic, 300)
+    reader = MarkerReader(client, topic, 1_500)
     put(client, topic, marker("one", 1))
     other = TransactionalId(client, "of-other", 60_000)
     transaction = other.fence()
@@ -120,7 +122,7 @@ def test_a_transaction_of_another_sink_is_waited_for_and_not_longer_than_is_said
     with Producer(client, ProducerOptions(), transaction=transaction) as producer:
         producer.send(where, topic.encode("other", marker("other", 1)), 1)
         producer.flush()
-    with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 300 ms"):
+    with pytest.raises(DeadlineError, match=r"COMMIT_TOPIC_HELD\] Reading commit markers of .* within 1500 ms"):
         reader.read("one")
     # Who only looks on does not wait.
     assert reader.glance(["one", "other"]) == {"one": marker("one", 1)}
@@ -195,10 +197,15 @@ def test_a_topic_of_someone_else_that_deletes_markers_is_warned_of(
     client: KafkaClient, make_topic: TopicMaker, caplog: pytest.LogCaptureFixture
 ) -> None:
     deleting, compacted = make_topic(), make_topic(config={"cleanup.policy": "compact"})
+
+    def said() -> list[logging.LogRecord]:
+        # The client may say that a busy broker is waited for.
+        return [record for record in caplog.records if record.name.startswith("pyspark_kafka.sink")]
+
     CommitTopic(client, compacted).check_policy()
-    assert not caplog.records
+    assert not said()
     CommitTopic(client, deleting).check_policy()
-    (record,) = caplog.records
+    (record,) = said()
     assert record.levelname == "WARNING"
     assert f"Commit topic '{deleting}' has cleanup.policy=delete" in record.getMessage()
 

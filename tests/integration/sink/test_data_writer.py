@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from kit.independent_client import Record, consume
+from kit.independent_client import Record, consume, consume_all
 from kit.reading import options_for
 from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
-from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.identity import request_identity
 from pyspark_kafka.client.produce.pool import drop_producers
 from pyspark_kafka.errors import DeliveryError, RecordError, TransportError
-from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, ProducerOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
 from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
@@ -77,11 +74,11 @@ def test_rows_that_come_slowly_are_not_counted_against_the_brokers(
 ) -> None:
     topic = make_topic(partitions=4)
     # Long enough for the brokers, and shorter than the pause of whoever makes the rows.
-    writer = writer_to(bootstrap_servers, topic, delivery_timeout_ms=4_000, request_timeout_ms=3_000)
+    writer = writer_to(bootstrap_servers, topic, delivery_timeout_ms=8_000, request_timeout_ms=6_000)
     try:
         for start in (0, 5_000):
             writer.write(numbered(start, start + 5_000, 1_000))
-            time.sleep(4.5)
+            time.sleep(8.5)
         assert writer.commit().records == 10_000
     finally:
         writer.close()
@@ -181,10 +178,8 @@ def test_an_aborted_writer_sends_no_more_and_leaves_a_client_that_works(
     after.write(pa.record_batch({"value": pa.array([b"after"])}))
     after.commit()
     after.close()
-    partition = TopicPartition(topic, 0)
-    with borrow_client(connection) as client:
-        end = list_offsets(client, {partition: Latest()})[partition]
-    values = [record.value for record in consume(bootstrap_servers, topic, end)]
+    # However much it is: the broker may still be about to store what was in flight.
+    values = [record.value for record in consume_all(bootstrap_servers, topic)]
     assert values.count(b"after") == 1
     # What was in flight may be there; it has no gap and no repetition.
     written = [value for value in values if value != b"after"]
@@ -201,7 +196,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
     topic = f"write-{how}"
     mortal_broker.kafka.create_topic(topic, 2)
     # The broker is away for longer than one step of the client may take.
-    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
+    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=1_000, connect_timeout_ms=1_000)
     writer = writer_to(
         connection, topic, batch_size=32 * KIB, delivery_timeout_ms=60_000, request_timeout_ms=3_000, compression="lz4"
     )
@@ -227,14 +222,10 @@ def test_broker_that_stays_away_ends_a_write_with_its_address_and_the_counts_of_
     mortal_broker: MortalBroker,
 ) -> None:
     mortal_broker.kafka.create_topic("unwritten")
-    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
-    writer = writer_to(connection, "unwritten", delivery_timeout_ms=2_000, request_timeout_ms=1_000)
-    never = writer_to(
-        options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500, client_id="never"),
-        "unwritten",
-        delivery_timeout_ms=2_000,
-        request_timeout_ms=1_000,
-    )
+    short = {"api_timeout_ms": 1_000, "connect_timeout_ms": 1_000}
+    times: dict[str, Any] = {"delivery_timeout_ms": 5_000, "request_timeout_ms": 2_000}
+    writer = writer_to(options_for(mortal_broker.bootstrap_servers, **short), "unwritten", **times)
+    never = writer_to(options_for(mortal_broker.bootstrap_servers, **short, client_id="never"), "unwritten", **times)
     try:
         for start in range(0, 6_000, 500):
             writer.write(numbered(start, start + 500, KIB))
@@ -246,7 +237,8 @@ def test_broker_that_stays_away_ends_a_write_with_its_address_and_the_counts_of_
         began = time.monotonic()
         with pytest.raises(DeliveryError) as caught:
             writer.commit()
-        assert time.monotonic() - began < 8
+        # Not after the time of a request by default, 30 s, nor that of a delivery, 120 s.
+        assert time.monotonic() - began < 25
         text = str(caught.value)
         assert text.startswith("[DELIVERY_TIMED_OUT] Writing to unwritten-0")
         assert mortal_broker.bootstrap_servers in text
@@ -256,7 +248,7 @@ def test_broker_that_stays_away_ends_a_write_with_its_address_and_the_counts_of_
         began = time.monotonic()
         with pytest.raises(TransportError, match=r"\[BOOTSTRAP_FAILED\].*Nothing was read or written") as unreached:
             never.commit()
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 25
         assert mortal_broker.bootstrap_servers in str(unreached.value)
     finally:
         writer.abort()

@@ -11,6 +11,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, 
 
 from kit.brokers.guarded import PASSWORD, guarded_broker
 from kit.independent_client import await_committed, consume_committed
+from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.connector import PhysicalWriteInfo, SourceOffsetsWriter
 from pyspark_kafka.errors import AccessError
@@ -52,7 +53,10 @@ class GuardedBroker:
         admin: Any = KafkaAdminClient(bootstrap_servers=self.kafka.bootstrap_servers)
         try:
             pattern = ResourcePattern(kind, name)
-            admin.create_acls([ACL("User:alice", "*", operation, allowed, pattern) for operation in operations])
+            acls = [ACL("User:alice", "*", operation, allowed, pattern) for operation in operations]
+            admin.create_acls(acls)
+            # What a broker lists it also applies, which may be later than the answer.
+            eventually(lambda: all(admin.describe_acls(acl)[0] for acl in acls))
         finally:
             admin.close()
 

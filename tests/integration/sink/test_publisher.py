@@ -39,7 +39,7 @@ COMMITS = "commits-of-publisher-tests"
 
 @pytest.fixture
 def connection(bootstrap_servers: str) -> ConnectionOptions:
-    return options_for(bootstrap_servers, api_timeout_ms=10_000)
+    return options_for(bootstrap_servers, api_timeout_ms=30_000)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_batch_that_is_never_committed_is_an_error_and_not_visible(
 ) -> None:  # fmt: skip
     topic = make_topic()
     publisher = publisher_of(client, marker)
-    publisher._options = replace(publisher._options, producer=ProducerOptions(delivery_timeout_ms=2_000))
+    publisher._options = replace(publisher._options, producer=ProducerOptions(delivery_timeout_ms=4_000))
     called = fail(publisher, monkeypatch, after=False, times=1_000)
     with pytest.raises(
         DeliveryError, match=r"TRANSACTION_NOT_COMMITTED\] Batch 4 of query query .* Nothing of it is visible.*planted"
@@ -270,7 +270,7 @@ def test_batch_that_cannot_be_written_whole_is_not_visible_and_holds_no_reader_b
     topic = make_topic(config={"max.message.bytes": "2000"})
     chunks, condition = case(topic)
     publisher = publisher_of(client, marker, SpoolFiles(str(tmp_path), "query"))
-    publisher._options = replace(publisher._options, max_block_ms=500)
+    publisher._options = replace(publisher._options, max_block_ms=2_000)
     with pytest.raises(ConnectorError) as caught:
         publisher.publish(marker, chunks)
     assert caught.value.condition == condition

@@ -519,7 +519,7 @@ def test_records_that_do_not_become_visible_in_time_fail_the_task(
             OffsetRange(TopicPartition(topic, 0), 0, 1),
             fail_on_data_loss=fail_on_data_loss,
             isolation_level=IsolationLevel.READ_COMMITTED,
-            poll_timeout_ms=1_000,
+            poll_timeout_ms=3_000,
         )
         with pytest.raises(DeadlineError, match=r"FETCH_NO_PROGRESS.*an open transaction"):
             list(waiting)

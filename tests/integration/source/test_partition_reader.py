@@ -178,7 +178,7 @@ def test_compaction_leaves_holes_that_are_passed_over(mortal_broker: MortalBroke
     def left() -> list[int]:
         return offsets(reader_of(servers, "compacted", 0, 61))
 
-    eventually(lambda: left() == [*range(50, 61)])
+    eventually(lambda: left() == [*range(50, 61)], 90)
     assert offsets(reader_of(servers, "compacted", 7, 49)) == []
     assert offsets(reader_of(servers, "compacted", 7, 53)) == [50, 51, 52]
 
@@ -278,7 +278,7 @@ def test_a_batch_with_one_wrong_bit_is_an_error_and_only_what_lies_before_it_is_
         for batch in range(4):
             # One call, one batch.
             sent = [Record(None, record_of(batch, number), 0) for number in range(10)]
-            produce(servers, topic, sent, compression_type=compression, linger_ms=100)
+            produce(servers, topic, sent, compression_type=compression, linger_ms=60_000)
     # In order: a broker that was killed checks its segments when it starts, and cuts off what is damaged.
     mortal_broker.kafka.stop()
     for topic, compression in topics.items():
@@ -320,7 +320,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_record_and_repeats_none(
     mortal_broker.kafka.create_topic(topic)
     produce(mortal_broker.bootstrap_servers, topic, numbered(3_000, KIB), batch_size=16 * KIB)
     # The broker is away for longer than one step of the client may take.
-    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
+    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=1_000, connect_timeout_ms=1_000)
     running = drain(
         reader_of(connection, topic, 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=60_000),
     )
@@ -335,15 +335,16 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_record_and_repeats_none(
 def test_a_broker_that_stays_away_ends_reads_with_the_place_and_its_address(mortal_broker: MortalBroker) -> None:
     mortal_broker.kafka.create_topic("away")
     produce(mortal_broker.bootstrap_servers, "away", numbered(3_000, KIB), batch_size=16 * KIB)
-    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=500, connect_timeout_ms=500)
-    reader = reader_of(connection, "away", 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=2_000)
+    connection = options_for(mortal_broker.bootstrap_servers, api_timeout_ms=1_000, connect_timeout_ms=1_000)
+    reader = reader_of(connection, "away", 0, 3_000, max_bytes_per_fetch=256 * KIB, poll_timeout_ms=4_000)
     running = drain(reader)
     found = next(running).column("offset").to_pylist()
     mortal_broker.kafka.kill()
     began = time.monotonic()
     with pytest.raises(DeadlineError) as caught:
         keep_offsets(running, found)
-    assert time.monotonic() - began < 8
+    # Not after the time of a request, 30 s, nor that of a read by default, 120 s.
+    assert time.monotonic() - began < 25
     assert found == [*range(len(found))]
     text = str(caught.value)
     assert text.startswith(f"[FETCH_NO_PROGRESS] Reading away-0 [0, 3000): no progress at offset {len(found)} for")
@@ -357,7 +358,7 @@ def test_a_broker_that_stays_away_ends_reads_with_the_place_and_its_address(mort
     began = time.monotonic()
     with pytest.raises(DeadlineError) as caught:
         offsets(reader_of(connection, "away", 0, 10, poll_timeout_ms=1_500))
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 25
     text = str(caught.value)
     assert text.startswith("[FETCH_NO_PROGRESS] Reading away-0 [0, 10): no progress at offset 0")
     assert mortal_broker.bootstrap_servers in text
@@ -375,7 +376,7 @@ def test_a_reader_closed_early_leaves_a_client_that_the_next_reader_is_quick_wit
     connection = options_for(bootstrap_servers, client_id=f"early-{topic}")
     waits: list[float] = []
     clients: set[int] = set()
-    for start in (0, 100, 200, 300, 400):
+    for start in range(0, 2_000, 100):
         began = time.perf_counter()
         running = drain(reader_of(connection, topic, start, 5_000, max_bytes_per_fetch=256 * KIB))
         first = next(running)
