@@ -62,7 +62,7 @@ def await_committed(bootstrap_servers: str, topic: str, values: list[bytes]) -> 
     It waits: brokers write the markers of a transaction's end after their response to it.
     """
     expected = sorted(values)
-    eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected, 60)
+    eventually(lambda: sorted(r.value or b"" for r in consume_committed(bootstrap_servers, topic)) == expected)
 
 
 def _read(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Record]:

@@ -209,7 +209,7 @@ def test_continuous_reader_reads_other_partitions_while_a_leader_dies_and_then_a
     cluster.second.kill()
     # The partition of the other broker; then the one that has another leader, from where it was.
     add(kept, 20, 25)
-    eventually(lambda: cluster.partitions(topic)[0].leader_id == 1, 60)
+    eventually(lambda: cluster.partitions(topic)[0].leader_id == 1)
     add(moving, 20, 25)
     add(kept, 25, 26)
     assert reader.getOffset() == KafkaSourcePartitionOffset({moving: 25, kept: 26})

@@ -80,7 +80,7 @@ def other_job(spark: SparkSession, place: Path) -> Iterator[Path]:
         yield from ()
 
     # Tasks that a former test has cancelled may still be about to end.
-    eventually(lambda: TaskSlots(spark).count_free() == 2, 60)
+    eventually(lambda: TaskSlots(spark).count_free() == 2)
     job = threading.Thread(target=lambda: spark.range(0, 1, 1, 1).mapInArrow(hold, "id bigint").collect())
     job.start()
     try:
@@ -108,7 +108,7 @@ def test_missing_slots_are_told_and_waited_for(
     with other_job(spark, tmp_path) as release:
         query = start(spark, tmp_path, lambda batch: batch, tasks="7")
         eventually(lambda: "Waiting for Spark to run 2 tasks" in query.status["message"], 60)
-        eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text, 60)
+        eventually(lambda: "waits for Spark to start its tasks (2)" in caplog.text)
         assert "has option tasks=7, and Spark has slots for 2 tasks" in caplog.text
         assert "free slots: 1" in caplog.text
         assert not query.status["isTriggerActive"]
@@ -176,7 +176,7 @@ def test_client_of_connect_waits_for_slots_and_its_tasks_end_with_it(
         finally:
             client.send_signal(signal.SIGKILL)
             client.wait()
-    eventually(lambda: no_jobs(spark), 60)
+    eventually(lambda: no_jobs(spark))
 
 
 def test_stop_does_not_wait_for_a_function_that_hangs(
@@ -203,7 +203,7 @@ def test_stop_does_not_wait_for_a_function_that_hangs(
     assert "the last epoch was not committed" in query.status["message"]
     assert "did not end its epoch" in query.status["message"]
     # Its slot is free again.
-    eventually(lambda: no_jobs(spark), 60)
+    eventually(lambda: no_jobs(spark))
     query = start(spark, tmp_path, lambda batch: batch)
     query.processAllAvailable()
     query.stop()
@@ -233,7 +233,7 @@ def test_slow_partition_does_not_hold_up_the_others(
             # Longer than an epoch each: more epochs pass than may be open.
             value = b"quick-%d" % number
             produce(bootstrap_servers, topics[0], [Record(b"k", value, partition=1)])
-            eventually(lambda value=value: value in found(), 60)  # type: ignore[misc]
+            eventually(lambda value=value: value in found())  # type: ignore[misc]
         assert b"slow" not in found()
     finally:
         release.touch()

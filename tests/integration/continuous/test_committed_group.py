@@ -57,7 +57,7 @@ class Copying:
         produce(self.servers, self.source, [Record(None, value, partition=partition)] * count)
 
     def await_positions(self, expected: dict[int, int]) -> None:
-        eventually(lambda: positions_of_group(self.servers, self.group) == expected, 90)
+        eventually(lambda: positions_of_group(self.servers, self.group) == expected)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def positions(servers: str, group: str) -> dict[tuple[str, int], int]:
 
 def await_positions(servers: str, group: str, total: int) -> None:
     """Wait until the group has read `total` records: its log has its own markers of the ends of transactions."""
-    eventually(lambda: sum(positions(servers, group).values()) == total, 60)
+    eventually(lambda: sum(positions(servers, group).values()) == total)
 
 
 def test_records_are_visible_once_and_the_group_shows_where_the_query_is(

@@ -68,7 +68,7 @@ def test_records_flow_and_a_restart_continues(
     assert values(consume(bootstrap_servers, target, 50)) == sorted(b"V%d" % number for number in range(50))
     produce(bootstrap_servers, source, records(*range(50, 60)))
     # Without anybody asking for it.
-    eventually(lambda: has_records(bootstrap_servers, target, 60), 60)
+    eventually(lambda: has_records(bootstrap_servers, target, 60))
     query.stop()
     progress = query.lastProgress
     assert progress is not None

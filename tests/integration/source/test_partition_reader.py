@@ -178,7 +178,7 @@ def test_compaction_leaves_holes_that_are_passed_over(mortal_broker: MortalBroke
     def left() -> list[int]:
         return offsets(reader_of(servers, "compacted", 0, 61))
 
-    eventually(lambda: left() == [*range(50, 61)], 90)
+    eventually(lambda: left() == [*range(50, 61)])
     assert offsets(reader_of(servers, "compacted", 7, 49)) == []
     assert offsets(reader_of(servers, "compacted", 7, 53)) == [50, 51, 52]
 
