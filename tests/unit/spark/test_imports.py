@@ -66,7 +66,7 @@ _WRITES = ("pyspark_kafka.sink.executor.data_writer", "pyspark_kafka.client.prod
 
 
 @pytest.mark.parametrize(
-    ("spark", "step", "without"),
+    ("imports", "step", "without"),
     [
         pytest.param(
             f"{_DAEMON}; {_FIND}", "source.name()", (*_BROKERS, *_CODEC, *_ROWS_IN_COLUMNS, "pyspark_kafka.options"),
@@ -104,10 +104,10 @@ _WRITES = ("pyspark_kafka.sink.executor.data_writer", "pyspark_kafka.client.prod
         ),
     ],
 )  # fmt: skip
-def test_a_process_imports_what_its_step_needs(spark: str, step: str, without: tuple[str, ...]) -> None:
+def test_a_process_imports_what_its_step_needs(imports: str, step: str, without: tuple[str, ...]) -> None:
     program = f"""
 import sys
-{spark}
+{imports}
 from pyspark.cloudpickle import dumps
 from pyspark.sql.types import BinaryType, StructField, StructType
 before = set(sys.modules)
