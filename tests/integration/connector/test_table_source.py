@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,12 +11,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pyspark_kafka import as_data_source
-from pyspark_kafka.connector import SimpleSource
+from pyspark_kafka.connector import Scan, ScanBuilder, SimpleSource
 from pyspark_kafka.errors import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -64,6 +64,44 @@ def test_simple_source_is_read_in_micro_batches_and_continues(spark: SparkSessio
     assert [n for _, numbers in found for n in numbers] == list(range(25))
     committed = (tmp_path / "checkpoint/offsets/2").read_text().splitlines()[-1]
     assert json.loads(committed) == {"at": 25}
+
+
+class Ending(Numbers):
+    """A source whose stream makes the file of option `place` when it is stopped."""
+
+    def name(self) -> str:
+        return "ending"
+
+    def newScanBuilder(self, options: Mapping[str, str]) -> ScanBuilder:  # noqa: N802 - of the contract
+        return EndingBuilder(super().newScanBuilder(options), Path(options["PLACE"]))
+
+
+class EndingBuilder(ScanBuilder):
+    def __init__(self, builder: ScanBuilder, place: Path) -> None:
+        self._builder, self._place = builder, place
+
+    def build(self) -> Scan:
+        scan = self._builder.build()
+        stream = scan.toMicroBatchStream(None)
+        stream.stop = self._place.touch  # type: ignore[method-assign]
+        scan.toMicroBatchStream = lambda _: stream  # type: ignore[method-assign, assignment]
+        return scan
+
+
+def test_stream_is_stopped_when_its_query_ends(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark itself only sends the process SIGTERM."""
+    # Spark's processes import this module, and have no kit.
+    from kit.waiting import eventually  # noqa: PLC0415
+
+    spark.dataSource.register(as_data_source(Ending()))
+    stopped = tmp_path / "stopped"
+    query = (
+        spark.readStream.format("ending").option("place", str(stopped)).load()
+        .writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True).start()
+    )  # fmt: skip
+    assert query.awaitTermination(300)
+    eventually(stopped.exists)
 
 
 def mistaken(**methods: Callable[..., Any]) -> SimpleSource:
