@@ -38,41 +38,40 @@ ours.recv(1)
 _LONG_S, _SHORT_S = 60, 0.2
 
 
-def end_program(stop: str, longest: float = _LONG_S) -> tuple[str, int]:
-    """Return what a program prints after SIGTERM, and its status; while it stops, the signal comes again."""
+def program_of(stop: str = "pass", longest: float = _LONG_S, then: str = "ours.recv(1)") -> str:
+    """Return a program that plans a query and does `stop` when it is stopped; meanwhile, the signal comes again."""
+    return _PROGRAM.format(stop=stop, longest=longest).replace("ours.recv(1)", then)
+
+
+def end_program(program: str, lines: int = 1) -> tuple[list[str], str, int]:
+    """Return the lines that a program prints before SIGTERM, what it prints after it, and its status."""
     with subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM.format(stop=stop, longest=longest)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "ready\n"
-        program.terminate()
-        said, _ = program.communicate(timeout=60)
-        return said, program.returncode
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        before = [process.stdout.readline() for _ in range(lines)]
+        process.terminate()
+        after, _ = process.communicate(timeout=60)
+        return before, after, process.returncode
 
 
 @pytest.mark.parametrize("stop", ["pass", "raise ValueError('it cannot stop')"])
 def test_stream_is_stopped_and_the_process_ends_by_the_signal(stop: str) -> None:
-    assert end_program(stop) == ("stopped\n", -signal.SIGTERM)
+    assert end_program(program_of(stop)) == (["ready\n"], "stopped\n", -signal.SIGTERM)
 
 
 def test_stop_that_hangs_does_not_keep_the_process() -> None:
-    assert end_program("threading.Event().wait()", _SHORT_S) == ("stopped\n", 128 + signal.SIGTERM)
+    program = program_of("threading.Event().wait()", _SHORT_S)
+    assert end_program(program) == (["ready\n"], "stopped\n", 128 + signal.SIGTERM)
 
 
 def test_call_that_does_not_come_back_does_not_keep_the_process() -> None:
     # The handler cannot run before this is computed.
     busy = "import hashlib; hashlib.pbkdf2_hmac('sha256', b'', b'', 2_000_000_000)"
-    program = _PROGRAM.format(stop="pass", longest=2).replace("ours.recv(1)", busy)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.terminate()
-        said, _ = process.communicate(timeout=60)
+    before, after, status = end_program(program_of(longest=2, then=busy))
+    assert before == ["ready\n"]
     # A signal that comes before the call is handled.
-    assert (said, process.returncode) in (("", 128 + signal.SIGTERM), ("stopped\n", -signal.SIGTERM))
+    assert (after, status) in (("", 128 + signal.SIGTERM), ("stopped\n", -signal.SIGTERM))
 
 
 _FORK = """
@@ -106,24 +105,13 @@ ours.recv(1)
 
 @pytest.mark.parametrize("fork", ["fork()", "ThreadPoolExecutor(1).submit(fork).result()"])
 def test_fork_ends_by_the_signal_alone_and_stops_no_stream(fork: str) -> None:
-    program = _PROGRAM.format(stop="pass", longest=_LONG_S).replace("ours.recv(1)", _FORK.format(fork=fork))
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]
-        process.terminate()
-        said, _ = process.communicate(timeout=60)
-    assert lines == ["ready\n", f"{-signal.SIGTERM}\n"]
-    assert (said, process.returncode) == ("stopped\n", -signal.SIGTERM)
+    ended = end_program(program_of(then=_FORK.format(fork=fork)), lines=2)
+    assert ended == (["ready\n", f"{-signal.SIGTERM}\n"], "stopped\n", -signal.SIGTERM)
 
 
 def test_program_of_a_user_ends_by_the_signal_as_before() -> None:
-    program = _PROGRAM.format(stop="pass", longest=_LONG_S).replace('"pyspark.sql', '"my_program')
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.terminate()
-        said, _ = process.communicate(timeout=60)
-    assert (said, process.returncode) == ("", -signal.SIGTERM)
+    program = program_of().replace('"pyspark.sql', '"my_program')
+    assert end_program(program) == (["ready\n"], "", -signal.SIGTERM)
 
 
 def test_handler_of_another_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,14 +134,8 @@ ours.recv(1)
 
 
 def test_process_goes_on_where_a_later_handler_takes_the_signal() -> None:
-    program = _PROGRAM.format(stop="pass", longest=2).replace("ours.recv(1)", _LATER_HANDLER)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]
-        process.terminate()
-        said, _ = process.communicate(timeout=60)
-    assert lines == ["ready\n", "True\n"]
-    assert (said, process.returncode) == ("stopped\n", -signal.SIGTERM)
+    ended = end_program(program_of(longest=2, then=_LATER_HANDLER), lines=2)
+    assert ended == (["ready\n", "True\n"], "stopped\n", -signal.SIGTERM)
 
 
 def test_other_threads_handle_no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
