@@ -8,15 +8,18 @@ import subprocess
 import sys
 import sysconfig
 
-compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
-headers = sysconfig.get_path("include")
-try:
-    compiled = subprocess.run(
-        [*compiler, f"-I{headers}", "-fsyntax-only", "-x", "c", "-"],
-        input=b"#include <Python.h>\n",
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-except OSError:
-    sys.exit(1)
-sys.exit(compiled.returncode != 0)
+COMPILER = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+
+def can_compile() -> bool:
+    """Compile an empty program with Python's headers."""
+    command = [*COMPILER, f"-I{sysconfig.get_path('include')}", "-fsyntax-only", "-x", "c", "-"]
+    try:
+        compiled = subprocess.run(command, input=b"#include <Python.h>\n", stderr=subprocess.DEVNULL, check=False)
+    except OSError:
+        return False
+    return compiled.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(not can_compile())

@@ -3,7 +3,7 @@
 usage: prepare_venv.py DIRECTORY [--group NAME]... [--with REQUIREMENT]...
 
 Does nothing when what the environment was made from has not changed. Standard library only: it runs before anything
-is installed. The package is installed in place, with its kernel compiled where there is a C compiler.
+is installed. The package is installed in place; tools/build_kernels.py adds its compiled kernels.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SOURCES = (
     *sorted(f"{path}" for path in ROOT.glob("src/pyspark_kafka/**/_kernel*.py")),
 )
 STAMP = "pyspark-kafka.json"
+# As in [build-system] of pyproject.toml; a new environment of Python 3.12 or newer has none.
+BUILDS_KERNELS = "setuptools>=77"
 # In a log, a step that takes longer is a line again and again: nobody takes a slow download for a program that hangs.
 INTERVAL_S = 4.0
 # Exits with 3 and one sentence when there is no Java that will do.
@@ -62,7 +64,12 @@ def main() -> None:
     # --group came with pip 25.1.
     pip(python, "--upgrade", "pip>=25.1")
     group_flags = [flag for group in groups for flag in ("--group", group)]
-    pip(python, "--editable", ".", *group_flags, *arguments.requirements)
+    # The kernels are compiled afterwards, with the Cython of this environment, unless compiled ones are kept.
+    os.environ["PYSPARK_KAFKA_PURE_PYTHON"] = "1"
+    pip(python, "--editable", ".", BUILDS_KERNELS, *group_flags, *arguments.requirements)
+    del os.environ["PYSPARK_KAFKA_PURE_PYTHON"]
+    if run([str(python), "tools/build_kernels.py"], "Building the kernels") != 0:
+        sys.exit("The kernels could not be built; the lines above say why.")
     ensure_java(python)
     stamp.write_text(json.dumps({"digest": digest, "groups": groups}))
 
