@@ -28,9 +28,10 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
 # Who is done takes over tests of who is not: they differ much in how long they take.
-pytest = $(before_tests) && { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS); }
+quick_pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
+pytest = $(before_tests) && $(quick_pytest)
 
-.PHONY: help demo test lint format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -42,12 +43,21 @@ demo:  ## Start a real Kafka, stream through Spark, show the result
 	@$(prepare) $(VENV) --group demo
 	@$(VENV)/bin/pyspark-kafka demo $(ARGS)
 
-test: lint  ## Run every check and every test
-	@$(VENV)/bin/python tools/check_wheel.py
+# The wheel is built without its kernels, which the environment has compiled already; test-all compiles them again.
+test: lint  ## Run all checks and the tests of each promise, in a quarter of an hour
+	@PYSPARK_KAFKA_PURE_PYTHON=1 $(VENV)/bin/python tools/check_wheel.py
 	@$(call pytest,$(VENV))
 
-lint:  ## Run ruff, mypy and import-linter
+quick: lint  ## Run all checks and the tests that start nothing, in 3 minutes
+	@$(call quick_pytest,$(VENV),tests/unit tests/protocol tests/repo)
+
+test-all: lint  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
+	@$(VENV)/bin/python tools/check_wheel.py
+	@$(call pytest,$(VENV),-m 'not long and not kerberos' --hypothesis-profile=full)
+
+lint:  ## Run ruff, mypy, import-linter and the rules of commit messages
 	@$(prepare) $(VENV) --group dev
+	$(VENV)/bin/python tools/check_commits.py
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
@@ -68,7 +78,7 @@ audit:  ## Look for known vulnerabilities in all dependencies; needs a registry 
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
-	@$(call pytest,.venv-pyspark42)
+	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos')
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
 	@test -n '$(JVM_JARS)' || { echo 'make test-interop: set JVM_JARS to the directory with the jars' >&2; exit 2; }
