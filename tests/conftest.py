@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import settings
 
 from archive_classes import start_drivers_quickly
+
+if TYPE_CHECKING:
+    import pytest
 
 pytest_plugins = (
     "kit.fixtures.apicurio",
@@ -18,6 +21,7 @@ pytest_plugins = (
     "kit.fixtures.kafka_python",
     "kit.fixtures.kafka_tools",
     "kit.fixtures.kerberos",
+    "kit.fixtures.kinds",
     "kit.fixtures.leftovers",
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",
@@ -42,18 +46,8 @@ settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the fixtures they use, so that `-m "not broker and not spark"` picks the quick ones.
-
-    And have the long ones run first, otherwise in random order: a process that has a long one left at the end keeps
-    the others waiting.
-    """
+    """Have the long tests run first, otherwise in random order: one at the end keeps the other processes waiting."""
     items.sort(key=_how_late)
-    for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"kafka", "bootstrap_servers", "make_topic", "secured_kafka"}:
-            item.add_marker(pytest.mark.broker)
-        if "spark" in fixtures:
-            item.add_marker(pytest.mark.spark)
 
 
 def _how_late(item: pytest.Item) -> int:

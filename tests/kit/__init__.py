@@ -12,6 +12,8 @@
 | a schema registry for a test | `fixtures/registry.py` |
 | a PostgreSQL server | `fixtures/postgres.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
+| the kind of a test, from its code | `kinds.py` |
+| its marker, its limits, the times by kind | `fixtures/kinds.py` |
 | both variants of the record codec | `fixtures/codec.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
