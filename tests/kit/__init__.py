@@ -63,6 +63,7 @@
 | a session that metrics listen to | `listened_session.py` |
 | a checkpoint, made of the ends of its batches | `checkpoint_files.py` |
 | what documents point to | `pointers.py` |
+| the Python files of the repository, their texts and syntax trees | `source_tree.py` |
 | how much work a call is | `costs.py` |
 | a part of a page that a program writes | `marked_page.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import tokenize
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-REPO = Path(__file__).parents[2]
+from kit.pointers import REPO
+from kit.source_tree import python_files, text_of
 
 # The pages that are held to the list.
 HELD = [
@@ -67,16 +63,6 @@ HELD = [
     "docs/writes.md",
 ]
 
-# The rooms of the source that are held to the list, as folders or files: their docstrings, comments and texts.
-HELD_ROOMS: list[str] = [
-    "bench",
-    "examples",
-    "fuzz",
-    "src/pyspark_kafka",
-    "tests",
-    "tools",
-]
-
 # Each with what to write instead.
 NOT_USED = {
     r"\bgives?\b(?! up)": "return, print, hold, yield; of an option: set",
@@ -100,8 +86,8 @@ NOT_USED = {
     r"\bis (?:known|tried) by\b": "name the actor",
 }
 
-# An f-string is one token up to Python 3.11, and tokens of its parts from 3.12 on.
-_PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+# A comment, or a string of one or of several lines.
+_PROSE = re.compile(r"""#.*|(\"{3}|'{3})(?:\\[\s\S]|[^\\])*?\1|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*'""")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
@@ -109,45 +95,41 @@ def find(text: str) -> list[str]:
     """Return what a text has of the list, each with its line and what to write instead; code is left out."""
     prose = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     return [
-        f"line {prose.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: write {instead}"
+        f"{prose.count(chr(10), 0, match.start()) + 1}: {match[0]!r}: write {instead}"
         for pattern, instead in NOT_USED.items()
         for match in re.finditer(pattern.replace(" ", r"\s+"), prose, re.IGNORECASE)
     ]
 
 
-def prose_of(path: Path) -> str:
-    """Return the comments and strings of a Python file, each in its line and column; the rest is blank."""
-    blank = [[" "] * len(line) for line in path.read_text().splitlines()]
-    with path.open("rb") as file:
-        for token in tokenize.tokenize(file.readline):
-            if token.type in _PROSE:
-                for number, line in enumerate(token.string.splitlines()):
-                    begin = token.start[1] if number == 0 else 0
-                    blank[token.start[0] + number - 1][begin : begin + len(line)] = line
-    return "\n".join("".join(line) for line in blank)
+def prose_of(source: str) -> str:
+    """Return the comments and strings of a Python file, each in its line, without the rest."""
+    parts, end = [], 0
+    for match in _PROSE.finditer(source):
+        parts += [" ", "\n" * source.count("\n", end, match.start()), match[0]]
+        end = match.end()
+    return "".join(parts)
 
 
-def python_files(rooms: Iterable[str]) -> list[str]:
-    """Return the Python files of folders, and files that are named themselves, as paths from the repository."""
-    paths = [REPO / room for room in rooms]
-    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
-    return [str(file.relative_to(REPO)) for file in files]
+def test_pages_use_no_word_of_the_list() -> None:
+    found = [f"{path}:{word}" for path in HELD for word in find((REPO / path).read_text())]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", HELD)
-def test_a_page_uses_no_word_of_the_list(path: str) -> None:
-    assert find((REPO / path).read_text()) == []
+def test_source_files_use_no_word_of_the_list() -> None:
+    """Their docstrings, comments and texts; but for the list itself."""
+    files = [path for path in python_files() if path != Path(__file__)]
+    found = [f"{path.relative_to(REPO)}:{word}" for path in files for word in find(prose_of(text_of(path)))]
+    assert not found, "\n".join(found)
 
 
-# But for the list itself.
-@pytest.mark.parametrize("path", sorted({*python_files(HELD_ROOMS)} - {"tests/repo/test_words.py"}))
-def test_a_source_file_uses_no_word_of_the_list(path: str) -> None:
-    assert find(prose_of(REPO / path)) == []
+def test_prose_is_read_from_comments_and_strings_in_their_lines() -> None:
+    source = 'a = 1  # one "two"\nb = f"three {c} # four" + \'it\\\'s\'\n"""five "six"\n# seven"""\ngoes = on\n# eight'
+    lines = [line.strip() for line in prose_of(source).split("\n")]
+    assert lines == ['# one "two"', "\"three {c} # four\" 'it\\'s'", '"""five "six"', '# seven"""', "", "# eight"]
 
 
 def test_the_list_names_files_once_and_in_order() -> None:
     assert sorted(set(HELD)) == HELD
-    assert sorted(set(HELD_ROOMS)) == HELD_ROOMS
 
 
 @pytest.mark.parametrize(
