@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
-from pathlib import Path
 
-REPO = Path(__file__).parents[2]
+from kit.source_tree import PACKAGE, places, python_files
 
-
-def classes(source: str) -> list[str]:
-    """Return the names of all classes of a module, with those inside of others."""
-    return [node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+_CLASS = re.compile(r"^[ \t]*class \w+", re.MULTILINE)
 
 
 def test_class_name_stands_once_in_the_source() -> None:
-    files = defaultdict(list)
-    for path in sorted((REPO / "src").rglob("*.py")):
-        for name in classes(path.read_text()):
-            files[name].append(str(path.relative_to(REPO)))
-    assert {name: where for name, where in files.items() if len(where) > 1} == {}
-
-
-def test_inner_classes_are_found() -> None:
-    assert classes("class A:\n    class B: ...\ndef f():\n    class C: ...\n") == ["A", "B", "C"]
+    """Those inside of others count too."""
+    where = defaultdict(list)
+    for path in python_files(PACKAGE):
+        for place in places(_CLASS, path):
+            where[place.split()[-1]].append(place)
+    assert len(where) > 1
+    found = [place for same in where.values() if len(same) > 1 for place in same]
+    assert not found, "\n".join(found)

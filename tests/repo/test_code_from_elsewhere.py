@@ -7,15 +7,12 @@ and what reads JSON, is listed or guarded here, so that a new place is a decisio
 from __future__ import annotations
 
 import ast
-import re
-from pathlib import Path
+from itertools import accumulate
 
 import pytest
 
-SRC = Path(__file__).parents[2] / "src" / "pyspark_kafka"
-FILES = sorted(SRC.rglob("*.py"))
+from kit.source_tree import PACKAGE, dotted, trees
 
-DOTTED = re.compile(r"[\w.]+")
 # Modules that make objects of bytes. Only writing is ever allowed.
 PICKLERS = {"cloudpickle", "dill", "joblib", "jsonpickle", "marshal", "pickle", "pyspark.cloudpickle", "shelve", "yaml"}
 WRITING = {"dump", "dumps", "PickleError", "PicklingError"}
@@ -96,9 +93,8 @@ JSON_OF_CALLERS = {
 }
 
 
-def used(source: str) -> set[str]:
+def used(tree: ast.Module) -> set[str]:
     """Return the dotted names that a module uses, as they are called where they are defined."""
-    tree = ast.parse(source)
     aliases: dict[str, str] = {}
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -111,40 +107,42 @@ def used(source: str) -> set[str]:
                 aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 found.add(f"{node.module}.{alias.name}")
     for node in ast.walk(tree):
-        name = ""
-        if isinstance(node, ast.Name):
-            name = node.id
-        elif isinstance(node, ast.Attribute) and DOTTED.fullmatch(dotted := ast.unparse(node)):
-            name = dotted
-        head, dot, rest = name.partition(".")
+        head, dot, rest = dotted(node).partition(".")
         if head:
             found.add(f"{aliases.get(head, head)}{dot}{rest}")
     # Of `a.b.c` only the whole counts; a module alone is no use of it.
-    return {each for each in found if not any(other.startswith(f"{each}.") for other in found)}
+    return found - {part for each in found for part in accumulate(each.split(".")[:-1], "{}.{}".format)}
 
 
 def within(name: str, modules: set[str]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in modules)
 
 
-def suspects(source: str) -> set[str]:
-    return {name for name in used(source) if within(name, PICKLERS | SUSPECT) and not within(name, HARMLESS)}
+def suspects(tree: ast.Module) -> set[str]:
+    return {name for name in used(tree) if within(name, PICKLERS | SUSPECT) and not within(name, HARMLESS)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
-def test_code_of_a_module_comes_from_no_bytes(path: Path) -> None:
-    name = str(path.relative_to(SRC))
-    found = suspects(path.read_text())
-    if name in UNPICKLE_IN_TESTS:
-        assert found == {"pickle.dumps", "pickle.loads"}
-        return
-    read = {each for each in found if within(each, PICKLERS) and each.rpartition(".")[2] not in WRITING}
-    assert not read, "nothing is ever unpickled here: SECURITY.md promises it"
-    assert found == ALLOWED.get(name, set()), "list it in ALLOWED, with what keeps bytes of others away from it"
+def test_code_of_a_module_comes_from_no_bytes() -> None:
+    found = {name: suspects(tree) for name, tree in trees()}
+    in_tests = {name: found.pop(name) for name in UNPICKLE_IN_TESTS}
+    assert in_tests == {name: {"pickle.dumps", "pickle.loads"} for name in UNPICKLE_IN_TESTS}
+    unpickled = [
+        f"{name}: {each}: nothing is ever unpickled here: SECURITY.md promises it"
+        for name, names in found.items()
+        for each in sorted(names)
+        if within(each, PICKLERS) and each.rpartition(".")[2] not in WRITING
+    ]
+    assert not unpickled, "\n".join(unpickled)
+    others = [
+        f"{name}: {each}: ALLOWED lists what is used and no more, with what keeps bytes of others away from it"
+        for name, names in found.items()
+        for each in sorted(names ^ ALLOWED.get(name, set()))
+    ]
+    assert not others, "\n".join(others)
 
 
 def test_allowed_modules_exist() -> None:
-    assert [name for name in ALLOWED if not (SRC / name).is_file()] == []
+    assert [name for name in ALLOWED if not (PACKAGE / name).is_file()] == []
 
 
 @pytest.mark.parametrize(
@@ -163,20 +161,20 @@ def test_allowed_modules_exist() -> None:
     ],
 )
 def test_scan_finds_what_it_looks_for(source: str, name: str) -> None:
-    assert suspects(source) == {name}
+    assert suspects(ast.parse(source)) == {name}
 
 
 def test_scan_passes_over_what_only_sounds_alike() -> None:
     source = "import re, json\nfrom importlib.util import find_spec\nre.compile('a'); json.loads('1'); find_spec('a')"
-    assert suspects(source) == set()
+    assert suspects(ast.parse(source)) == set()
 
 
-def unguarded_json(source: str) -> list[int]:
+def unguarded_json(tree: ast.Module) -> list[int]:
     """Return the lines that parse JSON where deep nesting is not caught."""
     found: list[int] = []
 
     def walk(node: ast.AST, guarded: bool) -> None:
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"json.loads", "json.load"} and not guarded:
+        if isinstance(node, ast.Call) and dotted(node.func) in {"json.loads", "json.load"} and not guarded:
             found.append(node.lineno)
         if isinstance(node, ast.Try):
             caught = " ".join(
@@ -191,18 +189,22 @@ def unguarded_json(source: str) -> list[int]:
         for each in ast.iter_child_nodes(node):
             walk(each, guarded)
 
-    walk(ast.parse(source), guarded=False)
+    walk(tree, guarded=False)
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
-def test_json_that_is_nested_deeply_is_caught(path: Path) -> None:
-    name = str(path.relative_to(SRC))
-    if name in JSON_OF_OURS | JSON_OF_CALLERS or name.partition("/")[0] in JSON_OF_OURS:
-        return
-    assert unguarded_json(path.read_text()) == [], "catch RecursionError too: it is none of ValueError"
+def test_json_that_is_nested_deeply_is_caught() -> None:
+    found = [
+        f"{name}:{line}: catch RecursionError too: it is none of ValueError"
+        for name, tree in trees(containing=r"\bjson\b")
+        if name not in JSON_OF_OURS | JSON_OF_CALLERS and name.partition("/")[0] not in JSON_OF_OURS
+        for line in unguarded_json(tree)
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_scan_of_json_tells_what_is_caught() -> None:
-    assert unguarded_json("try:\n    json.loads(x)\nexcept ValueError:\n    json.loads(y)\n") == [2, 4]
-    assert unguarded_json("try:\n    json.loads(x)\nexcept (ValueError, RecursionError):\n    pass\n") == []
+    one = "try:\n    json.loads(x)\nexcept ValueError:\n    json.loads(y)\n"
+    assert unguarded_json(ast.parse(one)) == [2, 4]
+    other = "try:\n    json.loads(x)\nexcept (ValueError, RecursionError):\n    pass\n"
+    assert unguarded_json(ast.parse(other)) == []

@@ -6,16 +6,19 @@ import ast
 import re
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.pointers import REPO
+from kit.source_tree import dotted, trees
 from pyspark_kafka import errors
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.planning.data_loss import DataLossKind
 
-REPO = Path(__file__).parents[2]
-SOURCE = REPO / "src" / "pyspark_kafka"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PAGE = REPO / "docs" / "errors.md"
 BROKER_CHAPTER = "## Error codes of brokers"
 
@@ -32,23 +35,27 @@ class Conditions:
     A condition is a literal at `condition=`, or a literal argument of a function that takes a parameter `condition`.
     """
 
-    def __init__(self, trees: dict[str, ast.Module]) -> None:
+    def __init__(self, modules: Iterable[tuple[str, ast.Module]]) -> None:
         self.classes: defaultdict[str, set[str]] = defaultdict(set)
         self.unknown: set[tuple[str, str]] = set()
-        # Class attributes named `condition`, of which names are composed: f"{self.condition}_IO".
-        self._prefixes = {
+        # Class attributes named `condition`, of which names are composed: f"{self.condition}_IO"; and their ends.
+        self._prefixes: set[str] = set()
+        self._suffixes: defaultdict[str, set[str]] = defaultdict(set)
+        for module, tree in modules:
+            self._scan(module, tree)
+        for suffix, classes in self._suffixes.items():
+            for prefix in self._prefixes:
+                self.classes[prefix + suffix] |= classes
+
+    def _scan(self, module: str, tree: ast.Module) -> None:
+        self._prefixes |= {
             str(node.value.value)
-            for tree in trees.values()
             for node in ast.walk(tree)
             if isinstance(node, ast.AnnAssign)
             and isinstance(node.target, ast.Name)
             and node.target.id == "condition"
             and isinstance(node.value, ast.Constant)
         }
-        for module, tree in trees.items():
-            self._scan(module, tree)
-
-    def _scan(self, module: str, tree: ast.Module) -> None:
         takers = {
             function.name: ([argument.arg for argument in function.args.args], function)
             for function in ast.walk(tree)
@@ -59,7 +66,7 @@ class Conditions:
                 for keyword in call.keywords:
                     if keyword.arg == "condition":
                         self._add(module, ast.unparse(call.func), keyword.value, function)
-                name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
                 if name == "report" and call.args:
                     self._add(module, "OptionError", call.args[0], function)
                 elif name in takers and not isinstance(call.func, ast.Attribute):
@@ -74,8 +81,9 @@ class Conditions:
             if any(keyword.arg == "condition" for keyword in call.keywords):
                 return ast.unparse(call.func)
         for call in [node for node in ast.walk(taker) if isinstance(node, ast.Call)]:
-            if ast.unparse(call.func) in takers and takers[ast.unparse(call.func)][1] is not taker:
-                return self._class_of(takers[ast.unparse(call.func)][1], takers)
+            name = dotted(call.func)
+            if name in takers and takers[name][1] is not taker:
+                return self._class_of(takers[name][1], takers)
         return ""
 
     def _add(self, module: str, cls: str, value: ast.expr, function: ast.FunctionDef) -> None:
@@ -88,8 +96,7 @@ class Conditions:
             self._add(module, cls, value.body, function)
             self._add(module, cls, value.orelse, function)
         elif isinstance(value, ast.JoinedStr) and text.startswith("f'{self.condition}_"):
-            for prefix in self._prefixes:
-                self.classes[prefix + text.removeprefix("f'{self.condition}").removesuffix("'")].add(cls)
+            self._suffixes[text.removeprefix("f'{self.condition}").removesuffix("'")].add(cls)
         elif text.startswith("DataLossKind."):
             self.classes[DataLossKind[text.split(".")[1]].condition].add(cls)
         elif isinstance(value, ast.Name):
@@ -113,24 +120,29 @@ class Conditions:
             self._add(module, cls, value, function)
 
 
-TREES = {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
-BASES = {
-    node.name: ast.unparse(node.bases[0])
-    for tree in TREES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ClassDef) and node.bases
-}
 # A user catches classes of `errors.py`; a class that is defined elsewhere goes by its base.
 PUBLIC = {name for name, value in vars(errors).items() if isinstance(value, type)}
 
 
 @cache
 def code() -> Conditions:
-    return Conditions(TREES)
+    # A condition is reported, or named by a parameter, an argument or an attribute.
+    return Conditions(trees(containing="condition|report"))
+
+
+@cache
+def bases() -> dict[str, str]:
+    """Return the first base of each class, by names."""
+    return {
+        node.name: ast.unparse(node.bases[0])
+        for _, tree in trees(containing=r"\bclass \w+\(")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.bases
+    }
 
 
 def public(cls: str) -> str:
-    return cls if cls in PUBLIC else public(BASES[cls])
+    return cls if cls in PUBLIC else public(bases()[cls])
 
 
 def chapters() -> tuple[str, str]:
@@ -156,7 +168,7 @@ def test_every_condition_of_the_code_has_a_row_and_every_row_a_condition() -> No
 
 def test_a_row_names_the_classes_that_are_raised() -> None:
     for condition, classes, *_ in _ROW.findall(chapters()[0]):
-        raised = {public(cls) for cls in code().classes[condition]}
+        raised = {public(cls) for cls in code().classes.get(condition, ())}
         assert set(re.findall(r"`(\w+)`", classes)) == raised, condition
 
 
@@ -200,10 +212,10 @@ def test_conditions_that_the_text_names_exist() -> None:
     ],
 )
 def test_conditions_are_found_in_every_form(source: str, expected: dict[str, set[str]]) -> None:
-    found = Conditions({"module.py": ast.parse(source)})
+    found = Conditions([("module.py", ast.parse(source))])
     assert (found.classes, found.unknown) == (expected, set())
 
 
 def test_a_condition_that_is_computed_is_noticed() -> None:
-    found = Conditions({"module.py": ast.parse('def f(x):\n raise E("x", condition=x.name.upper())')})
+    found = Conditions([("module.py", ast.parse('def f(x):\n raise E("x", condition=x.name.upper())'))])
     assert found.unknown == {("module.py", "x.name.upper()")}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.source_tree import trees
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-REPO = Path(__file__).parents[2]
-SOURCES = sorted((REPO / "src" / "pyspark_kafka").rglob("*.py"))
 
 
 def hint_values(tree: ast.Module) -> Iterator[ast.expr]:
@@ -39,15 +37,17 @@ def texts(value: ast.expr) -> Iterator[str]:
         yield value.value
 
 
-def problems(source: str) -> list[str]:
-    """Return the hints of a module that are not sentences."""
-    found = [text for value in hint_values(ast.parse(source)) for text in texts(value) if text]
-    return [text for text in found if (text[0] != "{" and not text[0].isupper()) or text[-1] not in ".}"]
+def problems(tree: ast.Module) -> list[str]:
+    """Return the hints of a module that are not sentences, each with its line."""
+    found = [(value.lineno, text) for value in hint_values(tree) for text in texts(value) if text]
+    return [
+        f"{line}: {text}" for line, text in found if (text[0] != "{" and not text[0].isupper()) or text[-1] not in ".}"
+    ]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPO / "src" / "pyspark_kafka")))
-def test_hints_of_a_module_are_sentences(path: Path) -> None:
-    assert problems(path.read_text()) == []
+def test_hints_are_sentences() -> None:
+    found = [f"{name}:{problem}" for name, tree in trees(containing="(?i)hint") for problem in problems(tree)]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_hints_of_a_module_are_sentences(path: Path) -> None:
     ],
 )
 def test_a_hint_that_is_not_a_sentence_is_found(source: str) -> None:
-    assert problems(source)
+    assert problems(ast.parse(source))
 
 
 @pytest.mark.parametrize("source", ['raise Error(hint="")', 'raise Error(hint=f"{cause} Create it.")', 'hint = "Do."'])
 def test_a_hint_that_is_a_sentence_is_left_alone(source: str) -> None:
-    assert problems(source) == []
+    assert problems(ast.parse(source)) == []

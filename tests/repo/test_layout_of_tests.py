@@ -6,16 +6,14 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 import kit
 from kit.pointers import REPO
+from kit.source_tree import PACKAGE, trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-TESTS, SOURCE = REPO / "tests", REPO / "src" / "pyspark_kafka"
+TESTS = REPO / "tests"
 KIT, UNIT = TESTS / "kit", TESTS / "unit"
 _IN_TABLE = re.compile(r"^\|[^|]+\|(.+)\|$", re.MULTILINE)
 # Helpers that open sockets; tests that need one are in tests/protocol, tests/contract or tests/integration.
@@ -91,40 +89,42 @@ def test_table_of_the_kit_names_nothing_that_is_not_there() -> None:
     assert {path for path in rows_of_the_table() if not (KIT / path).exists()} == set()
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Return the modules that a file imports, also inside of functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the modules that a file imports, also inside of functions, each with its line."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 def test_unit_tests_import_no_servers_and_no_sockets() -> None:
+    last_words = "|".join({server.rpartition(".")[2] for server in SERVERS})
     found = [
-        f"{path.relative_to(TESTS)}: {name}"
-        for path in sorted(UNIT.rglob("*.py"))
+        f"unit/{file}:{line}: {name}"
+        for file, tree in trees(UNIT, containing=last_words)
         # It makes the attempt an error.
-        if path != UNIT / "conftest.py"
-        for name in imports_of(path)
+        if file != "conftest.py"
+        for line, name in imports_of(tree)
         if any(name == server or name.startswith(f"{server}.") for server in SERVERS)
     ]
-    assert found == []
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("room", sorted(MIRRORED))
-def test_unit_tests_of_a_room_are_named_after_its_modules(room: str) -> None:
+def test_unit_tests_of_a_room_are_named_after_its_modules() -> None:
     """`test_<module>.py`, or `test_<module>_<topic>.py`."""
-    modules = {path.stem.lstrip("_") for path in (SOURCE / room).glob("*.py")}
-    stray = [
-        path.name
-        for path in sorted((UNIT / room).glob("test_*.py"))
-        if path.name not in MIRRORED[room]
-        and not any(path.stem == f"test_{module}" or path.stem.startswith(f"test_{module}_") for module in modules)
-    ]
-    assert stray == []
+    stray = []
+    for room, exceptions in MIRRORED.items():
+        modules = {path.stem.lstrip("_") for path in (PACKAGE / room).glob("*.py")}
+        stray += [
+            f"unit/{room}/{path.name}"
+            for path in sorted((UNIT / room).glob("test_*.py"))
+            if path.name not in exceptions
+            and not any(path.stem == f"test_{module}" or path.stem.startswith(f"test_{module}_") for module in modules)
+        ]
+    assert not stray, "\n".join(stray)
 
 
-@pytest.mark.parametrize("room", sorted(MIRRORED))
-def test_exceptions_of_a_mirrored_room_exist(room: str) -> None:
-    assert {name for name in MIRRORED[room] if not (UNIT / room / name).is_file()} == set()
+def test_exceptions_of_a_mirrored_room_exist() -> None:
+    gone = [f"unit/{room}/{name}" for room in MIRRORED for name in MIRRORED[room] if not (UNIT / room / name).is_file()]
+    assert not gone, "\n".join(gone)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from kit.pointers import REPO
+from kit.source_tree import python_files, text_of
 
 TESTS = REPO / "tests"
 LONGEST = 90
@@ -31,17 +30,19 @@ def names_in(folder: str) -> list[str]:
     """Return `file: name` of every test below a folder of tests/."""
     return [
         f"{path.relative_to(TESTS)}: {name}"
-        for path in sorted((TESTS / folder).rglob("test_*.py"))
-        for name in _NAME.findall(path.read_text())
+        for path in python_files(TESTS / folder)
+        if path.name.startswith("test_")
+        for name in _NAME.findall(text_of(path))
     ]
 
 
-@pytest.mark.parametrize("folder", HELD)
-def test_names_begin_with_their_subject(folder: str) -> None:
-    found = names_in(folder)
-    assert found, "the folder is gone: is there another one in its place?"
-    assert [name for name in found if _NO_SUBJECT.match(name.partition(": ")[2])] == []
+def test_names_begin_with_their_subject() -> None:
+    names = {folder: names_in(folder) for folder in HELD}
+    assert all(names.values()), "a folder is gone: is there another one in its place?"
+    found = [name for folder in HELD for name in names[folder] if _NO_SUBJECT.match(name.partition(": ")[2])]
+    assert not found, "\n".join(found)
 
 
 def test_names_are_at_most_90_characters_long() -> None:
-    assert [name for name in names_in(".") if len(name.partition(": ")[2]) > LONGEST] == []
+    found = [name for name in names_in(".") if len(name.partition(": ")[2]) > LONGEST]
+    assert not found, "\n".join(found)

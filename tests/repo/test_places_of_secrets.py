@@ -6,45 +6,38 @@ import ast
 import dataclasses
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import Any
 
 import pyspark_kafka.options as options_room
 from kit.pointers import REPO
+from kit.source_tree import PACKAGE, places, python_files, trees
 from pyspark_kafka.options import OPTIONS, PlainLogin, ScramLogin, Secret, TlsOptions
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-SOURCE = REPO / "src" / "pyspark_kafka"
 # What hands secrets to security mechanisms, and what builds `reveal` itself.
 ROOMS = ("client/login/", "client/tls/", "registry/")
 OWN = ("options/values/secret.py", "options/values/secret_sources.py")
 PLANTED = "Pl4ntedS3cret"
 
 
-def uses_of(name: str, path: Path) -> list[int]:
-    """Return the lines of a file that use an attribute of that name, called or not."""
-    tree = ast.parse(path.read_text())
-    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == name]
-
-
 def test_secrets_are_revealed_in_login_tls_and_registry_alone() -> None:
-    places = {
-        str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") for name in ["reveal"] if uses_of(name, path)
-    }
-    assert {place for place in places if not place.startswith(ROOMS)} <= set(OWN)
+    # Called or not.
+    uses = [
+        f"{name}:{node.lineno}"
+        for name, tree in trees(containing="reveal")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "reveal"
+    ]
+    others = [use for use in uses if not use.startswith(ROOMS) and use.partition(":")[0] not in OWN]
+    assert not others, "\n".join(others)
     # All rooms do it: the search finds what it looks for.
-    assert all(any(place.startswith(room) for place in places) for room in ROOMS)
+    assert all(any(use.startswith(room) for use in uses) for room in ROOMS)
 
 
 def test_parts_of_a_secret_are_used_by_its_own_module_alone() -> None:
-    for path in SOURCE.rglob("*.py"):
-        if str(path.relative_to(SOURCE)) != "options/values/secret.py":
-            text = path.read_text()
-            assert "secret._" not in text, path
-            assert "password._" not in text, path
+    parts = re.compile(r"(?:secret|password)\._")
+    files = [path for path in python_files(PACKAGE) if path != PACKAGE / "options" / "values" / "secret.py"]
+    found = [place for path in files for place in places(parts, path)]
+    assert not found, "\n".join(found)
 
 
 def secret_fields(holder: type) -> set[str]:
@@ -63,13 +56,17 @@ def test_holders_of_secrets_are_found() -> None:
     assert {PlainLogin, ScramLogin, TlsOptions} <= set(holders())
 
 
-@pytest.mark.parametrize("holder", holders(), ids=lambda each: each.__name__)
-def test_holder_of_secrets_does_not_show_them(holder: type) -> None:
+def shows_its_secrets(holder: type) -> bool:
+    """Whether a value class shows a planted secret in one of its forms as text."""
     secret = secret_fields(holder)
     held: Any = holder(
         **{field.name: Secret(PLANTED) if field.name in secret else "x" for field in dataclasses.fields(holder)}
     )
-    assert PLANTED not in f"{held} {held!r} {dataclasses.asdict(held)} {dataclasses.astuple(held)}"
+    return PLANTED in f"{held} {held!r} {dataclasses.asdict(held)} {dataclasses.astuple(held)}"
+
+
+def test_holders_of_secrets_do_not_show_them() -> None:
+    assert [holder.__name__ for holder in holders() if shows_its_secrets(holder)] == []
 
 
 # Certificates are kept out of logs because they are long.
@@ -87,17 +84,17 @@ def page_settings() -> tuple[str, str]:
     return ast.literal_eval(f"({connect})"), classic
 
 
-@pytest.mark.parametrize("name", [*SECRET_OPTIONS, "schema.registry.url"])
-def test_page_has_the_expressions_that_redact_every_secret_option(name: str) -> None:
+def test_page_has_the_expressions_that_redact_every_secret_option() -> None:
     connect, classic = page_settings()
-    # As a message of Protobuf is written as text.
-    plan = f'options {{ key: "{name}" value: "a \\"{PLANTED}\\" b" }} options {{ key: "x" value: "shown" }}'
-    redacted = re.sub(connect, "*", plan)
-    assert PLANTED not in redacted
-    assert "shown" in redacted
-    # Spark's own expression also finds the word password in a JAAS configuration.
-    usual = "secret|password|token"
-    assert re.search(f"(?i){usual}|{classic.removeprefix('(?i)')}", f"{name} password=") is not None
+    for name in (*SECRET_OPTIONS, "schema.registry.url"):
+        # As a message of Protobuf is written as text.
+        plan = f'options {{ key: "{name}" value: "a \\"{PLANTED}\\" b" }} options {{ key: "x" value: "shown" }}'
+        redacted = re.sub(connect, "*", plan)
+        assert PLANTED not in redacted, name
+        assert "shown" in redacted, name
+        # Spark's own expression also finds the word password in a JAAS configuration.
+        usual = "secret|password|token"
+        assert re.search(f"(?i){usual}|{classic.removeprefix('(?i)')}", f"{name} password=") is not None, name
 
 
 def test_page_has_the_expressions_that_leave_other_options_as_they_are() -> None:

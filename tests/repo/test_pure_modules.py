@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import pytest
+from kit.source_tree import trees
 
-SRC = Path(__file__).parents[2] / "src" / "pyspark_kafka"
 CLAIM = "Pure: no sockets, no clock"
 IMPURE = {
     "asyncio",
@@ -23,13 +21,12 @@ IMPURE = {
     "threading",
     "time",
 }
-PURE = [path for path in sorted(SRC.rglob("*.py")) if CLAIM in (ast.get_docstring(ast.parse(path.read_text())) or "")]
 
 
-def imported(source: str) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """Return the top-level packages that a module imports, functions included, types excluded."""
     found: set[str] = set()
-    pending: list[ast.AST] = [ast.parse(source)]
+    pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -43,15 +40,13 @@ def imported(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(SRC)))
-def test_pure_module_imports_nothing_that_waits_or_reaches_out(path: Path) -> None:
-    assert imported(path.read_text()) & IMPURE == set()
-
-
-def test_pure_modules_are_found() -> None:
-    assert SRC / "client" / "cluster" / "metadata.py" in PURE
+def test_pure_module_imports_nothing_that_waits_or_reaches_out() -> None:
+    pure = {name: tree for name, tree in trees(containing=CLAIM) if CLAIM in (ast.get_docstring(tree) or "")}
+    assert "client/cluster/metadata.py" in pure
+    found = [f"{name}: {each}" for name, tree in pure.items() for each in sorted(imported(tree) & IMPURE)]
+    assert not found, "\n".join(found)
 
 
 def test_imports_of_functions_count_and_those_of_types_do_not() -> None:
     source = "if TYPE_CHECKING:\n    import socket\ndef f():\n    import time\nfrom os.path import join\n"
-    assert imported(source) == {"time", "os"}
+    assert imported(ast.parse(source)) == {"time", "os"}

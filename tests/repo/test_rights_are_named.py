@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from kit.source_tree import trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SRC = Path(__file__).parents[2] / "src" / "pyspark_kafka"
 BUILDERS = ("broker_error", "raise_for_code")
 # Where no right can be missing: logging in comes before rights, and metadata leaves out what is hidden.
 WITHOUT_RIGHTS = {
@@ -28,9 +26,9 @@ WITHOUT_RIGHTS = {
 }
 
 
-def calls_without_rights(source: str) -> Iterator[int]:
+def calls_without_rights(tree: ast.Module) -> Iterator[int]:
     """Yield the lines of calls that take a code from a response and name no rights."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BUILDERS):
             continue
         literal = ast.unparse(node.args[0]).startswith("ErrorCode.")
@@ -38,21 +36,24 @@ def calls_without_rights(source: str) -> Iterator[int]:
             yield node.lineno
 
 
-@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC)))
-def test_errors_of_codes_name_the_rights_of_the_request(path: Path) -> None:
-    name = path.relative_to(SRC).as_posix()
-    if not any(name == each or name.startswith(f"{each}/") for each in WITHOUT_RIGHTS):
-        assert list(calls_without_rights(path.read_text())) == []
-
-
-@pytest.mark.parametrize("name", sorted(WITHOUT_RIGHTS))
-def test_exception_is_needed(name: str) -> None:
-    path = SRC / name
-    files = path.rglob("*.py") if path.is_dir() else [path]
-    assert any(list(calls_without_rights(each.read_text())) for each in files)
+def test_errors_of_codes_name_the_rights_of_the_request() -> None:
+    found: list[str] = []
+    needed: set[str] = set()
+    for name, tree in trees(containing="|".join(BUILDERS)):
+        exceptions = {each for each in WITHOUT_RIGHTS if name == each or name.startswith(f"{each}/")}
+        lines = list(calls_without_rights(tree))
+        if exceptions and lines:
+            needed |= exceptions
+        else:
+            found += [f"{name}:{line}: name the rights of the request" for line in lines]
+    found += [f"{name}: an exception that is not needed" for name in sorted(WITHOUT_RIGHTS - needed)]
+    assert not found, "\n".join(found)
 
 
 def test_call_without_rights_is_found_unless_its_code_is_another_one() -> None:
-    assert list(calls_without_rights('broker_error(response.error_code, "x")')) == [1]
-    assert list(calls_without_rights('broker_error(response.error_code, "x", rights=())')) == []
-    assert list(calls_without_rights('broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, "x")')) == []
+    def lines(source: str) -> list[int]:
+        return list(calls_without_rights(ast.parse(source)))
+
+    assert lines('broker_error(response.error_code, "x")') == [1]
+    assert lines('broker_error(response.error_code, "x", rights=())') == []
+    assert lines('broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER, "x")') == []

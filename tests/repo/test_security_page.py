@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kit.pointers import REPO
+from kit.source_tree import trees
 from pyspark_kafka.client.login.tokens import endpoint
 from pyspark_kafka.client.net import handshake
 from pyspark_kafka.client.wire.frames import FRAME_LIMIT_BYTES
@@ -99,11 +100,12 @@ def test_options_that_a_page_names_exist(page: str) -> None:
 def test_nothing_but_the_driver_of_continuous_queries_and_the_figures_listens() -> None:
     """`testing` binds ports to find free ones for brokers; `listen` alone is that of metrics."""
     found = set()
-    for path in (REPO / "src" / "pyspark_kafka").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    listening = {"bind", "create_server", "listen", "serve_forever", "start_http_server", "start_server"}
+    for file, tree in trees(containing="|".join(listening)):
+        for node in ast.walk(tree):
             name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
             if name == "listen" and isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 continue
-            if name in {"bind", "create_server", "listen", "serve_forever", "start_http_server", "start_server"}:
-                found.add(str(path.relative_to(REPO / "src" / "pyspark_kafka")))
+            if name in listening:
+                found.add(file)
     assert found == {"continuous/channel/driver_side.py", "spark/metrics/export/prometheus.py", "testing/ports.py"}
