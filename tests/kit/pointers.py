@@ -130,14 +130,19 @@ def calls(text: str) -> set[tuple[str, str]]:
 
 
 @cache
-def methods() -> dict[str, frozenset[str]]:
-    """Return the names in each class of the package, by the name of the class."""
-    found: dict[str, set[str]] = {}
+def files_of_classes() -> dict[str, set[Path]]:
+    """Return the files that define each class of the package, by the name of the class."""
+    found: dict[str, set[Path]] = {}
     for file in (REPO / "src" / "pyspark_kafka").rglob("*.py"):
-        for symbol in symbols(file):
-            owner, _, name = symbol.rpartition(".")
-            found.setdefault(owner, set()).add(name)
-    return {owner: frozenset(names_of) for owner, names_of in found.items()}
+        for cls in re.findall(r"^ *class (\w+)", file.read_text(), re.MULTILINE):
+            found.setdefault(cls, set()).add(file)
+    return found
+
+
+def methods(cls: str) -> set[str]:
+    """Return the names in the classes of this name."""
+    found = {symbol.rpartition(".")[::2] for file in files_of_classes()[cls] for symbol in symbols(file)}
+    return {name for owner, name in found if owner.rpartition(".")[2] == cls}
 
 
 def table_of_transitions(docstring: str) -> set[tuple[str, str, str]]:

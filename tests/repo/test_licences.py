@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,11 +17,15 @@ ROWS = {
     for line in PAGE.partition("## Exceptions")[0].splitlines()
     if (found := re.match(r"\| `([\w.-]+)` \|", line)) and (name := found[1])
 }
-# What this environment lacks, such as a package of an extra, has the licence of its row.
-INSTALLED = {
-    name: replace(each, licence=each.licence or (ROWS[name].split(" | ")[1] if name in ROWS else None))
-    for name, each in licences.dependencies().items()
-}
+
+
+@cache
+def installed() -> dict[str, licences.Found]:
+    """Return the dependencies; one that this environment lacks, as of an extra, has the licence of its row."""
+    return {
+        name: replace(each, licence=each.licence or (ROWS[name].split(" | ")[1] if name in ROWS else None))
+        for name, each in licences.dependencies().items()
+    }
 
 
 def named_parents(row: str) -> set[str]:
@@ -31,18 +36,23 @@ def named_parents(row: str) -> set[str]:
 AGAIN = "write it again: .venv/bin/python tools/licences.py > docs/licences.md"
 
 
-@pytest.mark.parametrize("name", INSTALLED)
-def test_dependency_has_a_licence_that_was_agreed_to(name: str) -> None:
-    found = INSTALLED[name].licence
-    assert found is not None, (
-        "it is not installed here: look its licence up, and put it into STATED of tools/licences.py"
-    )
-    assert licences.is_allowed(name, found), f"{found} is none of ALLOWED in tools/licences.py"
+def test_dependency_has_a_licence_that_was_agreed_to() -> None:
+    unknown = [
+        f"{name} is not installed here: look its licence up, and put it into STATED of tools/licences.py"
+        for name, each in installed().items()
+        if each.licence is None
+    ]
+    others = [
+        f"{name}: {each.licence} is none of ALLOWED in tools/licences.py"
+        for name, each in installed().items()
+        if each.licence is not None and not licences.is_allowed(name, each.licence)
+    ]
+    assert not unknown + others, "\n".join(unknown + others)
 
 
 def test_page_has_the_rows_of_what_this_package_asks_for() -> None:
     """Those of what its dependencies ask for may lag behind: they change with releases of others."""
-    direct = {name: licences.row(each) for name, each in INSTALLED.items() if licences.is_direct(each)}
+    direct = {name: licences.row(each) for name, each in installed().items() if licences.is_direct(each)}
     assert {name: ROWS.get(name) for name in direct} == direct, AGAIN
 
 

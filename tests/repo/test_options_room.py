@@ -6,20 +6,13 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-import pytest
-
+from kit.pointers import REPO
+from kit.source_tree import PACKAGE, places, python_files, text_of
 from pyspark_kafka.options import OPTIONS
 from pyspark_kafka.options.values import VALUE_CLASSES, default_of
 
-REPO = Path(__file__).parents[2]
-SOURCE = REPO / "src" / "pyspark_kafka"
-CODE = {
-    path: path.read_text(encoding="utf-8")
-    for folder in ("src", "tests", "bench", "tools", "fuzz", "examples")
-    for path in sorted((REPO / folder).rglob("*.py"))
-}
 # Import-linter checks src/; these are the tests of the rooms.
-ROOMS_TESTED = (SOURCE / "options", REPO / "tests" / "unit" / "options", Path(__file__))
+ROOMS_TESTED = (PACKAGE / "options", REPO / "tests" / "unit" / "options", Path(__file__))
 
 # Accepted for compatibility and ignored.
 WITHOUT_CONSUMER = {"group_id_prefix"}
@@ -28,31 +21,29 @@ WITHOUT_CONSUMER = {"group_id_prefix"}
 def test_option_values_have_one_import_path() -> None:
     rooms = re.compile(r"pyspark_kafka\.options\.(?:values|catalogue|parse|resolve)\b")
     found = [
-        str(path.relative_to(REPO))
-        for path, text in CODE.items()
-        if rooms.search(text) and not any(path == room or room in path.parents for room in ROOMS_TESTED)
+        place
+        for path in python_files()
+        if not any(path == room or room in path.parents for room in ROOMS_TESTED)
+        for place in places(rooms, path)
     ]
-    assert found == []
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "name", sorted({field.name for value_class in VALUE_CLASSES.values() for field in fields(value_class)})
-)
-def test_a_field_of_an_option_has_a_consumer(name: str) -> None:
-    readers = [
-        path
-        for path, text in CODE.items()
-        if SOURCE in path.parents
-        and (SOURCE / "options" not in path.parents or "values" in path.parts)
-        and re.search(rf"\w\.{name}\b", text)
-    ]
-    assert bool(readers) is not (name in WITHOUT_CONSUMER)
+def test_a_field_of_an_option_has_a_consumer() -> None:
+    names = {field.name for value_class in VALUE_CLASSES.values() for field in fields(value_class)}
+    read = {
+        name
+        for path in python_files(PACKAGE)
+        if PACKAGE / "options" not in path.parents or "values" in path.parts
+        for name in re.findall(r"(?<=\w)\.(\w+)", text_of(path))
+    }
+    assert sorted(names - read) == sorted(WITHOUT_CONSUMER)
 
 
 def test_no_room_of_options_has_more_than_a_dozen_modules() -> None:
-    rooms = [path for path in (SOURCE / "options").rglob("*") if path.is_dir() and path.name != "__pycache__"]
+    rooms = [path for path in (PACKAGE / "options").rglob("*") if path.is_dir() and path.name != "__pycache__"]
     assert {room.name for room in rooms} == {"values", "catalogue", "parse", "resolve"}
-    assert [room.name for room in (SOURCE / "options", *rooms) if len(list(room.glob("*.py"))) > 12] == []
+    assert [room.name for room in (PACKAGE / "options", *rooms) if len(list(room.glob("*.py"))) > 12] == []
 
 
 def test_the_checklist_for_an_option_names_places_that_exist() -> None:
@@ -61,7 +52,7 @@ def test_the_checklist_for_an_option_names_places_that_exist() -> None:
     paths = re.findall(r"`((?:src|tests|docs)/[\w./]+)`", checklist)
     assert len(paths) >= 6
     assert [path for path in paths if not (REPO / path).exists()] == []
-    catalogue = SOURCE / "options" / "catalogue"
+    catalogue = PACKAGE / "options" / "catalogue"
     assert [name for name in re.findall(r"`(\w+\.py)`", checklist) if not (catalogue / name).is_file()] == []
 
 

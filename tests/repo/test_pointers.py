@@ -6,14 +6,12 @@ import importlib
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from kit.pointers import (
-    FOLDERS,
     REPO,
     ROOTS,
     StateDiagram,
     calls,
+    files_of_classes,
     has_symbol,
     locate,
     members,
@@ -25,6 +23,7 @@ from kit.pointers import (
     table_of_transitions,
     words_of_the_code,
 )
+from kit.source_tree import places, python_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,53 +53,69 @@ def name(page: Path) -> str:
     return str(page.relative_to(REPO))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_links_of_pages_lead_somewhere() -> None:
     broken = []
-    for link in _LINK.findall(_CODE_BLOCK.sub("", page.read_text())):
-        target, _, anchor = link.partition("#")
-        if target.startswith(("http:", "https:", "mailto:")):
-            continue
-        file = (page.parent / target).resolve() if target else page
-        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
-            broken.append(link)
-    assert broken == []
+    for page in PAGES:
+        for link in _LINK.findall(_CODE_BLOCK.sub("", page.read_text())):
+            target, _, anchor = link.partition("#")
+            if target.startswith(("http:", "https:", "mailto:")):
+                continue
+            file = (page.parent / target).resolve() if target else page
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+                broken.append(f"{name(page)}: {link}")
+    assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_paths_that_a_page_names_exist(page: Path) -> None:
-    if page.name == "CHANGELOG.md":
-        return  # it tells of the past
-    paths = set(_PATH.findall(page.read_text()))
-    assert {path for path in paths if not any((root / path).exists() for root in (*ROOTS, page.parent))} == set()
+def test_paths_that_pages_name_exist() -> None:
+    gone = [
+        f"{name(page)}: {path}"
+        for page in PAGES
+        # It tells of the past.
+        if page.name != "CHANGELOG.md"
+        for path in sorted(set(_PATH.findall(page.read_text())))
+        if not any((root / path).exists() for root in (*ROOTS, page.parent))
+    ]
+    assert not gone, "\n".join(gone)
 
 
-@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
-def test_symbols_that_a_page_names_beside_a_path_stand_in_that_file(page: Path) -> None:
-    found = pointers(page.read_text())
-    assert {pointer for pointer in found if not has_symbol(*pointer)} == set()
+def test_symbols_that_a_page_names_beside_a_path_stand_in_that_file() -> None:
+    gone = [
+        f"{name(page)}: {path}: {symbol}"
+        for page in CODE_PAGES
+        for path, symbol in sorted(pointers(page.read_text()))
+        if not has_symbol(path, symbol)
+    ]
+    assert not gone, "\n".join(gone)
 
 
-@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
-def test_names_on_a_page_about_the_code_occur_in_the_code(page: Path) -> None:
-    assert names(page.read_text()) - words_of_the_code() - NOT_OURS == set()
+def test_names_on_pages_about_the_code_occur_in_the_code() -> None:
+    gone = [
+        f"{name(page)}: {word}"
+        for page in CODE_PAGES
+        for word in sorted(names(page.read_text()) - words_of_the_code() - NOT_OURS)
+    ]
+    assert not gone, "\n".join(gone)
 
 
-@pytest.mark.parametrize("page", CODE_PAGES, ids=name)
-def test_calls_in_a_diagram_are_methods_of_the_class_that_is_called(page: Path) -> None:
-    ours = {(cls, method) for cls, method in calls(page.read_text()) if cls in methods()}
-    assert {(cls, method) for cls, method in ours if method not in methods()[cls]} == set()
+def test_calls_in_diagrams_are_methods_of_the_class_that_is_called() -> None:
+    gone = [
+        f"{name(page)}: {cls}.{method}"
+        for page in CODE_PAGES
+        for cls, method in sorted(calls(page.read_text()))
+        if cls in files_of_classes() and method not in methods(cls)
+    ]
+    assert not gone, "\n".join(gone)
 
 
-DIAGRAMS = [(page, diagram) for page in CODE_PAGES for diagram in state_diagrams(page.read_text())]
+def test_diagrams_of_states_are_those_of_the_code() -> None:
+    texts = [page.read_text() for page in CODE_PAGES]
+    diagrams = [diagram for text in texts for diagram in state_diagrams(text)]
+    assert len(diagrams) == sum(text.count("stateDiagram-v2") for text in texts) > 0
+    for diagram in diagrams:
+        compare_with_the_code(diagram)
 
 
-def test_diagrams_of_states_are_found() -> None:
-    assert len(DIAGRAMS) == sum(page.read_text().count("stateDiagram-v2") for page in CODE_PAGES) > 0
-
-
-@pytest.mark.parametrize(("page", "diagram"), DIAGRAMS, ids=[page.stem for page, _ in DIAGRAMS])
-def test_a_diagram_of_states_is_that_of_the_code(page: Path, diagram: StateDiagram) -> None:
+def compare_with_the_code(diagram: StateDiagram) -> None:
     path, enum = diagram.notes["states"]
     file = locate(path)
     assert file is not None
@@ -115,7 +130,6 @@ def test_a_diagram_of_states_is_that_of_the_code(page: Path, diagram: StateDiagr
         elif kind == "transitions":
             allowed = {(begin.name, end.name) for begin, all_ends in getattr(module, named).items() for end in all_ends}
             assert {move[:2] for move in diagram.moves if "[*]" not in move} <= allowed
-    assert page.exists()
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -131,11 +145,11 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 def test_pages_that_code_names_exist() -> None:
-    files = [path for folder in FOLDERS for path in sorted((REPO / folder).rglob("*.py"))]
-    named = {(name(path), page) for path in files for page in _PAGE_IN_CODE.findall(path.read_text())}
+    named = [place for path in python_files() for place in places(_PAGE_IN_CODE, path)]
     assert named
     there = {name(page) for page in PAGES}
-    assert {(path, page) for path, page in named if page not in there} == set()
+    gone = [place for place in named if place.rpartition(" ")[2] not in there]
+    assert not gone, "\n".join(gone)
 
 
 def test_this_test_notices_what_is_missing(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-import pytest
+from kit.pointers import REPO
+from kit.source_tree import PACKAGE, places, python_files, text_of
 
-REPO = Path(__file__).parents[2]
-SOURCE = REPO / "src" / "pyspark_kafka"
 PAGES = {"R": "docs/internals/fetch-rules.md", "T": "docs/internals/transaction-rules.md"}
 
 _HEADING = re.compile(r"^### ([RT])(\d+) ", re.MULTILINE)
@@ -58,88 +58,89 @@ CODEC_RULES = [f"R{number}" for number in range(1, 14)]
 # Rules whose tests carry the number in their names.
 RULES_IN_TEST_NAMES = [f"R{number}" for number in range(1, 16)]
 
+# A rule by its number, bare or not, and a line that may be a comment or a part of a docstring.
+_BARE = re.compile(r"(?<![\w.])R\d+(?![\w.\"'])")
+_COMMENT = re.compile(r"(?:#|\"\"\"|Source:).*$|^\s*[A-Z`].*$")
 # A citation names the page and then the numbers: "docs/internals/fetch-rules.md, R4, R7 to R9".
 _CITATION = re.compile(r"docs/internals/(?:fetch|transaction)-rules\.md((?:,? (?:and |to )?[RT]\d+)*)")
 _NUMBER = re.compile(r"(?<![\w.])([RT])(\d+)(?![\w.])")
 
 
-def find_tests() -> dict[str, set[Path]]:
+@cache
+def files_by_test() -> dict[str, set[Path]]:
     """Return the files that have a test, by the test's name."""
     found: dict[str, set[Path]] = {}
-    for path in TESTS.rglob("test_*.py"):
-        for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE):
+    for path in python_files(TESTS):
+        for name in re.findall(r"^ *(?:async )?def (test_\w+)\(", text_of(path), re.MULTILINE):
             found.setdefault(name, set()).add(path)
     return found
-
-
-FOUND = find_tests()
 
 
 def files_of(test: str) -> set[Path]:
     """Return the files that have this test; a name that ends in `*` stands for all tests that begin with it."""
     if test.endswith("*"):
-        return {path for name, paths in FOUND.items() if name.startswith(test[:-1]) for path in paths}
-    return FOUND.get(test, set())
+        return {path for name, paths in files_by_test().items() if name.startswith(test[:-1]) for path in paths}
+    return files_by_test().get(test, set())
 
 
-def python_files() -> list[Path]:
-    folders = (REPO / "src", TESTS, REPO / "bench", REPO / "tools", REPO / "fuzz")
-    return [path for folder in folders for path in sorted(folder.rglob("*.py")) if path != Path(__file__)]
+def other_files() -> list[Path]:
+    """Return the Python files of the repository but for this one."""
+    return [path for path in python_files() if path != Path(__file__)]
 
 
-@pytest.mark.parametrize(("letter", "page"), PAGES.items())
-def test_rules_are_numbered_from_one_without_gaps(letter: str, page: str) -> None:
-    names = [rule.name for rule in RULES[page]]
-    assert names == [f"{letter}{number}" for number in range(1, len(names) + 1)]
-    assert len(names) >= LEAST[page]
+def test_rules_are_numbered_from_one_without_gaps() -> None:
+    for letter, page in PAGES.items():
+        names = [rule.name for rule in RULES[page]]
+        assert names == [f"{letter}{number}" for number in range(1, len(names) + 1)]
+        assert len(names) >= LEAST[page], page
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
-def test_a_rule_has_a_source_a_module_and_tests_that_exist(rule: Rule) -> None:
-    assert rule.source
-    assert rule.modules
-    assert [module for module in rule.modules if not (SOURCE / module).is_file()] == []
-    assert rule.tests
-    assert [test for test in rule.tests if not files_of(test)] == []
+def test_a_rule_has_a_source_a_module_and_tests_that_exist() -> None:
+    found = []
+    for rule in ALL_RULES:
+        named = {"source": rule.source, "module": rule.modules, "test": rule.tests}
+        found += [f"{rule.name}: has no {kind}" for kind, value in named.items() if not value]
+        found += [f"{rule.name}: {module}" for module in rule.modules if not (PACKAGE / module).is_file()]
+        found += [f"{rule.name}: {test}" for test in rule.tests if not files_of(test)]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", RULES_IN_TEST_NAMES)
-def test_a_rule_of_fetch_responses_has_tests_of_its_number(name: str) -> None:
-    rule = next(rule for rule in ALL_RULES if rule.name == name)
-    assert f"test_{name.lower()}_*" in rule.tests
+def test_a_rule_of_fetch_responses_has_tests_of_its_number() -> None:
+    named = {rule.name: rule.tests for rule in ALL_RULES}
+    assert [name for name in RULES_IN_TEST_NAMES if f"test_{name.lower()}_*" not in named[name]] == []
 
 
-@pytest.mark.parametrize("name", CODEC_RULES)
-def test_a_rule_of_the_codec_is_tested_on_both_variants(name: str) -> None:
-    files = files_of(f"test_{name.lower()}_*")
+def test_a_rule_of_the_codec_is_tested_on_both_variants() -> None:
     assert "codec_variant" in (UNIT_RECORDS / "conftest.py").read_text()
-    assert any(path.parent == UNIT_RECORDS for path in files)
+    folders = {name: {path.parent for path in files_of(f"test_{name.lower()}_*")} for name in CODEC_RULES}
+    assert [name for name in CODEC_RULES if UNIT_RECORDS not in folders[name]] == []
 
 
 def test_every_number_that_is_cited_is_a_rule() -> None:
     known = {rule.name for rule in ALL_RULES}
-    cited = {
-        (path.relative_to(REPO), letter + number)
-        for path in python_files()
-        for numbers in _CITATION.findall(path.read_text())
-        for letter, number in _NUMBER.findall(numbers)
-    }
+    cited = [
+        (place, letter + number)
+        for path in other_files()
+        for place in places(_CITATION, path)
+        for letter, number in _NUMBER.findall(place)
+    ]
     assert cited, "nothing cites the rules: is the form of a citation still the one that this test looks for?"
-    assert {(path, name) for path, name in cited if name not in known} == set()
+    unknown = [f"{place}: {name}" for place, name in cited if name not in known]
+    assert not unknown, "\n".join(unknown)
 
 
 def test_a_number_is_cited_only_with_its_page() -> None:
     """A bare `R4` in a comment says nothing to a reader who does not know the page."""
     bare = []
-    for path in python_files():
-        text = path.read_text()
-        for line_number, line in enumerate(text.splitlines(), 1):
-            comment = re.search(r"(?:#|\"\"\"|Source:).*$|^\s*[A-Z`].*$", line)
-            if comment and re.search(r"(?<![\w.])R\d+(?![\w.\"'])", comment[0]) and not _CITATION.search(line):
+    for path in other_files():
+        for line_number, line in enumerate(text_of(path).splitlines(), 1):
+            comment = _COMMENT.search(line) if _BARE.search(line) else None
+            if comment and _BARE.search(comment[0]) and not _CITATION.search(line):
                 bare.append(f"{path.relative_to(REPO)}:{line_number}: {line.strip()}")
-    assert bare == []
+    assert not bare, "\n".join(bare)
 
 
 def test_code_cites_no_rules_that_the_repository_does_not_hold() -> None:
     unknown = re.compile(r"kafka-rules|design of the exactly-once|of the fetch rules|\bR: \"")
-    assert [str(path.relative_to(REPO)) for path in python_files() if unknown.search(path.read_text())] == []
+    found = [place for path in other_files() for place in places(unknown, path)]
+    assert not found, "\n".join(found)
