@@ -15,7 +15,7 @@ from pyspark_kafka.options.catalogue.option import EVERYWHERE, READS, WRITES, Op
 from pyspark_kafka.options.catalogue.parity import OURS, REFUSED_THERE, SAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 # ConsumerConfig.configNames() and ProducerConfig.configNames() of org.apache.kafka:kafka-clients:4.3.0, without the
@@ -43,42 +43,51 @@ def _parse_write(raw: Mapping[str, Any]) -> object:
     return parse_write_options(raw, streaming=True)
 
 
-@pytest.mark.parametrize("name", JAVA_PROPERTIES)
-def test_every_property_of_javas_clients_is_answered(name: str) -> None:
-    assert OPTIONS.get(f"kafka.{name}") is not None
+def test_every_property_of_javas_clients_is_answered() -> None:
+    missing = [name for name in JAVA_PROPERTIES if OPTIONS.get(f"kafka.{name}") is None]
+    assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("name", SPARK_OPTION_NAMES)
-def test_every_option_of_sparks_connector_is_known_in_its_spelling(name: str) -> None:
-    assert OPTIONS[name].name == name
+def test_every_option_of_sparks_connector_is_known_in_its_spelling() -> None:
+    found = {name: OPTIONS.get(name) for name in SPARK_OPTION_NAMES}
+    missing = [name for name, option in found.items() if option is None or option.name != name]
+    assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("option", list(OPTIONS), ids=lambda option: option.name)
-def test_an_entry_says_what_its_status_needs(option: Option) -> None:
-    assert option.doc
+def _lacks(option: Option) -> Iterator[str]:
+    """Yield what the status of an entry needs and the entry lacks."""
+    if not option.doc:
+        yield "a text"
     if option.status is Status.USED:
-        assert option.parse is not None
-        assert option.scopes
-        assert not option.scopes & option.no_effect_in
-        assert option.doc.endswith(".")
-    elif option.status is Status.NO_EFFECT:
-        assert option.no_effect_in == EVERYWHERE
+        if option.parse is None:
+            yield "a parser"
+        if not option.scopes or option.scopes & option.no_effect_in:
+            yield "scopes, in which it has an effect"
+    if option.status is Status.NO_EFFECT:
+        if option.no_effect_in != EVERYWHERE:
+            yield "all scopes in no_effect_in"
         # It stands after "has no effect: " and before a full stop.
-        assert not option.doc.endswith(".")
-    else:
-        assert option.doc.endswith(".")
+        if option.doc.endswith("."):
+            yield "a text without a full stop"
+    elif not option.doc.endswith("."):
+        yield "a full stop"
 
 
-@pytest.mark.parametrize("option", list(OPTIONS), ids=lambda option: option.name)
-def test_every_option_is_compared_with_sparks_connector(option: Option) -> None:
-    assert option.parity, f"set parity= in the entry of '{option.name}'"
+def test_an_entry_says_what_its_status_needs() -> None:
+    found = [f"{option.name} lacks {what}" for option in OPTIONS for what in _lacks(option)]
+    assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("option", [one for one in OPTIONS if not one.name.startswith("kafka.")], ids=lambda o: o.name)
-def test_an_option_is_ours_where_sparks_connector_does_not_have_it(option: Option) -> None:
-    assert (option.parity == OURS) is (option.name not in SPARK_OPTION_NAMES)
+def test_every_option_is_compared_with_sparks_connector() -> None:
+    found = [f"set parity= in the entry of '{option.name}'" for option in OPTIONS if not option.parity]
+    assert not found, "\n".join(found)
+
+
+def test_an_option_is_ours_where_sparks_connector_does_not_have_it() -> None:
+    others = [option for option in OPTIONS if not option.name.startswith("kafka.")]
+    assert [one.name for one in others if (one.parity == OURS) is (one.name in SPARK_OPTION_NAMES)] == []
     # The last column of the page says it, once.
-    assert "Not an option of Spark" not in option.doc
+    assert [one.name for one in others if "Not an option of Spark" in one.doc] == []
 
 
 # Defaults of ConsumerConfig and ProducerConfig of kafka-clients 4.3.0, and those that Spark's connector sets itself:
@@ -108,13 +117,11 @@ DEFAULTS_THERE = {
 }
 
 
-@pytest.mark.parametrize("name", DEFAULTS_THERE)
-def test_another_default_than_there_is_said(name: str) -> None:
-    option, there = OPTIONS[name], DEFAULTS_THERE[name]
-    if option.default == there:
-        assert "by default there" not in option.parity
-    else:
-        assert f"{there} by default" in option.parity
+def test_another_default_than_there_is_said() -> None:
+    same = [name for name, there in DEFAULTS_THERE.items() if OPTIONS[name].default == there]
+    assert [name for name in same if "by default there" in OPTIONS[name].parity] == []
+    others = {name: f"{there} by default" for name, there in DEFAULTS_THERE.items() if name not in same}
+    assert [name for name, text in others.items() if text not in OPTIONS[name].parity] == []
 
 
 def test_options_that_sparks_connector_refuses_are_refused() -> None:
@@ -167,9 +174,8 @@ def test_an_option_that_is_refused_or_has_no_effect_is_never_called_the_same() -
     assert [one.name for one in OPTIONS if one.status is not Status.USED and one.parity.startswith(SAME)] == []
 
 
-@pytest.mark.parametrize("name", sorted(SECRETS))
-def test_an_option_that_holds_a_secret_is_marked(name: str) -> None:
-    assert OPTIONS[name].secret
+def test_an_option_that_holds_a_secret_is_marked() -> None:
+    assert [name for name in sorted(SECRETS) if not OPTIONS[name].secret] == []
 
 
 def test_two_entries_of_one_name_are_a_mistake() -> None:
