@@ -48,26 +48,24 @@ def test_the_tree_has_its_classes() -> None:
     }
 
 
-@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_an_error_survives_pickling_with_its_class_text_and_facts(cls: type[ConnectorError], protocol: int) -> None:
-    error = build(cls)
-    back = pickle.loads(pickle.dumps(error, protocol))  # noqa: S301 - our own bytes
-    assert type(back) is cls
-    assert str(back) == str(error)
-    assert vars(back) == vars(error)
-    assert back.facts == {"topic": "orders", "partition": "3"}
-    assert back.retriable is True
+def test_an_error_survives_pickling_with_its_class_text_and_facts(protocol: int) -> None:
+    built = [build(cls) for cls in ERROR_CLASSES]
+    pairs = [(error, pickle.loads(pickle.dumps(error, protocol))) for error in built]  # noqa: S301 - our own bytes
+    assert [type(error) for error, back in pairs if type(back) is not type(error)] == []
+    assert [type(error) for error, back in pairs if str(back) != str(error)] == []
+    assert [type(error) for error, back in pairs if vars(back) != vars(error)] == []
+    assert [type(back) for _, back in pairs if back.facts != {"topic": "orders", "partition": "3"}] == []
+    assert [type(back) for _, back in pairs if back.retriable is not True] == []
 
 
-@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
-def test_an_error_survives_copying(cls: type[ConnectorError]) -> None:
-    assert str(copy.copy(build(cls))) == str(build(cls))
+def test_an_error_survives_copying() -> None:
+    assert [cls for cls in ERROR_CLASSES if str(copy.copy(build(cls))) != str(build(cls))] == []
 
 
-@pytest.mark.parametrize("cls", ERROR_CLASSES, ids=lambda cls: cls.__name__)
-def test_the_text_is_condition_message_hint(cls: type[ConnectorError]) -> None:
-    assert str(build(cls)) == "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
+def test_the_text_is_condition_message_hint() -> None:
+    text = "[SOME_CONDITION] orders-3 [120, 500) failed. Hint: Do this."
+    assert {cls.__name__: str(build(cls)) for cls in ERROR_CLASSES} == {cls.__name__: text for cls in ERROR_CLASSES}
 
 
 def test_text_ends_with_the_message_if_there_is_no_hint() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
-
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error, error_kind
 from pyspark_kafka.client.wire.missing_rights import Right
@@ -47,9 +45,8 @@ def test_an_unknown_code_keeps_its_number_and_is_not_retriable() -> None:
     assert (error.code, error.condition, error.retriable) == (12345, "UNKNOWN_CODE_12345", False)
 
 
-@pytest.mark.parametrize("code", list(ErrorCode))
-def test_the_codes_used_by_name_agree_with_the_table(code: ErrorCode) -> None:
-    assert error_kind(code).name == code.name
+def test_the_codes_used_by_name_agree_with_the_table() -> None:
+    assert [code for code in ErrorCode if error_kind(code).name != code.name] == []
 
 
 def test_errors_survive_pickling_with_all_their_values() -> None:
