@@ -62,7 +62,8 @@ def test_command_that_asks_brokers_takes_every_option_for_a_connection() -> None
 
 def test_command_with_data_prints_json_on_request() -> None:
     options = {name: options_of(name).get("--json") for name in COMMANDS.keys() - WITHOUT_JSON}
-    assert [name for name, json in options.items() if not json or json.help != "Print JSON, for programs."] == []
+    found = [name for name, json in options.items() if not json or json.help != "Print JSON, for programs."]
+    assert not found, "\n".join(found)
 
 
 def test_help_of_a_command_and_of_its_options_is_sentences() -> None:
