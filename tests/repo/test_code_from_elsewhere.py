@@ -95,9 +95,10 @@ JSON_OF_CALLERS = {
 
 def used(tree: ast.Module) -> set[str]:
     """Return the dotted names that a module uses, as they are called where they are defined."""
+    nodes = list(ast.walk(tree))
     aliases: dict[str, str] = {}
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -106,7 +107,7 @@ def used(tree: ast.Module) -> set[str]:
             for alias in node.names:
                 aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                 found.add(f"{node.module}.{alias.name}")
-    for node in ast.walk(tree):
+    for node in nodes:
         head, dot, rest = dotted(node).partition(".")
         if head:
             found.add(f"{aliases.get(head, head)}{dot}{rest}")
