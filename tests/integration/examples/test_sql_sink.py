@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import SupportsWrite
     from pyspark_kafka.testing.conformance.killed import Steps
 
+POSTGRES = pytest.mark.full("PostgreSQL beside SQLite")
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "sql_sink.py"
 # What breaks a statement that is put together from names as they are.
 _COLUMNS = ('n"umber', "100%s ? {x}; DROP TABLE t --")
@@ -113,13 +114,14 @@ class TestSqlite(Contract):
         self.place = Place(f"sqlite:{tmp_path}/sql.db")
 
 
+@POSTGRES
 class TestPostgres(Contract):
     @pytest.fixture(autouse=True)
     def _place(self, postgres: Postgres) -> None:
         self.place = Place(postgres.url, postgres.password)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=POSTGRES)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "sqlite":
         return Place(f"sqlite:{tmp_path}/sql.db")

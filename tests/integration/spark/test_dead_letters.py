@@ -6,13 +6,12 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 import pyspark_kafka
 from pyspark_kafka.errors import OptionError, SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -26,19 +25,6 @@ _TIME = datetime(2026, 11, 22, 18, 0, 0, 123000, timezone.utc)
 _MS = b"1795370400123"
 _MESSAGE = "the value of field 'id' has another type"
 _FAULT = ("value", "TYPE_MISMATCH", _MESSAGE, "7", b"k", b"\x00{}")
-
-
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Run the test on a classic session, and on one of Spark Connect."""
-    spark = request.getfixturevalue("spark")
-    if request.param == "classic":
-        yield spark
-        return
-    url = request.getfixturevalue("connect_url")
-    client = ConnectSession.builder.remote(url).create()
-    yield client
-    client.client.close()
 
 
 def row(
@@ -69,8 +55,8 @@ def coordinates(topic: bytes, partition: bytes, offset: bytes, prefix: str = "__
     return [(prefix + "topic", topic), (prefix + "partition", partition), (prefix + "offset", offset)]
 
 
-def test_dead_letters_are_the_bad_rows_with_headers_of_kafka_connect(session: SparkSession) -> None:
-    df = typed(session, row(fault=None, offset=41), row([("trace", b"\x01")]), row(None, offset=43))
+def test_dead_letters_are_the_bad_rows_with_headers_of_kafka_connect(either_session: SparkSession) -> None:
+    df = typed(either_session, row(fault=None, offset=41), row([("trace", b"\x01")]), row(None, offset=43))
     letters = pyspark_kafka.dead_letters(df, topic="it's `dead`")
     assert letters.columns == ["topic", "key", "value", "headers"]
     first, second = letters.collect()
@@ -80,8 +66,8 @@ def test_dead_letters_are_the_bad_rows_with_headers_of_kafka_connect(session: Sp
     assert headers_of(second) == [*coordinates(b"orders", b"3", b"43"), *time, *connect_fault()]
 
 
-def test_dead_letters_have_headers_of_kafka_streams(session: SparkSession) -> None:
-    df = typed(session, row()).drop("headers", "timestamp")
+def test_dead_letters_have_headers_of_kafka_streams(either_session: SparkSession) -> None:
+    df = typed(either_session, row()).drop("headers", "timestamp")
     (found,) = pyspark_kafka.dead_letters(df, topic="dead", headers="streams").collect()
     prefix = "__streams.errors."
     fault = [(prefix + "exception", b"TYPE_MISMATCH"), (prefix + "message", _MESSAGE.encode())]
@@ -124,8 +110,8 @@ def test_other_names_of_the_corrupt_column_are_used(spark: SparkSession) -> None
     assert pyspark_kafka.dead_letters(df, topic="dead", corrupt_column="bad `one`").count() == 1
 
 
-def test_good_rows_and_dead_letters_become_one_dataframe(session: SparkSession) -> None:
-    df = typed(session, row(fault=None, offset=41), row([("trace", b"1")]))
+def test_good_rows_and_dead_letters_become_one_dataframe(either_session: SparkSession) -> None:
+    df = typed(either_session, row(fault=None, offset=41), row([("trace", b"1")]))
     good = ["'orders.big' AS topic", "CAST(value.id AS STRING) AS key", "to_json(value) AS value", "1 AS partition"]
     rows = pyspark_kafka.with_dead_letters(df, good, topic="orders.dead")
     assert dict(rows.dtypes) == {
@@ -197,9 +183,9 @@ def dead(spark: SparkSession, *rows: Sequence[tuple[str, bytes]] | None) -> Data
     )
 
 
-def test_redriven_rows_go_where_they_came_from_without_the_headers_of_the_fault(session: SparkSession) -> None:
+def test_redriven_rows_go_where_they_came_from_without_the_headers_of_the_fault(either_session: SparkSession) -> None:
     again = [("own", b"1"), *coordinates(b"orders", b"3", b"42"), *connect_fault(), ("last", b"")]
-    (found,) = pyspark_kafka.redrive(dead(session, again), keep_partition=True).collect()
+    (found,) = pyspark_kafka.redrive(dead(either_session, again), keep_partition=True).collect()
     assert (found["topic"], found["partition"]) == ("orders", 3)
     assert (bytes(found["key"]), bytes(found["value"])) == (b"k", b"v")
     assert headers_of(found) == [("own", b"1"), ("last", b"")]
@@ -247,8 +233,8 @@ def test_a_record_without_an_origin_fails_the_query(spark: SparkSession, headers
     )
 
 
-def test_records_without_an_origin_are_left_out_or_returned_alone(session: SparkSession) -> None:
-    df = dead(session, coordinates(b"orders", b"0", b"1"), *(headers for headers, _ in UNKNOWN))
+def test_records_without_an_origin_are_left_out_or_returned_alone(either_session: SparkSession) -> None:
+    df = dead(either_session, coordinates(b"orders", b"0", b"1"), *(headers for headers, _ in UNKNOWN))
     sent = pyspark_kafka.redrive(df, keep_partition=True, unknown="skip").collect()
     assert [each["dead_offset"] for each in sent] == [0]
     rest = pyspark_kafka.redrive(df, keep_partition=True, unknown="only").collect()

@@ -9,14 +9,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 import pyspark_kafka
 from kit.independent_client import Record, await_committed, consume, consume_committed, produce
 from kit.waiting import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -104,32 +102,20 @@ def test_good_rows_and_dead_letters_are_written_exactly_once_over_a_kill(
     ]
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Run the test on a classic session, and on one of Spark Connect."""
-    spark = request.getfixturevalue("spark")
-    if request.param == "classic":
-        yield spark
-        return
-    client = ConnectSession.builder.remote(request.getfixturevalue("connect_url")).create()
-    yield client
-    client.client.close()
-
-
 def test_dead_letters_are_sent_back_to_the_topics_and_partitions_that_they_came_from(
-    session: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    either_session: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
     first, second, dead = make_topic(partitions=3), make_topic(partitions=3), make_topic()
     servers = {"kafka.bootstrap.servers": bootstrap_servers}
     sent = [Record(b"k", b"{bad %d" % n, n % 3, headers=[("n", b"%d" % n)]) for n in range(6)]
     for topic in (first, second):
         produce(bootstrap_servers, topic, sent)
-    read = session.read.format("pyspark_kafka").options(**servers, **TYPED)
+    read = either_session.read.format("pyspark_kafka").options(**servers, **TYPED)
     letters = pyspark_kafka.dead_letters(read.option("subscribe", f"{first},{second}").load(), topic=dead)
     letters.write.format("pyspark_kafka").options(**servers).mode("append").save()
     assert len(consume(bootstrap_servers, dead, 12)) == 12
     # As a stream, and only those of one topic.
-    stream = session.readStream.format("pyspark_kafka").options(**servers, includeHeaders="true", subscribe=dead)
+    stream = either_session.readStream.format("pyspark_kafka").options(**servers, includeHeaders="true", subscribe=dead)
     back = pyspark_kafka.redrive(stream.option("startingOffsets", "earliest").load(), keep_partition=True)
     writer = back.where(f"topic = '{second}'").writeStream.format("pyspark_kafka").options(**servers)
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 import pyspark_kafka
 from pyspark_kafka.formats import decode_column, encode_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -21,21 +19,9 @@ SCHEMA = "id BIGINT, tags ARRAY<STRING>, at TIMESTAMP, m MAP<STRING, STRUCT<x: D
 DOCUMENT = {"id": 1, "tags": ["a", None], "at": "2026-11-22T18:00:00Z", "m": {"k": {"x": 0.5}}}
 
 
-@pytest.fixture(params=["classic", "connect"])
-def session(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Run the test on a classic session, and on one of Spark Connect."""
-    spark = request.getfixturevalue("spark")
-    if request.param == "classic":
-        yield spark
-        return
-    client = ConnectSession.builder.remote(request.getfixturevalue("connect_url")).create()
-    yield client
-    client.client.close()
-
-
-def test_columns_are_decoded_as_from_json_does_and_encoded_again(session: SparkSession) -> None:
+def test_columns_are_decoded_as_from_json_does_and_encoded_again(either_session: SparkSession) -> None:
     rows = [(1, json.dumps(DOCUMENT)), (2, None), (3, '{"id": 3}')]
-    df = session.createDataFrame(rows, "n INT, value STRING").repartition(2)
+    df = either_session.createDataFrame(rows, "n INT, value STRING").repartition(2)
     decoding = decode_column("value", "json", schema=SCHEMA)
     decoded = df.mapInArrow(decoding, decoding.output_schema(df.schema))
     expected = df.selectExpr("n", f"from_json(value, '{SCHEMA}') AS value")
@@ -48,8 +34,8 @@ def test_columns_are_decoded_as_from_json_does_and_encoded_again(session: SparkS
     assert json.loads(bytes(found[3])) == {"id": 3}
 
 
-def test_bad_values_of_any_source_become_dead_letters(session: SparkSession) -> None:
-    df = session.sql(
+def test_bad_values_of_any_source_become_dead_letters(either_session: SparkSession) -> None:
+    df = either_session.sql(
         "SELECT CAST('k' AS BINARY) AS key, CAST('{' AS BINARY) AS value, 't' AS topic, 3 AS partition, 7L AS offset"
     )
     decoding = decode_column("value", "json", schema="id BIGINT", on_bad="null", corrupt_column="_corrupt_record")
