@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,8 @@ ANSWERS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=4), inner, max_size=6),
     max_leaves=20,
 )
+# Clients have one each: reading the authorities of the machine takes longer than the rest of an example.
+CONTEXT = ssl.create_default_context()
 
 
 class _Answering:
@@ -58,6 +61,7 @@ _Answering.__module__ = "httpx2"
 def test_any_answer_is_a_schema_or_an_error_of_the_task(answer: object) -> None:
     pytest.importorskip("httpx2")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", lambda *_, **__: CONTEXT)
         client = SchemaRegistryClient({"url": "http://localhost:1"})
         rest = _Answering(answer)
         rest.session = rest  # type: ignore[attr-defined]
