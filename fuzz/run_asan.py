@@ -54,7 +54,8 @@ def main() -> None:
     ]
     # From another directory: pytest's own path would put src/ first.
     tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not uncompiled"]
-    tests += ["-o", "pythonpath=tests", "--timeout=600", "tests/unit/records", "tests/property/records"]
+    tests += ["-o", "pythonpath=tests", "--timeout=600", "--hypothesis-profile=full"]
+    tests += ["tests/unit/records", "tests/property/records"]
     failed = [
         command
         for command in (fuzz, tests)

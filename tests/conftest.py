@@ -41,8 +41,12 @@ os.environ["TZ"] = "UTC"
 time.tzset()
 start_drivers_quickly()
 # An example may take as long as a busy machine needs for it; a test that hangs ends by pytest's timeout.
-settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+# Same examples in each run: a failure is a fault of the change under test.
+settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
+# Where the variable CI is set, new profiles inherit `derandomize` from Hypothesis' own.
+settings.register_profile("full", max_examples=300, deadline=None, derandomize=False, print_blob=True)
+# The option --hypothesis-profile takes precedence: Hypothesis applies it after this file.
+settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

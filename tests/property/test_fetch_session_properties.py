@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.fakes.handlers.fetch import BrokerLog
@@ -72,7 +72,6 @@ class Brokers:
         return response
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     ranges=st.lists(bounds, min_size=1, max_size=4),
     leaders=st.lists(st.integers(0, 1), min_size=4, max_size=4),

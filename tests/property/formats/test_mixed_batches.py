@@ -8,7 +8,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kit.avro_schemas import evolved, schemas, values_of
@@ -39,7 +39,6 @@ def alone(writer: Any, reader: Any, value: bytes) -> Any:
     return "bad" if found.bad else found.column.to_pylist()[0]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_value_in_a_mixed_batch_is_read_as_it_is_alone(data: st.DataObject) -> None:
     writer = data.draw(schemas(depth=2))

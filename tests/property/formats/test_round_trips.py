@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.golden_formats import plain
@@ -14,7 +14,6 @@ from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_values_are_the_same_after_a_way_through_each_format(data: st.DataObject) -> None:
     kind = data.draw(types())
@@ -28,7 +27,6 @@ def test_values_are_the_same_after_a_way_through_each_format(data: st.DataObject
         assert found.column.to_pylist() == column.to_pylist(), name
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_fewer_fields_are_those_of_all(data: st.DataObject) -> None:
     kind = data.draw(types())
@@ -47,7 +45,6 @@ def test_fewer_fields_are_those_of_all(data: st.DataObject) -> None:
         assert found.column.to_pylist() == wanted, name
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_documents_of_any_type_are_read_as_python_wrote_them(data: st.DataObject) -> None:
     kind = data.draw(types())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.record_batches import (
@@ -39,9 +39,6 @@ from pyspark_kafka.records import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The variant is set once a test, not once an example: it does not change between them.
-COMMON = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 contents = st.none() | st.binary(max_size=200)
 headers = st.none() | st.lists(st.tuples(st.text(max_size=8), contents), min_size=1, max_size=4)
@@ -63,7 +60,6 @@ def to_list(table: Any) -> list[Any]:
     return list(zip(data["key"], data["value"], entries, [number // 1000 for number in ms], strict=True))
 
 
-@COMMON
 @given(row_lists, st.sampled_from(CODECS), st.integers(1, 50), st.integers(1, 3_000))
 def test_encoded_rows_are_decoded(data: list[Any], codec: str, target_rows: int, target_bytes: int) -> None:
     encoded = encode(to_rows(data), compression=codec)
@@ -72,7 +68,6 @@ def test_encoded_rows_are_decoded(data: list[Any], codec: str, target_rows: int,
     assert next_offset == (len(data) or None)
 
 
-@COMMON
 @given(row_lists, st.integers(80, 600), st.randoms(use_true_random=False))
 def test_rows_cut_into_bounded_batches_are_all_there(data: list[Any], limit: int, random: Any) -> None:
     order = list(range(len(data)))
@@ -114,7 +109,6 @@ logs = st.builds(
 ).filter(lambda log: log[1] != [])
 
 
-@COMMON
 @given(logs, st.data())
 def test_any_cut_of_the_bytes_gives_the_whole_less_a_partial_tail(
     log: tuple[bytes, list[int]], data: st.DataObject
@@ -134,7 +128,6 @@ def test_any_cut_of_the_bytes_gives_the_whole_less_a_partial_tail(
     assert (scanned.complete_bytes, scanned.next_offset) == (complete, expected.next_offset)
 
 
-@COMMON
 @given(logs, st.integers(0, 120), st.integers(0, 120), st.integers(1, 30))
 def test_any_window_of_offsets_equals_the_slice_of_the_whole(
     log: tuple[bytes, list[int]], start: int, end: int, target_rows: int
@@ -149,7 +142,6 @@ def test_any_window_of_offsets_equals_the_slice_of_the_whole(
     assert (start if next_offset is None else next_offset) == max(reached, start)
 
 
-@COMMON
 @given(logs, st.integers(1, 10))
 def test_reading_on_from_any_piece_gives_the_rest(log: tuple[bytes, list[int]], target_rows: int) -> None:
     records, _ = log
@@ -209,7 +201,6 @@ def transactional_log(history: list[Event]) -> tuple[bytes, list[int], list[tupl
     return log, sorted(visible), aborted, starts
 
 
-@COMMON
 @given(st.lists(events, max_size=25), st.data())
 def test_the_abort_filter_equals_a_naive_model(history: list[Event], data: st.DataObject) -> None:
     log, visible, aborted, starts = transactional_log(history)
@@ -257,7 +248,6 @@ def on_both_variants(call: Callable[[], Any]) -> tuple[Any, Any]:
         _variant.kernel = previous
 
 
-@settings(COMMON, max_examples=300)
 @given(row_lists.filter(bool), st.sampled_from(CODECS), st.data())
 def test_both_variants_do_the_same_with_mutated_bytes(rows_: list[Any], codec: str, data: st.DataObject) -> None:
     mutated = bytearray(encode(to_rows(rows_), compression=codec))
@@ -315,7 +305,6 @@ def encoding(data: pa.RecordBatch, order: list[int], **arguments: Any) -> Any:
     return found
 
 
-@settings(COMMON, max_examples=300)
 @given(batches_to_encode(), st.sampled_from(CODECS), st.sampled_from([90, 200, 2_000, 1 << 20]), st.randoms())
 def test_both_variants_encode_the_same_bytes(data: pa.RecordBatch, codec: str, limit: int, random: Any) -> None:
     order = random.sample(range(data.num_rows), data.num_rows)
@@ -323,7 +312,6 @@ def test_both_variants_encode_the_same_bytes(data: pa.RecordBatch, codec: str, l
     assert fast == slow
 
 
-@settings(COMMON, max_examples=200)
 @given(st.binary(max_size=300), st.binary(max_size=60), st.integers(-2, 40), st.integers(0, 127), st.integers(-1, 40))
 def test_arbitrary_sections_are_read_or_refused(
     section: bytes, tail: bytes, count: int, attributes: int, last_delta: int
@@ -333,7 +321,6 @@ def test_arbitrary_sections_are_read_or_refused(
     assert isinstance(result, list) or issubclass(result[0], ConnectorError)
 
 
-@COMMON
 @given(
     row_lists.filter(bool),
     st.sampled_from(CODECS),

@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.avro_schemas import evolved, schemas, values_of
@@ -68,7 +68,6 @@ def in_columns(schema: Any, value: Any) -> Any:
     return value
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_values_are_those_that_fastavro_reads(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -84,7 +83,6 @@ def test_values_are_those_that_fastavro_reads(data: st.DataObject) -> None:
     assert [plain(schema, row) for row in column.to_pylist()] == read
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_values_of_another_schema_are_those_that_fastavro_resolves(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -112,7 +110,6 @@ def test_values_of_another_schema_are_those_that_fastavro_resolves(data: st.Data
         assert plain(reader, column.to_pylist()[0]) == in_columns(reader, expected)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_values_that_were_changed_are_read_or_named_and_spoil_no_other(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -133,7 +130,6 @@ def test_values_that_were_changed_are_read_or_named_and_spoil_no_other(data: st.
         assert column[1].as_py() is None
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_columns_are_written_so_that_fastavro_reads_the_same_values(data: st.DataObject) -> None:
     schema = data.draw(schemas())

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.formats.json.decoding import JsonDecoder
@@ -44,7 +44,6 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(VALUES, max_size=8))
 def test_a_value_is_read_as_it_is_alone(values: list[bytes | None]) -> None:
     together = DECODER.decode(pa.array(values, pa.binary()))
@@ -55,7 +54,6 @@ def test_a_value_is_read_as_it_is_alone(values: list[bytes | None]) -> None:
     assert [bad.message for bad in together.bad] == [bad.message for each in alone for bad in each.bad]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(WELL_FORMED, min_size=1, max_size=5))
 def test_documents_are_read_as_python_reads_them(rows: list[dict[str, Any]]) -> None:
     found = DECODER.decode(pa.array([json.dumps(row).encode() for row in rows], pa.binary()))
@@ -63,7 +61,6 @@ def test_documents_are_read_as_python_reads_them(rows: list[dict[str, Any]]) -> 
     assert found.column.to_pylist() == [{name: row.get(name) for name in ("a", "s", "l")} for row in rows]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(WELL_FORMED | st.none(), min_size=1, max_size=5))
 def test_columns_are_written_so_that_python_reads_the_same(rows: list[dict[str, Any] | None]) -> None:
     known = [None if row is None else {name: row.get(name) for name in ("a", "s", "l")} for row in rows]

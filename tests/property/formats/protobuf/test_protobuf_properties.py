@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kit.protobuf_schema import everything
@@ -40,7 +40,6 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.none() | MESSAGES, min_size=1, max_size=4))
 def test_messages_are_read_and_written_as_google_has_them(messages: list[Any]) -> None:
     texts = [None if each is None else each.SerializeToString() for each in messages]
@@ -60,7 +59,6 @@ def test_messages_are_read_and_written_as_google_has_them(messages: list[Any]) -
     assert [None if text is None else MESSAGE.FromString(text) for text in written] == messages
 
 
-@settings(max_examples=300, deadline=None)
 @given(MESSAGES, st.data())
 def test_values_that_were_changed_are_read_or_named_and_spoil_no_other(message: Any, data: st.DataObject) -> None:
     raw = message.SerializeToString()
@@ -75,7 +73,6 @@ def test_values_that_were_changed_are_read_or_named_and_spoil_no_other(message: 
     assert found.column[0] == found.column[2]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_messages_of_any_schema_are_read_and_written_as_google_has_them(data: st.DataObject) -> None:
     descriptor, message = message_of(data.draw(files()))
@@ -91,7 +88,6 @@ def test_messages_of_any_schema_are_read_and_written_as_google_has_them(data: st
     assert [None if text is None else message.FromString(text) for text in written] == rows
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_messages_of_another_schema_are_those_that_google_reads(data: st.DataObject) -> None:
     file = data.draw(files())
@@ -106,7 +102,6 @@ def test_messages_of_another_schema_are_those_that_google_reads(data: st.DataObj
     assert read == [row_of(reader_class.FromString(text)) for text in texts]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_schema_that_fits_the_readers_makes_no_value_bad(data: st.DataObject) -> None:
     file = data.draw(files())

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchResponse
 
@@ -116,7 +116,6 @@ def test_a_negative_length_is_refused() -> None:
         parse_fetch_response(memoryview(body), 11)
 
 
-@settings(deadline=None)  # machines of tests may be busy
 @given(version=st.sampled_from(VERSIONS), data=st.binary(max_size=300))
 def test_arbitrary_bytes_give_a_response_or_a_protocol_error(version: int, data: bytes) -> None:
     try:
@@ -126,7 +125,6 @@ def test_arbitrary_bytes_give_a_response_or_a_protocol_error(version: int, data:
     assert sum(partition.records.nbytes for partition in response.partitions) <= len(data)
 
 
-@settings(deadline=None)  # machines of tests may be busy
 @given(version=st.sampled_from(VERSIONS), position=st.integers(0, 400), value=st.integers(0, 255))
 def test_one_changed_byte_gives_a_response_or_a_protocol_error(version: int, position: int, value: int) -> None:
     body = bytearray(encode_response(version))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.fakes.logs import PartitionLog
@@ -221,7 +221,6 @@ FAULTS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     faults=st.lists(st.sampled_from(FAULTS), max_size=40),
     plan=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([10, 100_000, 700_000])), min_size=1, max_size=40),

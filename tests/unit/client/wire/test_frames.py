@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.client.wire.frames import (
@@ -47,7 +47,6 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-@settings(deadline=None)  # machines of tests may be busy
 @given(st.integers(0, 2**32 - 1))
 def test_unsigned_varints_round_trip(value: int) -> None:
     data = encode_varint(value)

@@ -70,7 +70,7 @@ _CONTENT = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(FILES), content=_CONTENT)
 def test_file_of_any_content_is_read_or_named(tmp_path: Path, name: str, content: bytes) -> None:
     for path in [path for path in tmp_path.rglob("*") if path.is_file()]:

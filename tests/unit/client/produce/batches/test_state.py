@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.fakes.logs import Sequences
@@ -373,7 +373,6 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     counts=st.lists(st.integers(1, 5), min_size=8, max_size=14),
     first_sequence=st.sampled_from([0, 0, SEQUENCE_LIMIT - 7]),
