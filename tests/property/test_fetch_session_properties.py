@@ -18,6 +18,7 @@ END = 10 * BATCHES
 PASSING = [5, 6, 9, 56, 74, 75, 78, 100, 103]
 
 faults = st.one_of(
+    st.tuples(st.just("none"), st.just(0), st.just(0)),
     st.tuples(st.just("refuse"), st.integers(0, 3), st.sampled_from(PASSING)),
     st.tuples(st.just("refuse all"), st.just(0), st.sampled_from(PASSING)),
     st.tuples(st.just("move"), st.integers(0, 3), st.sampled_from([6, 74])),
@@ -29,7 +30,6 @@ faults = st.one_of(
     st.tuples(st.just("throttle"), st.just(0), st.integers(1, 5_000)),
     st.tuples(st.just("close"), st.just(0), st.just(0)),
     st.tuples(st.just("silence"), st.just(0), st.just(0)),
-    st.tuples(st.just("none"), st.just(0), st.just(0)),
 )
 bounds = st.tuples(st.integers(0, END), st.integers(0, END)).map(sorted)
 
@@ -75,7 +75,7 @@ class Brokers:
 @given(
     ranges=st.lists(bounds, min_size=1, max_size=4),
     leaders=st.lists(st.integers(0, 1), min_size=4, max_size=4),
-    left=st.lists(faults, max_size=12),
+    left=st.lists(faults, min_size=12, max_size=12),
     latencies=st.lists(st.integers(0, 400), max_size=20),
     max_bytes=st.sampled_from([1, 500, 8 << 20]),
 )

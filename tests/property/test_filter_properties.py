@@ -111,7 +111,7 @@ def evaluated(rows: Iterable[Row], pushed: Iterable[spark.Filter]) -> list[Row]:
     return [row for row in rows if all(truth(one, row) is True for one in wanted)]
 
 
-@given(logs(), st.lists(st.lists(filters(), max_size=3), min_size=4, max_size=4))
+@given(logs(), st.lists(st.lists(filters(), max_size=3), min_size=12, max_size=12))
 def test_records_read_and_filtered_again_are_those_that_all_filters_let_through(
     rows: list[Row], queries: list[list[spark.Filter]]
 ) -> None:

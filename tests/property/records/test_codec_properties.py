@@ -128,12 +128,13 @@ def test_any_cut_of_the_bytes_gives_the_whole_less_a_partial_tail(
     assert (scanned.complete_bytes, scanned.next_offset) == (complete, expected.next_offset)
 
 
-@given(logs, st.integers(0, 120), st.integers(0, 120), st.integers(1, 30))
+@given(logs, st.data(), st.integers(1, 30))
 def test_any_window_of_offsets_equals_the_slice_of_the_whole(
-    log: tuple[bytes, list[int]], start: int, end: int, target_rows: int
+    log: tuple[bytes, list[int]], data: st.DataObject, target_rows: int
 ) -> None:
     records, _ = log
     everything: Any = decode(records, start_offset=0)
+    start, end = (data.draw(st.integers(0, everything.next_offset + 5)) for _ in range(2))
     table, next_offset = whole(records, start, end_offset=end, target_rows=target_rows)
     mask = [start <= offset < end for offset in everything.batch.column("offset").to_pylist()]
     expected = everything.batch.filter(pa.array(mask, pa.bool_()))
@@ -248,7 +249,8 @@ def on_both_variants(call: Callable[[], Any]) -> tuple[Any, Any]:
         _variant.kernel = previous
 
 
-@given(row_lists.filter(bool), st.sampled_from(CODECS), st.data())
+# Most bytes of a compressed section do not reach the kernel when they are changed.
+@given(row_lists.filter(bool), st.just("none") | st.sampled_from(CODECS), st.data())
 def test_both_variants_do_the_same_with_mutated_bytes(rows_: list[Any], codec: str, data: st.DataObject) -> None:
     mutated = bytearray(encode(to_rows(rows_), compression=codec))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -58,6 +58,7 @@ _Answering.__module__ = "httpx2"
 @example({"schema": "x", "references": [{"name": "a", "subject": "b", "version": True}]})
 @example({"schema": "x", "ruleSet": {"domainRules": [{"kind": "TRANSFORM", "mode": "READ", "type": "X", "name": 1}]}})
 @example({"schema": "x", "id": True, "version": 1})
+@example({"schema": 1})
 def test_any_answer_is_a_schema_or_an_error_of_the_task(answer: object) -> None:
     pytest.importorskip("httpx2")
     with pytest.MonkeyPatch.context() as patch:
