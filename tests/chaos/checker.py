@@ -1,26 +1,22 @@
-"""What the queries wrote against what there was to read. Pure."""
+"""What the queries on the cluster in motion wrote, and which duplicates they may write. Pure."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chaos.ledger import Extent, Log, Stamp
+from chaos.ledger import Stamp
+from kit.log_checker import Copied, Findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-_SHOWN = 5
+    from collections.abc import Hashable, Iterable, Mapping
 
 
-@dataclass(frozen=True)
-class Copied:
-    """A record of an output, and what it says; see `driver.SAYS`.
+@dataclass(frozen=True, kw_only=True)
+class TaskCopy(Copied):
+    """A record of an output, and what it says of its task; see `driver.SAYS`.
 
     Attributes:
-        log: where it was read, by what the record said of itself when it was first written.
-        offset: where it was read there.
         read_ms: when brokers took it into the source.
         batch_ms: the time of its micro-batch, by which that is known.
         task: the number of its task.
@@ -29,8 +25,6 @@ class Copied:
         written_s: when brokers took it into the output.
     """
 
-    log: Log
-    offset: int
     read_ms: int
     batch_ms: int
     task: int
@@ -38,8 +32,13 @@ class Copied:
     row: str
     written_s: float
 
+    @property
+    def writer(self) -> Hashable:
+        """Its attempt of its task: two of them write side by side."""
+        return self.batch_ms, self.task, self.attempt
+
     @classmethod
-    def from_value(cls, value: bytes, written_ms: int) -> Copied:
+    def from_value(cls, value: bytes, written_ms: int, out: int = 0) -> TaskCopy:
         """Read an output record.
 
         Raises:
@@ -49,63 +48,29 @@ class Copied:
         log = Stamp.from_value(stamp).log
         if (log.topic, log.partition) != (topic, int(partition)):
             raise ValueError(f"{stamp} was read from {topic}-{partition}")
-        return cls(log, int(offset), int(read_ms), int(batch_ms), int(task), attempt, row, written_ms / 1000)
+        return cls(
+            log,
+            int(offset),
+            out,
+            read_ms=int(read_ms),
+            batch_ms=int(batch_ms),
+            task=int(task),
+            attempt=attempt,
+            row=row,
+            written_s=written_ms / 1000,
+        )
 
 
-@dataclass
-class Findings:
-    """What came of one query; what is not only counted should be 0.
+def is_read_twice(copied: TaskCopy, before: TaskCopy | None) -> bool:
+    """Return whether the source gave a record in two micro-batches, in two tasks, or twice in an attempt of one.
 
-    Attributes:
-        records: in the output.
-        lost: offsets that are not there and should be.
-        duplicated: records after the first of their offset.
-        read_twice: of those, the ones that the source gave twice: in two micro-batches, in two tasks of one, or twice
-            in one attempt of a task. The rest was written by two attempts of one task, as at least once allows.
-        unreadable: records of the output that are none.
-        wrong_totals: windows with another count than the source has.
-        examples: some of each, for people.
+    The other duplicates were written by two attempts of one task, or twice by one, as at least once allows.
     """
-
-    records: int = 0
-    lost: int = 0
-    duplicated: int = 0
-    read_twice: int = 0
-    unreadable: int = 0
-    wrong_totals: int = 0
-    examples: dict[str, list[str]] = field(default_factory=dict)
-
-    def note(self, what: str, text: str) -> None:
-        """Keep an example."""
-        kept = self.examples.setdefault(what, [])
-        if len(kept) < _SHOWN:
-            kept.append(text)
-
-
-def check_copies(copies: Iterable[Copied], extents: Mapping[Log, Extent]) -> Findings:
-    """Compare the output of a query that copies records."""
-    found = Findings()
-    first: dict[Log, dict[int, Copied]] = defaultdict(dict)
-    for copied in copies:
-        found.records += 1
-        known = first[copied.log].setdefault(copied.offset, copied)
-        if known is copied:
-            continue
-        found.duplicated += 1
-        found.note("duplicated", f"{known} and {copied}")
-        rerun = known.batch_ms == copied.batch_ms and known.task == copied.task and known.attempt != copied.attempt
-        written_twice = known.attempt == copied.attempt and known.row == copied.row
-        if not rerun and not written_twice:
-            found.read_twice += 1
-            found.note("read twice", f"{known} and {copied}")
-    for log, extent in sorted(extents.items()):
-        if extent.gone:
-            continue
-        missing = [offset for offset in range(extent.start, extent.end) if offset not in first[log]]
-        found.lost += len(missing)
-        if missing:
-            found.note("lost", f"{log}: {len(missing)} of [{extent.start}, {extent.end}), such as {missing[:10]}")
-    return found
+    if before is None:
+        return False
+    if before.writer == copied.writer:
+        return before.row != copied.row
+    return (before.batch_ms, before.task) != (copied.batch_ms, copied.task)
 
 
 def check_totals(
@@ -124,13 +89,11 @@ def check_totals(
         found.records += 1
         known = seen.setdefault((window, partition), count)
         if known != count:
-            found.wrong_totals += 1
             found.note("wrong totals", f"window {window}, partition {partition}: {known}, and then {count}")
     for window, partition in sorted(seen.keys() | {key for key in wanted if key[0] < closed_before}):
         count, true = seen.get((window, partition), 0), wanted.get((window, partition), 0)
         if count != true:
-            found.wrong_totals += 1
-            found.lost += max(0, true - count)
-            found.read_twice += max(0, count - true)
-            found.note("wrong totals", f"window {window}, partition {partition}: {count} instead of {true}")
+            text = f"window {window}, partition {partition}: {count} instead of {true}"
+            found.note("wrong totals", text)
+            found.note("lost" if count < true else "read twice", text, abs(true - count))
     return found

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
 
-from chaos.ledger import Log
 from chaos.proxy import CLEAN, Wire
 from chaos.world import BROKER_TIME, MAIN, PATTERN_PARTITIONS, PATTERN_TOPICS
+from kit.log_checker import Log
 
 if TYPE_CHECKING:
     import random
@@ -192,7 +192,7 @@ def delete_unread(scene: Scene) -> None:
         ends = scene.positions.ends(topic)
         with scene.ledger.lock:
             for partition, end in ends.items():
-                scene.ledger.deleted_before[Log(topic, scene.ledger.incarnations[topic], partition)] = end
+                scene.ledger.deleted_before[Log(topic, partition, scene.ledger.incarnations[topic])] = end
         scene.cluster.delete_records({TopicPartition(topic, key): end for key, end in ends.items()})
 
 

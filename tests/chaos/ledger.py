@@ -6,14 +6,7 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, order=True)
-class Log:
-    """A partition of one topic. A recreated topic is another one, of the next incarnation."""
-
-    topic: str
-    incarnation: int
-    partition: int
+from kit.log_checker import Extent, Log
 
 
 @dataclass(frozen=True)
@@ -31,22 +24,7 @@ class Stamp:
     def from_value(cls, value: str) -> Stamp:
         """Read a value that `to_value` has made."""
         topic, incarnation, partition, number = value.split("/")
-        return cls(Log(topic, int(incarnation), int(partition)), int(number))
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Which records of a log every query must have read.
-
-    Attributes:
-        start: the first offset; those before were deleted while a query may not have read them.
-        end: the first offset after the last one.
-        gone: the whole topic was deleted meanwhile: nobody can know what was left unread.
-    """
-
-    start: int = 0
-    end: int = 0
-    gone: bool = False
+        return cls(Log(topic, int(partition), int(incarnation)), int(number))
 
 
 @dataclass
@@ -84,15 +62,13 @@ class Ledger:
             ends: of each partition of the topics that are there at the end.
         """
         with self.lock:
-            found = {
-                log: Extent(gone=True, end=self.acknowledged_end[log])
-                for log in self.acknowledged_end
-                if log.incarnation < self.incarnations[log.topic]
-            }
-            for (topic, partition), end in ends.items():
-                log = Log(topic, self.incarnations[topic], partition)
-                found[log] = Extent(self.deleted_before.get(log, 0), end)
-            return found
+            logs = {Log(*where, self.incarnations[where[0]]): end for where, end in ends.items()}
+            return {log: Extent(self.deleted_before.get(log, 0), end) for log, end in logs.items()}
+
+    def is_gone(self, log: Log) -> bool:
+        """Return whether the topic of a log was deleted: nobody can know what queries left unread."""
+        with self.lock:
+            return log.incarnation < self.incarnations.get(log.topic, 0)
 
     def vanished(self, ends: dict[tuple[str, int], int]) -> int:
         """Count acknowledged records that are behind the end of their log: the cluster itself has lost them."""

@@ -6,19 +6,20 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from chaos.alarms import alarms, false_alarms
-from chaos.checker import Copied, Findings, check_copies, check_totals
-from chaos.reading import read_all
+from chaos.checker import TaskCopy, check_totals, is_read_twice
 from chaos.report import Outcome
 from chaos.timeline import Timeline
 from chaos.world import BATCH_OUT, MAIN, WINDOW_S
+from kit.independent_client import read_to_end
+from kit.log_checker import Findings, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from chaos.cluster import Cluster
     from chaos.faults import Scene
-    from chaos.ledger import Log
     from chaos.world import DriverProcess, Query
+    from kit.log_checker import Log
 
 _WINDOW_MS = WINDOW_S * 1000
 # A window is closed by the micro-batch after the one that brings the watermark beyond it.
@@ -45,8 +46,14 @@ def collect(
         if query.shape == "copy":
             wanted = {log: extent for log, extent in extents.items() if log.topic in query.reads}
             copies = _Copies(cluster, query)
-            findings[query.name] = check_copies(copies.all(), wanted)
-            findings[query.name].unreadable = copies.unreadable
+            findings[query.name] = Findings()
+            check(
+                findings[query.name],
+                wanted,
+                copies.all(),
+                is_gone=scene.ledger.is_gone,
+                is_read_twice=is_read_twice,
+            )
             times[query.name] = Timeline((read_ms / 1000, written) for read_ms, written in copies.times)
             if MAIN in query.reads and not windows:
                 windows = copies.windows
@@ -90,17 +97,16 @@ class _Copies:
         self._cluster = cluster
         self._query = query
         self._seen: dict[Log, set[int]] = defaultdict(set)
-        self.unreadable = 0
         self.times: list[tuple[int, float]] = []
         self.windows: Counter[tuple[int, int]] = Counter()
 
-    def all(self) -> Iterator[Copied]:
+    def all(self) -> Iterator[TaskCopy | bytes]:
         """Read them."""
-        for record in read_all(self._cluster.direct, self._query.out):
+        for record in read_to_end(self._cluster.direct, self._query.out):
             try:
-                copied = Copied.from_value(record.value, record.timestamp)
+                copied = TaskCopy.from_value(record.value, record.timestamp, record.partition)
             except ValueError:
-                self.unreadable += 1
+                yield record.value
                 continue
             self.times.append((copied.read_ms, copied.written_s))
             if copied.offset not in self._seen[copied.log]:
@@ -112,7 +118,7 @@ class _Copies:
 def _totals(servers: list[str], query: Query, windows: Counter[tuple[int, int]]) -> tuple[Findings, Timeline]:
     counts: list[tuple[int, int, int]] = []
     times: list[tuple[float, float]] = []
-    for record in read_all(servers, query.out):
+    for record in read_to_end(servers, query.out):
         window, partition, count = record.value.decode().split("|")
         counts.append((int(window), int(partition), int(count)))
         times.append((record.timestamp / 1000, record.timestamp / 1000))
@@ -126,7 +132,7 @@ def _batch_lost(servers: list[str], events: list[dict[str, object]]) -> int:
     if not done:
         return 0
     found: dict[int, set[int]] = defaultdict(set)
-    for record in read_all(servers, BATCH_OUT):
+    for record in read_to_end(servers, BATCH_OUT):
         number, row = record.value.decode().split("|")
         found[int(number)].add(int(row))
     return sum(int(str(rows)) - len(found[int(str(number))]) for number, rows in done.items())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from chaos.world import MAIN
+from kit.checkpoint_files import batches_of, end_of_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,22 +21,6 @@ if TYPE_CHECKING:
 _EVERY_S = 3.0
 _READ_AT_ONCE = 500
 _ENDS_WITHIN_S = 60.0
-
-
-def batches_of(checkpoint: str, log: str = "offsets") -> list[int]:
-    """Return the micro-batches in one of the logs of a checkpoint."""
-    folder = Path(checkpoint, log)
-    return sorted(int(each.name) for each in folder.glob("*") if each.name.isdecimal()) if folder.is_dir() else []
-
-
-def end_of_batch(checkpoint: str, batch: int) -> dict[str, dict[int, int]]:
-    """Return, from the offset log, where a micro-batch ends."""
-    text = Path(checkpoint, "offsets", str(batch)).read_text().splitlines()[2]
-    # A first batch says where it starts in a partition "00".
-    return {
-        topic: {int(name): end for name, end in partitions.items() if name == str(int(name))}
-        for topic, partitions in json.loads(text).items()
-    }
 
 
 class Positions:

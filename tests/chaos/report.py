@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chaos.faults import FAULTS
+from kit.marked_page import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from chaos.checker import Findings
     from chaos.faults import Strike
     from chaos.timeline import Timeline
+    from kit.log_checker import Findings, Kind
 
 BEGIN, END = "<!-- chaos table: make test-chaos -->", "<!-- end of the chaos table -->"
 # A query may begin to feel a fault, or still feel it, for this time after the fault has healed.
@@ -63,33 +65,34 @@ class Outcome:
     @property
     def lost(self) -> int:
         """Records that no query may have left out."""
-        return sum(each.lost for each in self.findings.values()) + self.batch_lost
+        return sum(each["lost"] for each in self.findings.values()) + self.batch_lost
 
     @property
     def duplicated_once(self) -> int:
         """Duplicates where there must be none."""
-        return sum(self.findings[name].duplicated for name in self.exactly_once)
+        return sum(self.findings[name]["duplicated"] for name in self.exactly_once)
 
     @property
     def read_twice(self) -> int:
         """Records that a source gave twice."""
-        return sum(each.read_twice for each in self.findings.values())
+        return sum(each["read twice"] for each in self.findings.values())
 
     @property
     def anomalies(self) -> dict[str, int]:
         """What should be 0 and is not."""
-        found = {
-            "lost": self.lost,
-            "duplicated under exactly once": self.duplicated_once,
-            "read twice": self.read_twice,
-            "unreadable": sum(each.unreadable for each in self.findings.values()),
-            "wrong totals": sum(each.wrong_totals for each in self.findings.values()),
-            "false data-loss reports": len(self.false_alarms),
-            "wrong batch reads": len(self.batch_wrong),
-            "queries ended": len(self.ended),
-            "queries that did not catch up": len(self.not_caught_up),
-            "faults that failed": len(self.failed_faults),
-        }
+        found: Counter[str] = Counter()
+        for name, each in self.findings.items():
+            found.update(each.anomalies(exactly_once=name in self.exactly_once))
+        found["lost"] += self.batch_lost
+        found.update(
+            {
+                "false data-loss reports": len(self.false_alarms),
+                "wrong batch reads": len(self.batch_wrong),
+                "queries ended": len(self.ended),
+                "queries that did not catch up": len(self.not_caught_up),
+                "faults that failed": len(self.failed_faults),
+            }
+        )
         return {name: count for name, count in found.items() if count}
 
     def longest_gap(self, query: str) -> float:
@@ -126,21 +129,12 @@ class Outcome:
             middle = _seconds(statistics.median(recoveries)) if recoveries else ""
             worst = _seconds(max(recoveries)) if recoveries else ""
             rows.append([kind, len(of_kind), middle, worst, _seconds(max(gaps, default=0.0)), ended])
-        return _table(heads, rows)
+        return table(heads, rows)
 
     def table_of_queries(self) -> str:
         """Return a line per query, in Markdown."""
-        heads = (
-            "query",
-            "records out",
-            "lost",
-            "duplicated",
-            "read twice",
-            "ended",
-            "longest without a record",
-            "delay p50",
-            "max",
-        )
+        kinds: tuple[Kind, ...] = ("lost", "duplicated", "read twice")
+        heads = ("query", "records out", *kinds, "ended", "longest without a record", "delay p50", "max")
         rows = []
         for name, found in self.findings.items():
             gap = self.longest_gap(name)
@@ -149,10 +143,8 @@ class Outcome:
                 [_seconds(delays[len(delays) // 2]), _seconds(delays[-1])] if delays and delays[-1] > 0 else ["", ""]
             )
             ended = sum(query == name for _, query, _ in self.ended)
-            rows.append(
-                [name, found.records, found.lost, found.duplicated, found.read_twice, ended, _seconds(gap), *shown]
-            )
-        return _table(heads, rows)
+            rows.append([name, found.records, *(found[kind] for kind in kinds), ended, _seconds(gap), *shown])
+        return table(heads, rows)
 
     def summary(self) -> str:
         """Return what is counted over all of it."""
@@ -195,8 +187,3 @@ class Outcome:
 
 def _seconds(value: float) -> str:
     return "never" if math.isinf(value) else f"{value:.1f} s"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kit.programs.run import kill_program, start_program
 from kit.waiting import eventually
 
 if TYPE_CHECKING:
@@ -149,15 +145,7 @@ class DriverProcess:
         self._spec = spec
         self._read = 0
         self._events: list[dict[str, Any]] = []
-        paths = [str(PROGRAM.parents[1]), os.environ.get("PYTHONPATH", "")]
-        # Workers must be this interpreter: the default is the `python3` of PATH.
-        python_path = os.pathsep.join(filter(None, paths))
-        own = {"PYTHONPATH": python_path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        with (self.place / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, str(PROGRAM), str(self.place / "spec.json")],
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
-            )  # fmt: skip
+        self._process = start_program(str(PROGRAM), str(self.place / "spec.json"), log=self.place / "log")
 
     def __enter__(self) -> DriverProcess:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -165,9 +153,7 @@ class DriverProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_program(self._process)
 
     @property
     def log(self) -> str:

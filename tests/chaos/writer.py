@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from chaos.ledger import Ledger, Log, Stamp
+from chaos.ledger import Ledger, Stamp
+from kit.log_checker import Log
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -125,7 +126,7 @@ class SourceWriter:
         now = time.monotonic()
         while flow.due <= now:
             flow.due += 1 / flow.rate
-            log = Log(flow.topic, flow.incarnation, flow.written % flow.partitions)
+            log = Log(flow.topic, flow.written % flow.partitions, flow.incarnation)
             value = Stamp(log, flow.written).to_value()
             try:
                 future = self._producer.send(flow.topic, value, b"%d" % (flow.written % 32), partition=log.partition)

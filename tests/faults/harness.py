@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from faults.checker import Planned, Report, check
-from faults.stamped import Stamp, from_value, generate
-from faults.topics import read_committed, read_markers, send
+from faults.checker import BatchFindings, Planned, check_batches
+from faults.stamped import from_value, generate
+from faults.topics import read_markers, read_values, send
+from kit.checkpoint_files import batches_of, end_of_batch
+from kit.log_checker import Extent, Log
+from kit.programs.run import kill_program, start_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,16 +87,8 @@ class Driver:
         self.place = Path(spec.place)
         self.place.mkdir(parents=True)
         (self.place / "spec.json").write_text(json.dumps(asdict(spec)))
-        # Workers must be this interpreter: the default is the `python3` of PATH.
-        own = {_TAG: spec.place, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        # They import this package, too.
-        paths = [str(PROGRAM.parents[1]), os.environ.get("PYTHONPATH", "")]
-        own["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-        with (self.place / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, str(program), str(self.place / "spec.json")],
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
-            )  # fmt: skip
+        arguments = str(program), str(self.place / "spec.json")
+        self._process = start_program(*arguments, log=self.place / "log", environment={_TAG: spec.place})
 
     def __enter__(self) -> Driver:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -167,9 +160,7 @@ class Driver:
 
     def kill(self) -> None:
         """Kill the driver with its JVM, and who stands still; wait until what it has started is gone, too."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_program(self._process)
         spared = {self._pid(stop) for stop in self.spec.stops if stop.action == "outlive"}
         for pid in self._left() & {self._pid(stop) for stop in self.spec.stops} - spared:
             _kill(pid)
@@ -302,65 +293,57 @@ class World:
                 raise AssertionError(f"the query failed\n{driver.log[-6000:]}")
         return driver
 
-    def planned_batches(self) -> list[int]:
-        """Return the micro-batches of the offset log."""
-        log = self.checkpoint / "offsets"
-        return sorted(int(each.name) for each in log.glob("*") if each.name.isdecimal()) if log.is_dir() else []
-
     @property
     def next_batch(self) -> int:
         """The micro-batch that is planned next."""
-        return max(self.planned_batches(), default=-1) + 1
+        return max(batches_of(self.checkpoint), default=-1) + 1
 
     def plans(self) -> dict[int, Planned]:
         """Read from the offset log what each micro-batch was to write."""
         start = dict.fromkeys(range(SOURCE_PARTITIONS), 0)
         found = {}
-        for batch in self.planned_batches():
-            text = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
-            # A first batch says where it starts in a partition "00".
-            ends = {int(name): end for name, end in json.loads(text)[self.source].items() if name == str(int(name))}
+        for batch in batches_of(self.checkpoint):
+            ends = end_of_batch(self.checkpoint, batch)[self.source]
             found[batch] = Planned({partition: (start[partition], end) for partition, end in ends.items()})
             start.update(ends)
         return found
 
     def outcome(self, seen_before: Mapping[int, list[bytes]] | None = None) -> Outcome:
         """Read everything back."""
-        visible = {
-            partition: [value for _, value in pairs]
-            for partition, pairs in read_committed(self.servers, self.sink).items()
-        }
-        sent = [Stamp(self.run, partition, number) for partition, end in self._sent.items() for number in range(end)]
+        extents = {Log(self.run, partition): Extent(0, end) for partition, end in self._sent.items()}
         markers = read_markers(self.servers, self.markers) if self._exactly_once else None
-        return Outcome(sent, visible, self.plans(), markers, dict(seen_before or {}))
+        return Outcome(extents, read_values(self.servers, self.sink), self.plans(), markers, dict(seen_before or {}))
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What was sent and what is there."""
 
-    sent: list[Stamp]
+    extents: dict[Log, Extent]
     visible: dict[int, list[bytes]]
     plans: dict[int, Planned]
     markers: list[tuple[int, int]] | None
     seen_before: dict[int, list[bytes]]
 
-    def report(self) -> Report:
+    def findings(self) -> BatchFindings:
         """Check all of it."""
         planned = None if self.markers is None else self.plans
-        return check(self.sent, self.visible, planned=planned, markers=self.markers or (), seen_before=self.seen_before)
+        return check_batches(
+            self.extents, self.visible, planned=planned, markers=self.markers or (), seen_before=self.seen_before
+        )
 
-    def report_of(self, batch: int) -> Report:
+    def findings_of(self, batch: int) -> BatchFindings:
         """Check what belongs to one micro-batch."""
         ranges = self.plans[batch].ranges
+        extents = {log: Extent(*ranges[log.partition]) for log in self.extents if log.partition in ranges}
 
-        def belongs(stamp: Stamp | None) -> bool:
-            bounds = None if stamp is None else ranges.get(stamp.partition)
-            return stamp is not None and bounds is not None and bounds[0] <= stamp.sequence < bounds[1]
+        def belongs(value: bytes) -> bool:
+            copied = from_value(value)
+            return copied is not None and copied.log in extents and copied.offset in extents[copied.log].offsets
 
-        return check(
-            [stamp for stamp in self.sent if belongs(stamp)],
-            {key: [each for each in values if belongs(from_value(each))] for key, values in self.visible.items()},
+        return check_batches(
+            extents,
+            {out: [value for value in values if belongs(value)] for out, values in self.visible.items()},
             planned=None if self.markers is None else {batch: self.plans[batch]},
             markers=[each for each in self.markers or () if each[0] == batch],
         )

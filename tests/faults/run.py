@@ -21,16 +21,18 @@ from archive_classes import start_drivers_quickly
 from faults.harness import RECORDS_PER_BATCH, SOURCE_PARTITIONS, TWO_EXECUTORS, Stop, World
 from faults.points import EXACTLY_ONCE, TASKS, TWICE
 from faults.topics import watching
-from kit.marked_page import put_between
+from kit.marked_page import put_between, table
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from faults.checker import Report
+    from faults.checker import BatchFindings
+    from kit.log_checker import Kind
 
 BEGIN, END = "<!-- fault table: make test-faults -->", "<!-- end of the fault table -->"
-_HEADS = ("killed", "where", "runs", "lost", "duplicated", "torn", "other", "recovered in, median")
+_SHOWN: tuple[Kind, ...] = ("lost", "duplicated", "torn")
+_HEADS = ("killed", "where", "runs", *_SHOWN, "other", "recovered in, median")
 # A task is tried this often; every batch has one that dies once.
 _TASK_FAILURES = 3
 
@@ -158,20 +160,19 @@ def kill_brokers(world: World, kafka: EmbeddedKafka, kills: int, rng: random.Ran
             lines[f"broker {stop.point}"].seconds.append(driver.seconds_from(stop))
 
 
-def table(lines: dict[str, Line], reports: dict[int, Report]) -> str:
+def table_of(lines: dict[str, Line], findings: dict[int, BatchFindings]) -> str:
     """Return the table, a line per crash point, in Markdown."""
     points = [*EXACTLY_ONCE, *(f"{point} again" for point in EXACTLY_ONCE), *TWICE]
     kinds = ["", "process ", "task ", "executor ", "broker "]
     order = [kind + point for kind in kinds for point in points]
     rows = []
     for _, line in sorted(lines.items(), key=lambda item: order.index(item[0])):
-        found = [reports[batch] for batch in line.batches]
-        counted = [sum(getattr(each, name) for each in found) for name in ("lost", "duplicated", "torn")]
-        others = sum(sum(each.anomalies.values()) for each in found) - sum(counted)
+        found = [findings[batch] for batch in line.batches]
+        counted = [sum(each[kind] for each in found) for kind in _SHOWN]
+        others = sum(sum(each.anomalies().values()) for each in found) - sum(counted)
         recovery = f"{statistics.median(line.seconds):.1f} s" if line.seconds else ""
         rows.append([line.who, line.where, len(found), *counted, others, recovery])
-    shown = [_HEADS, ["---"] * len(_HEADS), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in shown)
+    return table(_HEADS, rows)
 
 
 def _partitioning(rng: random.Random) -> dict[str, str]:
@@ -210,24 +211,24 @@ def main() -> int:
         if given.broker_kills:
             kill_brokers(world, kafka, given.broker_kills, rng, lines)
         outcome = world.outcome(seen)
-    whole = outcome.report()
+    whole = outcome.findings()
     processes = sum(len(line.batches) for name, line in lines.items() if name.startswith("process "))
     summary = (
         f"Seed {given.seed}; killed, all on one checkpoint: {kills} drivers, {processes} of their Python processes, "
         f"{task_kills} tasks, {given.executor_kills} executors, {given.broker_kills} times the broker. {whole.batches} "
-        f"micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.sent} records sent, "
-        f"{whole.visible} visible; {whole.lost} lost, {whole.duplicated} duplicated, {whole.phantom} never sent, "
-        f"{whole.corrupted} damaged, {whole.inversions} out of order, {whole.withdrawn} seen and gone again; "
-        f"{whole.torn} micro-batches torn."
+        f"micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.expected} "
+        f"records sent, {whole.records} visible; {whole['lost']} lost, {whole['duplicated']} duplicated, "
+        f"{whole['never sent']} never sent, {whole['damaged']} damaged, {whole['out of order']} out of order, "
+        f"{whole['withdrawn']} withdrawn; {whole['torn']} micro-batches torn."
     )
-    reports = {batch: outcome.report_of(batch) for line in lines.values() for batch in line.batches}
-    text = f"{summary}\n\n{table(lines, reports)}"
+    findings = {batch: outcome.findings_of(batch) for line in lines.values() for batch in line.batches}
+    text = f"{summary}\n\n{table_of(lines, findings)}"
     print(f"\n{text}")
     for name, examples in whole.examples.items():
         print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
     if given.docs is not None:
         put_between(given.docs, BEGIN, text, END)
-    return 1 if whole.anomalies else 0
+    return 1 if whole.anomalies() else 0
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaProducer
+
+from kit.independent_client import consumer_of, ends_of, read_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,33 +34,17 @@ def send(servers: str, topic: str, records: dict[int, Pairs]) -> None:
         producer.close()
 
 
-def read_committed(servers: str, topic: str, patience_s: float = _PATIENCE_S) -> dict[int, Pairs]:
-    """Read a topic as a reader of committed records does, up to the last record that anyone has written.
-
-    Raises:
-        TimeoutError: a transaction stays open, so that nobody can read that far.
-    """
-    ends = _ends(servers, topic)
-    consumer = _consumer(servers)
-    found: dict[int, Pairs] = {partition.partition: [] for partition in ends}
-    try:
-        consumer.assign(list(ends))
-        consumer.seek_to_beginning(*ends)
-        deadline = time.monotonic() + patience_s
-        while behind := [each for each, end in ends.items() if consumer.position(each) < end]:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"open transactions keep committed readers from the end of {behind}")
-            for partition, records in consumer.poll(timeout_ms=200).items():
-                found[partition.partition] += [(record.key, record.value) for record in records]
-    finally:
-        consumer.close()
+def read_values(servers: str, topic: str) -> dict[int, list[bytes]]:
+    """Read the values of each partition of a topic, as a reader of committed records."""
+    found: dict[int, list[bytes]] = {}
+    for record in read_to_end(servers, topic, _PATIENCE_S):
+        found.setdefault(record.partition, []).append(record.value)
     return found
 
 
 def read_markers(servers: str, topic: str) -> list[tuple[int, int]]:
     """Return batch id and number of records of every committed marker; there is one sink in the topic."""
-    partitions = read_committed(servers, topic)
-    markers = [json.loads(value) for pairs in partitions.values() for _, value in pairs]
+    markers = [json.loads(value) for values in read_values(servers, topic).values() for value in values]
     return [(marker["batch_id"], marker["records"]) for marker in markers]
 
 
@@ -72,8 +57,8 @@ def watching(servers: str, topic: str) -> Iterator[dict[int, list[bytes]]]:
 
     def follow() -> None:
         try:
-            partitions = list(_ends(servers, topic))
-            consumer = _consumer(servers)
+            partitions = list(ends_of(servers, topic))
+            consumer = consumer_of(servers)
             try:
                 consumer.assign(partitions)
                 consumer.seek_to_beginning(*partitions)
@@ -94,21 +79,3 @@ def watching(servers: str, topic: str) -> Iterator[dict[int, list[bytes]]]:
         thread.join()
     if failures:
         raise failures[0]
-
-
-def _consumer(servers: str, isolation_level: str = "read_committed") -> KafkaConsumer:
-    return KafkaConsumer(
-        bootstrap_servers=servers,
-        isolation_level=isolation_level,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-    )
-
-
-def _ends(servers: str, topic: str) -> dict[TopicPartition, int]:
-    consumer = _consumer(servers, "read_uncommitted")
-    try:
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return dict(consumer.end_offsets(partitions))
-    finally:
-        consumer.close()

@@ -1,13 +1,13 @@
-"""Checkpoints as Spark writes them, made of the ends of their batches."""
+"""Checkpoints as Spark writes them: made of the ends of their batches, and read back."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 QUERY_ID = "6a1c1f0e-9d0a-4c7e-8a37-0f7f5e2c9b11"
 # The time of batch 0, and from one batch to the next.
@@ -65,3 +65,19 @@ def write_checkpoint(
     if initial is not None:
         (location / "sources" / "0" / "0").write_bytes(b"\0v1\n" + json.dumps(initial).encode())
     return location
+
+
+def batches_of(checkpoint: Path | str, log: str = "offsets") -> list[int]:
+    """Return the batches, or the epochs, in one of the logs of a checkpoint."""
+    folder = Path(checkpoint, log)
+    return sorted(int(each.name) for each in folder.glob("*") if each.name.isdecimal()) if folder.is_dir() else []
+
+
+def end_of_batch(checkpoint: Path | str, batch: int) -> dict[str, dict[int, int]]:
+    """Return, from the offset log, where a batch of a query with one source ends."""
+    text = Path(checkpoint, "offsets", str(batch)).read_text().splitlines()[2]
+    # A first batch says where it starts in a partition "00".
+    return {
+        topic: {int(name): end for name, end in partitions.items() if name == str(int(name))}
+        for topic, partitions in json.loads(text).items()
+    }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from kit.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,53 @@ def _read(bootstrap_servers: str, topic: str, isolation_level: str) -> list[Reco
             for batch in consumer.poll(timeout_ms=1000).values():
                 found += [Record(r.key, r.value, r.partition, r.timestamp, list(r.headers), r.offset) for r in batch]
         return found
+    finally:
+        consumer.close()
+
+
+def consumer_of(bootstrap_servers: str | list[str], isolation_level: str = "read_committed") -> Any:
+    """Return a consumer that has no partitions yet, and no group."""
+    return KafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        isolation_level=isolation_level,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_poll_records=5000,
+        fetch_max_wait_ms=100,
+    )
+
+
+def ends_of(bootstrap_servers: str | list[str], topic: str) -> dict[TopicPartition, int]:
+    """Return the end of each partition of a topic, open transactions included."""
+    # With read_committed they would be the last stable offsets.
+    consumer = consumer_of(bootstrap_servers, "read_uncommitted")
+    try:
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return dict(consumer.end_offsets(partitions))
+    finally:
+        consumer.close()
+
+
+def read_to_end(bootstrap_servers: str | list[str], topic: str, patience_s: float = 300.0) -> Iterator[Any]:
+    """Read what readers of committed records see of a topic, up to the last record that anyone has written.
+
+    Yields:
+        Records of kafka-python, in the order of each partition.
+
+    Raises:
+        TimeoutError: an open transaction keeps readers from the end.
+    """
+    ends = ends_of(bootstrap_servers, topic)
+    consumer = consumer_of(bootstrap_servers)
+    try:
+        consumer.assign([*ends])
+        consumer.seek_to_beginning(*ends)
+        deadline = time.monotonic() + patience_s
+        while behind := [each for each, end in ends.items() if consumer.position(each) < end]:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"open transactions keep committed readers from the end of {behind}")
+            for records in consumer.poll(timeout_ms=200).values():
+                yield from records
     finally:
         consumer.close()
 

@@ -1,11 +1,18 @@
-"""Pages of the docs with a part that a program writes, between two marks."""
+"""Pages of the docs with a part that a program writes, between two marks, and tables for them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+
+def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def put_between(path: Path, begin: str, text: str, end: str) -> None:

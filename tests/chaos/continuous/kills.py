@@ -133,7 +133,7 @@ def do(world: KillWorld, kill: Kill) -> None:
     world.killed += [each for each, _ in died]
 
 
-def table(killed: Sequence[Killed]) -> list[list[object]]:
+def rows_of(killed: Sequence[Killed]) -> list[list[object]]:
     """Return the rows of a table: who, where, how often, median and maximum of the time to two epochs."""
     order = {where: number for number, where in enumerate([*POINTS.values(), RANDOM_MOMENT])}
     groups: dict[tuple[str, str], list[float]] = {}

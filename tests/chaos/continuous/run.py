@@ -24,18 +24,18 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from archive_classes import start_drivers_quickly
-from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, do, plan, table
+from chaos.continuous.kills import AT_LEAST_ONCE, EXACTLY_ONCE, PROGRAM, do, plan, rows_of
 from chaos.continuous.world import STEP_S, Killed, KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
 from faults.cluster import prepare
 from kit.brokers.two_brokers import two_brokers
-from kit.marked_page import put_between
+from kit.marked_page import put_between, table
 from kit.waiting import eventually
 from pyspark_kafka.testing import ensure_java_for_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from kit.brokers.two_brokers import TwoBrokers
 
@@ -182,23 +182,23 @@ def run(place: Path, given: argparse.Namespace) -> tuple[str, bool]:
             minutes = (time.monotonic() - begun) / 60
             writer.stop()
             world.finish()
-            report = world.report(cluster.topics, frozenset(cluster.deleted))
-    anomalies = report.anomalies(exactly_once=exactly_once)
+            found = world.findings(cluster.topics, frozenset(cluster.deleted))
+    anomalies = found.anomalies(exactly_once=exactly_once)
     ended = world.ended()
     killed = [*world.killed, *cluster.kills]
     summary = (
         f"`{given.guarantee}`, seed {given.seed}: {len(killed)} kills in {minutes:.0f} minutes, of one query on one "
-        f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {report.sent} records "
-        f"in, {report.written} out, those of deleted topics included, by {report.runs} runs: {report.lost} lost, "
-        f"{report.repeated} repeated, of which {report.unallowed} were committed before; {report.damaged} damaged, "
-        f"{report.disordered} out of order within an attempt; {report.gaps} gaps in the epochs. Queries ended: "
-        f"{len(ended)}."
+        f"checkpoint; {cluster.added} partitions added, {len(cluster.deleted)} topics deleted. {found.expected} "
+        f"records in, {found.records} out, those of deleted topics included, by {found.runs} runs: "
+        f"{found['lost']} lost, {found['duplicated']} duplicated, of which {found['read twice']} were read twice; "
+        f"{found['never sent']} never sent, {found['damaged']} damaged, {found['out of order']} out of order within an "
+        f"attempt; {found['gaps']} gaps in the epochs. Queries ended: {len(ended)}."
     )
-    for name, examples in report.examples.items():
-        print(f"{name}: {'; '.join(examples)}", file=sys.stderr)
+    for kind, examples in found.examples.items():
+        print(f"{kind}: {'; '.join(examples)}", file=sys.stderr)
     for error in ended:
         print(f"ended: {error}", file=sys.stderr)
-    return f"{summary}\n\n{_markdown(table(killed))}", not anomalies and not ended
+    return f"{summary}\n\n{table(_HEADS, rows_of(killed))}", not anomalies and not ended
 
 
 def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: random.Random) -> None:
@@ -227,11 +227,6 @@ def _strike(world: KillWorld, cluster: Cluster, given: argparse.Namespace, rng: 
             world.await_flow(time.time())
         do(world, kill)
         print(f"{time.strftime('%H:%M:%S')} {len(world.killed)}: {kill.who} {kill.point}", flush=True)
-
-
-def _markdown(rows: Sequence[Sequence[object]]) -> str:
-    shown = [_HEADS, ["---"] * len(_HEADS), *rows]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in shown)
 
 
 def main() -> int:

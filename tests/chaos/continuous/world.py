@@ -5,29 +5,29 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chaos.continuous.checker import CommittedEpoch, Copied, KillsReport, check
+from chaos.continuous.checker import CommittedEpoch, KillsFindings, RunCopy, check_runs
 from chaos.continuous.striking import started_at
-from chaos.reading import read_all
 from faults.harness import executor_of
+from kit.checkpoint_files import batches_of, end_of_batch
+from kit.independent_client import read_to_end
+from kit.log_checker import Extent, Log
+from kit.programs.run import kill_program, start_program
 
 if TYPE_CHECKING:
+    import signal
+    import subprocess
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
-TESTS = Path(__file__).resolve().parents[2]
 # Spark starts in 6 to 8 s on a quiet machine; a broker that is gone is waited for by the query.
 STEP_S = 120.0
 _POLL_S = 0.01
-_TAG = "PYSPARK_KAFKA_KILLS_RUN"
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,7 @@ class KillWorld:
         )
         path = self.place / "spec.json"
         path.write_text(json.dumps(asdict(spec)))
-        own = {_TAG: str(self.place), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        own["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))
-        with (self.place / "log").open("ab") as log:
-            self._program = subprocess.Popen(
-                [sys.executable, "-m", "chaos.continuous.program", str(path)],
-                stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
-            )  # fmt: skip
+        self._program = start_program("-m", "chaos.continuous.program", str(path), log=self.place / "log")
 
     def arm(self, point: str) -> None:
         """Have the process that comes to a point next die there."""
@@ -189,8 +183,7 @@ class KillWorld:
 
     def last_commit(self) -> int:
         """Return the last epoch of the commit log; -1 if there is none."""
-        log = self.checkpoint / "commits"
-        return max((int(each.name) for each in log.glob("*") if each.name.isdecimal()), default=-1)
+        return max(batches_of(self.checkpoint, "commits"), default=-1)
 
     def await_flow(self, since: float) -> float:
         """Wait until two more epochs are committed; return the seconds since a moment."""
@@ -221,40 +214,41 @@ class KillWorld:
         events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [event["error"] for event in events if event["event"] == "ended"]
 
-    def report(self, topics: list[str], vanished: frozenset[str]) -> KillsReport:
+    def findings(self, topics: list[str], deleted: frozenset[str]) -> KillsFindings:
         """Read source and output with another client, and compare."""
         servers = self.servers.split(",")
-        source: dict[tuple[str, int], dict[int, str]] = {}
+        source: dict[Log, dict[int, str]] = {}
         for topic in topics:
-            for record in read_all(servers, topic):
-                source.setdefault((topic, record.partition), {})[record.offset] = record.value.decode()
-        output = [_copied(record) for record in read_all(servers, self.target)]
-        return check(source, output, self._epochs(), vanished)
+            for record in read_to_end(servers, topic):
+                source.setdefault(Log(topic, record.partition), {})[record.offset] = record.value.decode()
+        extents = {log: Extent(min(values), max(values) + 1, values) for log, values in source.items()}
+        output = [_copied(record) for record in read_to_end(servers, self.target)]
+        return check_runs(extents, output, self._epochs(), deleted)
 
     def _epochs(self) -> list[CommittedEpoch]:
-        found = []
-        for path in sorted((self.checkpoint / "commits").iterdir(), key=lambda path: path.name.zfill(9)):
-            if not path.name.isdecimal():
-                continue
-            text = (self.checkpoint / "offsets" / path.name).read_text().splitlines()[2]
-            ends = {
-                (topic, int(number)): end
-                for topic, partitions in json.loads(text).items()
-                for number, end in partitions.items()
-            }
-            found.append(CommittedEpoch(int(path.name), path.stat().st_mtime, ends))
-        return found
+        return [
+            CommittedEpoch(
+                epoch,
+                (self.checkpoint / "commits" / str(epoch)).stat().st_mtime,
+                {
+                    Log(topic, partition): end
+                    for topic, ends in end_of_batch(self.checkpoint, epoch).items()
+                    for partition, end in ends.items()
+                },
+            )
+            for epoch in batches_of(self.checkpoint, "commits")
+        ]
 
     def _end_program(self) -> None:
         """Kill what is left of the program."""
-        if self._program is None:
-            return
-        with suppress(ProcessLookupError):
-            os.killpg(self._program.pid, signal.SIGKILL)
-        self._program.wait()
+        if self._program is not None:
+            kill_program(self._program)
         self._program = None
 
 
-def _copied(record: Any) -> Copied:
-    run, planned, attempt, topic, partition, offset, value = json.loads(record.value)
-    return Copied(run, planned, attempt, (topic, partition), offset, value, record.partition)
+def _copied(record: Any) -> RunCopy | bytes:
+    try:
+        run, planned, attempt, topic, partition, offset, value = json.loads(record.value)
+    except ValueError:
+        return bytes(record.value)
+    return RunCopy(Log(topic, partition), offset, record.partition, value, run=run, planned=planned, attempt=attempt)

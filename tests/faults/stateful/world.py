@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from faults.harness import Driver, DriverSpec, Stop
 from faults.stateful.events import PARTITIONS, RECORDS, Event, left_events, right_events
 from faults.stateful.queries import HDFS, ROCKSDB
-from faults.topics import read_committed
+from faults.topics import read_values
 from pyspark_kafka.checkpoint import CheckpointFiles, OffsetSeqLog
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ class StatefulWorld:
         """Return the rows that a query has written: those that readers of committed records see, or those in files."""
         if files := list(self._files(query).glob("*/part-*")):
             return Counter(line for file in files for line in file.read_text().splitlines())
-        partitions = read_committed(self._servers, f"{self._run}-{query}")
-        return Counter(value.decode() for pairs in partitions.values() for _, value in pairs)
+        partitions = read_values(self._servers, f"{self._run}-{query}")
+        return Counter(value.decode() for values in partitions.values() for value in values)
 
     def planned(self, query: str) -> dict[int, tuple[list[list[int]], int]]:
         """Return of each micro-batch in the offset log the ends of each source's partitions, and the watermark."""

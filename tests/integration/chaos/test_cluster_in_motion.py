@@ -41,9 +41,9 @@ def test_planted_bugs_are_noticed(tmp_path: Path) -> None:
     queries = usual_queries(tmp_path, WATERMARK_S, plants)
     outcome = run(tmp_path, queries, lambda _: [("leaders moved",)], SEED, longest=SHORT, calm_s=(8.0, 10.0))
     found = outcome.findings
-    assert found["plain"].read_twice, outcome.details()
-    assert found["once"].duplicated, outcome.details()
-    assert found["pattern"].lost, outcome.details()
+    assert found["plain"]["read twice"], outcome.details()
+    assert found["once"]["duplicated"], outcome.details()
+    assert found["pattern"]["lost"], outcome.details()
     # The query without a bug is not suspected.
     assert not found["totals"].examples, outcome.details()
-    assert {"read twice", "duplicated under exactly once", "lost"} <= set(outcome.anomalies)
+    assert {"read twice", "duplicated", "lost"} <= set(outcome.anomalies)

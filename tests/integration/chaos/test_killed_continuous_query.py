@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from chaos.continuous.kills import PROGRAM, WORKER, Kill, do, table
+from chaos.continuous.kills import PROGRAM, WORKER, Kill, do, rows_of
 from chaos.continuous.world import KillWorld
 from chaos.ledger import Ledger
 from chaos.writer import SourceWriter
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+    from kit.log_checker import Kind
 
 RATE = 100.0
 # Some of each kind; `make test-chaos` has every point.
@@ -50,20 +51,20 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
             do(world, kill)
         writer.stop()
         world.finish()
-        report = world.report([source], frozenset())
-        assert not report.anomalies(exactly_once=exactly_once), dict(report.examples)
-        assert report.sent > 100
-        assert len(world.killed) == sum(kill.count for kill in kills), table(world.killed)
+        found = world.findings([source], frozenset())
+        assert not found.anomalies(exactly_once=exactly_once), found.examples
+        assert found.expected > 100
+        assert len(world.killed) == sum(kill.count for kill in kills), rows_of(world.killed)
         # Not one for each kill: a run that is killed before any of its rows is visible leaves no trace.
-        assert report.runs > 1, table(world.killed)
+        assert found.runs > 1, rows_of(world.killed)
         assert world.ended() == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("shift", "found"), [(-3, "unallowed"), (3, "lost")], ids=["too early", "too late"])
+@pytest.mark.parametrize(("shift", "kind"), [(-3, "read twice"), (3, "lost")], ids=["too early", "too late"])
 def test_runs_that_begin_in_a_wrong_place_are_noticed(
-    connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, shift: int, found: str
+    connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, shift: int, kind: Kind
 ) -> None:
     source, target = make_topic(partitions=2), make_topic()
     with (
@@ -76,5 +77,5 @@ def test_runs_that_begin_in_a_wrong_place_are_noticed(
         do(world, Kill(PROGRAM, "after_commit_log"))
         writer.stop()
         world.finish()
-        report = world.report([source], frozenset())
-    assert found in report.anomalies(exactly_once=False), report
+        found = world.findings([source], frozenset())
+    assert kind in found.anomalies(exactly_once=False), found

@@ -62,9 +62,9 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
         for stop in stops:
             driver.kill_at(stop)
         assert driver.await_end() == 0, driver.log
-    report = world.outcome(seen).report()
-    assert not report.anomalies, report
-    assert report.batches == len(chains) + 1
+    found = world.outcome(seen).findings()
+    assert not found.anomalies(), found
+    assert found.batches == len(chains) + 1
 
 
 @pytest.mark.timeout(600)
@@ -93,9 +93,9 @@ def test_typed_values_are_written_once_and_with_one_schema_over_kills(
         partition: [text_of(value.removeprefix(prefix)) for value in values]
         for partition, values in outcome.visible.items()
     }
-    report = replace(outcome, visible=texts).report()
-    assert not report.anomalies, report
-    assert report.batches == len(stops) + 1
+    found = replace(outcome, visible=texts).findings()
+    assert not found.anomalies(), found
+    assert found.batches == len(stops) + 1
 
 
 def text_of(encoded: bytes) -> bytes:
@@ -124,9 +124,9 @@ def test_a_killed_driver_and_two_drivers_at_once_neither_lose_nor_duplicate(
             assert second.await_end() != 0
         first.go(zombie)
         assert "COMMIT_MARKER_OF_A_LATER_BATCH" in first.await_file("0.commit")
-    report = world.outcome().report()
-    assert not report.anomalies, report
-    assert report.batches == 5
+    found = world.outcome().findings()
+    assert not found.anomalies(), found
+    assert found.batches == 5
 
 
 @pytest.mark.long
@@ -148,9 +148,9 @@ def test_the_check_notices_a_sink_that_ignores_its_marker_and_one_that_does_not_
     outcome = world.outcome()
     for batch in (0, 1):
         # Two markers, neither of which counts what is there, are three findings.
-        assert outcome.report_of(batch).anomalies == {"duplicated": 30, "torn": 3}
-    assert not outcome.report_of(2).anomalies
-    assert outcome.report().duplicated == 60
+        assert outcome.findings_of(batch).anomalies() == {"duplicated": 30, "torn": 3}
+    assert not outcome.findings_of(2).anomalies()
+    assert outcome.findings()["duplicated"] == 60
 
 
 @pytest.mark.timeout(600)
@@ -168,9 +168,9 @@ def test_a_broker_that_dies_while_a_batch_is_published_neither_loses_nor_duplica
             mortal_broker.kafka.start()
         assert driver.await_end() == 0, driver.log
         assert (driver.place / lost.name).exists()
-    report = world.outcome().report()
-    assert not report.anomalies, report
-    assert report.batches == 5
+    found = world.outcome().findings()
+    assert not found.anomalies(), found
+    assert found.batches == 5
 
 
 def run_to_end(spark: SparkSession, world: World) -> None:
@@ -220,9 +220,9 @@ def test_an_older_checkpoint_stops_the_query_before_it_duplicates(
     shutil.rmtree(world.checkpoint)
     newest.rename(world.checkpoint)
     run_to_end(spark, world)
-    report = world.outcome().report()
-    assert not report.anomalies, report
-    assert report.batches == 4
+    found = world.outcome().findings()
+    assert not found.anomalies(), found
+    assert found.batches == 4
 
 
 def test_one_of_two_attempts_of_a_task_is_written_once(kafka: EmbeddedKafka, make_world: Callable[..., World]) -> None:
@@ -245,6 +245,6 @@ def test_one_of_two_attempts_of_a_task_is_written_once(kafka: EmbeddedKafka, mak
         attempt.close()
     for _ in range(2):
         writer.commit([SparkMessage(message)], 0)
-    report = world.outcome().report()
-    assert not report.anomalies, report
-    assert (report.sent, report.batches) == (30, 1)
+    found = world.outcome().findings()
+    assert not found.anomalies(), found
+    assert (found.expected, found.batches) == (30, 1)

@@ -59,9 +59,9 @@ def await_spooled(world: World, batch: int) -> None:
 
 def check(world: World, seen: dict[int, list[bytes]], batches: int) -> None:
     """Check what readers saw and see, and that nothing is left in the spool."""
-    report = world.outcome(seen).report()
-    assert not report.anomalies, report
-    assert report.batches == batches
+    found = world.outcome(seen).findings()
+    assert not found.anomalies(), found
+    assert found.batches == batches
     assert not [path for path in (world.checkpoint / "spool").rglob("*") if path.is_file()]
 
 
@@ -150,7 +150,7 @@ def test_the_check_notices_what_these_faults_duplicate_where_the_sink_writes_at_
         driver.kill_executor_at(killed)
         assert driver.await_end() == 0, driver.log
     outcome = world.outcome()
-    assert not outcome.report().lost
+    assert not outcome.findings()["lost"]
     for batch in (slow.batch, killed.batch):
         # At least those of one task of three.
-        assert outcome.report_of(batch).duplicated >= 10
+        assert outcome.findings_of(batch)["duplicated"] >= 10

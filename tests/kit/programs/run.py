@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LONGEST_S = 450
+_TESTS = Path(__file__).resolve().parents[2]
 # Of the machine, not of this run: looked up before the run has a folder for temporary files of its own.
 _CONNECT_PORT_LOCK = Path(tempfile.gettempdir()) / "pyspark-kafka-tests-connect.lock"
 
@@ -53,6 +55,31 @@ def run_logging_program(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout, done.stderr
+
+
+def start_program(*arguments: str, log: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start Python in a process group of its own; what it prints is added to a file.
+
+    It and the workers of its Spark find what tests import, and are this interpreter, not the `python3` of PATH.
+    """
+    own = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(_TESTS), os.environ.get("PYTHONPATH", "")])),
+        **(environment or {}),
+    }
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **own},
+        )  # fmt: skip
+
+
+def kill_program(process: subprocess.Popen[bytes]) -> None:
+    """Kill such a program with its process group, if it still runs."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def run_connect_program(

@@ -17,7 +17,7 @@ from chaos.continuous.kills import (
     WORKER,
     Kill,
     plan,
-    table,
+    rows_of,
 )
 from chaos.continuous.world import Killed
 
@@ -50,7 +50,7 @@ def test_table_has_a_row_for_each_place() -> None:
         Killed(PROGRAM, "before the sink's commit", 5.0),
         Killed(PROGRAM, "before the sink's commit", 3.0),
     ]
-    assert table(killed) == [
+    assert rows_of(killed) == [
         [PROGRAM, "before the sink's commit", 3, "3.0 s", "5.0 s"],
         [WORKER, RANDOM_MOMENT, 1, "1.0 s", "1.0 s"],
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from chaos.positions import batches_of, end_of_batch
+from kit.checkpoint_files import batches_of, end_of_batch
 
 if TYPE_CHECKING:
     from pathlib import Path

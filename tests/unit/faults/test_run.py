@@ -6,12 +6,11 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from faults.checker import Report
-from faults.run import BEGIN, END, Line, spread, table
-from kit.marked_page import put_between
+from faults.checker import BatchFindings
+from faults.run import Line, spread, table_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from kit.log_checker import Kind
 
 
 def test_every_point_is_chosen_about_as_often_as_the_others() -> None:
@@ -26,16 +25,10 @@ def test_the_table_adds_up_what_was_found_at_a_point_and_tells_every_kind() -> N
         "after_end": Line("driver", "after EndTxn", [1, 2], [1.0, 3.0, 2.0]),
         "task task_row": Line("task", "row"),
     }
-    reports = {1: Report(30, 30), 2: Report(30, 61, lost=1, duplicated=30, torn=1, inversions=2)}
-    assert table(lines, reports).splitlines()[2:] == [
+    counts: Counter[Kind] = Counter({"lost": 1, "duplicated": 30, "torn": 1, "out of order": 2})
+    findings = {1: BatchFindings(30, 30), 2: BatchFindings(30, 61, counts)}
+    assert table_of(lines, findings).splitlines()[2:] == [
         "| driver | after EndTxn | 2 | 1 | 30 | 1 | 2 | 2.0 s |",
         "| task | row | 0 | 0 | 0 | 0 | 0 |  |",
         "| executor | row | 0 | 0 | 0 | 0 | 0 |  |",
     ]
-
-
-def test_the_table_replaces_the_one_in_a_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    put_between(page, BEGIN, "new", END)
-    assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
