@@ -219,7 +219,7 @@ def main() -> int:
         f"micro-batches of {RECORDS_PER_BATCH} records from {SOURCE_PARTITIONS} partitions: {whole.expected} "
         f"records sent, {whole.records} visible; {whole['lost']} lost, {whole['duplicated']} duplicated, "
         f"{whole['never sent']} never sent, {whole['damaged']} damaged, {whole['out of order']} out of order, "
-        f"{whole['withdrawn']} withdrawn; {whole['torn']} micro-batches torn."
+        f"{whole['withdrawn']} seen and gone again; {whole['torn']} micro-batches torn."
     )
     findings = {batch: outcome.findings_of(batch) for line in lines.values() for batch in line.batches}
     text = f"{summary}\n\n{table_of(lines, findings)}"

@@ -59,13 +59,14 @@
 | random columns that each format can hold | `portable_columns.py` |
 | values that other programs wrote, and schemas by id for them | `golden_formats.py` |
 | Kafka's own client, to check against | `independent_client.py` |
+| what a query has copied, compared with what there was to read | `log_checker.py` |
 | a page, looked at in a browser | `browser.py` |
 | a session that metrics listen to | `listened_session.py` |
-| a checkpoint, made of the ends of its batches | `checkpoint_files.py` |
+| a checkpoint, made of the ends of its batches, and read back | `checkpoint_files.py` |
 | what documents point to | `pointers.py` |
 | the Python files of the repository, their texts and syntax trees | `source_tree.py` |
 | how much work a call is | `costs.py` |
-| a part of a page that a program writes | `marked_page.py` |
+| a part of a page that a program writes, a table for it | `marked_page.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |
 | these on a client of Spark Connect | `programs/matrix_client.py` |
 | to wait for a condition | `waiting.py` |

@@ -1,4 +1,4 @@
-"""Where queries are, by their checkpoints."""
+"""The logs of checkpoints, read back."""
 
 from __future__ import annotations
 
