@@ -6,7 +6,6 @@ import errno
 import socket
 import ssl
 import struct
-import subprocess
 import threading
 import time
 from contextlib import contextmanager
@@ -41,6 +40,7 @@ from pyspark_kafka.errors import (
     TransportError,
 )
 from pyspark_kafka.options import CertificateStore, ConnectionOptions, PlainLogin, ScramLogin, Secret, TlsOptions
+from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -326,22 +326,27 @@ def test_an_answer_that_has_arrived_is_taken_when_the_time_is_over() -> None:
 
 @dataclass
 class TlsFiles:
+    """The certificate of a server or client, its key, and its authority's certificate."""
+
     certificate: Path
     key: Path
+    trusted: Path
 
     def make(self) -> None:
-        command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test"
-        named = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(self.key), "-out", str(self.certificate)]
-        subprocess.run([*command.split(), *named], check=True, capture_output=True)
+        authority = CertificateAuthority(self.certificate.parent / "authority")
+        issued = authority.issue("127.0.0.1")
+        self.certificate.write_bytes(issued.chain_pem)
+        self.key.write_bytes(issued.key_pem)
+        self.trusted.write_bytes(authority.pem)
 
     def client_options(self, port: int, **changes: Any) -> ConnectionOptions:
-        tls = TlsOptions(truststore=CertificateStore(str(self.certificate)))
+        tls = TlsOptions(truststore=CertificateStore(str(self.trusted)))
         return ConnectionOptions((("127.0.0.1", port),), security_protocol="SSL", tls=tls, **changes)
 
 
 @pytest.fixture
 def tls_files(tmp_path: Path) -> TlsFiles:
-    files = TlsFiles(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    files = TlsFiles(tmp_path / "certificate.pem", tmp_path / "key.pem", tmp_path / "trusted.pem")
     files.make()
     return files
 
@@ -387,9 +392,7 @@ def test_certificates_that_were_replaced_are_loaded_for_the_next_connection(
         client.write_text(tls_files.key.read_text() + tls_files.certificate.read_text())
 
     make_client()
-    options = TlsOptions(
-        truststore=CertificateStore(str(tls_files.certificate)), keystore=CertificateStore(str(client))
-    )
+    options = TlsOptions(truststore=CertificateStore(str(tls_files.trusted)), keystore=CertificateStore(str(client)))
     contexts = TlsContexts()
     first = contexts.get(options)
     assert contexts.get(options) is first
