@@ -15,6 +15,7 @@
 | the kind of a test, from its code | `kinds.py` |
 | its marker, its limits, the times by kind | `fixtures/kinds.py` |
 | both variants of the record codec | `fixtures/codec.py` |
+| the compiler of Protobuf without a process | `fixtures/protoc.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |

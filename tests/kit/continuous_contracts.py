@@ -1,7 +1,7 @@
 """A continuous source that keeps its contract, and others with one planted fault each.
 
-pytest runs this file in a process of its own, which `tests/unit/testing/conformance/test_continuous.py` starts; it
-collects nothing here.
+pytest runs this file in a process of its own, which `tests/integration/testing/test_conformance_continuous.py` starts;
+it collects nothing here.
 """
 
 from __future__ import annotations

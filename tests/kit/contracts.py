@@ -1,7 +1,7 @@
 """A source and a sink that keep their contracts, and others with one planted fault each.
 
-pytest runs this file in a process of its own, which `tests/unit/testing/conformance/test_source_and_sink_faults.py`
-starts; it collects nothing here.
+pytest runs this file in a process of its own, which `tests/integration/testing/test_conformance_faults.py` starts; it
+collects nothing here.
 """
 
 from __future__ import annotations

@@ -65,8 +65,7 @@ MIRRORED: dict[str, set[str]] = {
     "sink/executor": set(),
     "source/driver": set(),
     "source/executor": set(),
-    # What a Python process of Spark imports, over all modules.
-    "spark": {"test_imports.py"},
+    "spark": set(),
     "spark/processes": set(),
     "testing": set(),
 }

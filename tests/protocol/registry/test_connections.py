@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import socket
 import threading
@@ -20,7 +19,6 @@ from pyspark_kafka.options import RegistryOptions, Secret
 from pyspark_kafka.registry import clients, inquiry
 from pyspark_kafka.registry.apicurio import ApicurioRegistry
 from pyspark_kafka.registry.confluent import ConfluentRegistry
-from pyspark_kafka.registry.connect import open_registry
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority
 
 if TYPE_CHECKING:
@@ -234,34 +232,6 @@ def test_answers_of_the_client_are_not_kept(schema_registry: SchemaRegistryServe
     assert registry.find_id("orders-value", schema) is None
     assert registry.register("orders-value", schema) == 1
     assert schema_registry.versions("orders-value") == [1]
-
-
-def test_forked_child_asks_with_connections_of_its_own(schema_registry: SchemaRegistryServer) -> None:
-    """Spark's daemon forks its workers; here the parent has a registry, and another thread of it is asking."""
-    schema_registry.add("orders-value", LONG)
-    schema_registry.add("other-value", '"int"')
-    options = RegistryOptions(urls=(schema_registry.url,), timeout_ms=20_000)
-    registry = open_registry(options)
-    registry.schema_by_id(1)
-    schema_registry.next_answers([RegistryAnswer(held=True)])
-    asking = threading.Thread(target=registry.schema_by_id, args=(2,))
-    asking.start()
-    while schema_registry.count("/schemas/ids/2") < 1:
-        asking.join(0.01)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            # What is in flight in the parent is not in flight here.
-            own = open_registry(options)
-            code = 0 if own is not registry and own.schema_by_id(2).text == '"int"' else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    schema_registry.release()
-    asking.join(30)
-    assert registry.schema_by_id(2).text == '"int"'
-    assert schema_registry.count("/schemas/ids/2") == 2
 
 
 def test_question_after_an_outage_waits_for_its_turn(

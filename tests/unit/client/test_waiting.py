@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -235,15 +234,6 @@ def test_the_thread_reports_a_step_that_is_blocked_and_ends_by_itself(
         "Waiting for Kafka: reading",
         "Waiting for Kafka: writing",
     ]
-
-
-def test_a_forked_child_reports_by_itself() -> None:
-    with Wait(lambda: "in the parent", Contact()):
-        child = os.fork()
-        if child == 0:
-            waits = waiting._WAITS
-            os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_cluster_is_known_by_its_servers() -> None:

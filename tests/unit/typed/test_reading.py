@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import subprocess
-import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +184,7 @@ ITEM = 'syntax = "proto3"; package shop; message Item { string name = 1; uint32 
 OF_PROTO = RegisteredSchema("PROTOBUF", PROTO, (NamedSchema("item.proto", ITEM),), schema_id=5)
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_plan_of_protobuf_has_descriptors_so_that_tasks_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     options = TypedReadOptions(value=FormatOptions("protobuf", "confluent"), registry=URL)
     column = plan_read(options, "t", registry(t_value=OF_PROTO)).value
@@ -213,6 +212,7 @@ def test_plan_of_protobuf_has_descriptors_so_that_tasks_need_no_compiler(monkeyp
     assert [each and (each["id"], each["kind"]) for each in found.to_pylist()] == [(5, "GIFT"), (0, "NONE"), None]
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_message_is_the_named_one() -> None:
     options = of_values("protobuf", ITEM + " message Other { bool b = 1; }", message="shop.Other")
     column = plan_read(options, "t").value
@@ -224,6 +224,7 @@ def test_message_is_the_named_one() -> None:
     assert caught.value.hint == "Name one of its messages: shop.Item, shop.Order."
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_file_of_descriptors_is_read(tmp_path: Path) -> None:
     file = tmp_path / "item.desc"
     file.write_bytes(proto_text.read_file_set(RegisteredSchema("PROTOBUF", ITEM)))
@@ -369,15 +370,3 @@ def test_columns_that_the_schema_does_not_have_are_refused(asked: pa.DataType, e
 def test_plan_of_bytes_is_empty() -> None:
     assert plan_read(TypedReadOptions(), "t") == ReadFormats()
     assert ReadFormats().read_fields() == []
-
-
-def test_options_import_nothing_that_reads_schemas() -> None:
-    program = (
-        "import sys; from pyspark_kafka.options import parse_read_options; "
-        "parse_read_options({'kafka.bootstrap.servers': 'b:1', 'subscribe': 't', 'valueFormat': 'json', "
-        "'valueSchema': 'id INT'}); "
-        "print([name for name in sys.modules if name.startswith(('pyspark_kafka.typed', 'pyspark_kafka.formats', "
-        "'pyarrow', 'pyspark_kafka.registry'))])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -67,6 +65,7 @@ def test_protobuf_comes_back_with_a_file_descriptor_set() -> None:
     assert decoded.column.to_pylist() == column.to_pylist()
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_protobuf_comes_back_with_the_text_of_its_file() -> None:
     schema = 'syntax = "proto3"; package p; message One { int64 a = 1; } message Two { string b = 1; }'
     column = pa.array([{"b": "x"}], pa.struct([("b", pa.string())]))
@@ -166,13 +165,3 @@ def test_a_row_that_does_not_fit_is_named() -> None:
     column = pa.array([{"id": 1, "name": "a"}, {"id": None, "name": "b"}], COLUMN.type)
     with pytest.raises(RecordError, match="Row 1"):
         encode(column, "avro", schema=AVRO)
-
-
-def test_the_package_of_formats_loads_nothing_before_it_is_used() -> None:
-    program = (
-        "import sys, pyspark_kafka.formats as formats\n"
-        "assert 'pyarrow' not in sys.modules\n"
-        "print(formats.decode.__name__, formats.encode_column.__name__, 'pyspark' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["decode", "encode_column", "False"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from uuid import UUID
 
 import pytest
@@ -75,11 +73,3 @@ def test_a_reason_has_no_hint() -> None:
     error = TransportError("It was lost.", condition="CONNECTION_LOST", hint="Look.")
     assert trace.reason_of(error) == "[CONNECTION_LOST] It was lost."
     assert trace.reason_of(KeyboardInterrupt()) == "KeyboardInterrupt"
-
-
-@pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
-def test_an_environment_variable_switches_the_log_on(value: str, *, on: bool) -> None:
-    program = "from pyspark_kafka.client.net import trace; print(trace.is_on())"
-    environment = {"PYSPARK_KAFKA_WIRE_LOG": value}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(on)

@@ -6,8 +6,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import zlib
 from typing import TYPE_CHECKING
 
@@ -21,6 +19,9 @@ from pyspark_kafka.spark.processes.counter_files import FOLDER, CounterFile, Cou
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Above the largest number of a process on any system.
+NO_PROCESS = 1 << 30
 
 
 @pytest.fixture
@@ -37,12 +38,6 @@ def file_of(folder: Path, process_id: int, values: dict[str, float], role: str =
     path = folder / FOLDER / f"{process_id}-x.json"
     path.write_bytes(to_lines({"pid": process_id, "started": None, "role": role, "values": values}))
     return path
-
-
-def ended_process() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
 
 
 def test_nothing_is_written_where_nobody_reads(root: Path) -> None:
@@ -93,7 +88,7 @@ def test_a_process_that_has_run_a_task_is_one_of_tasks(root: Path, monkeypatch: 
 def test_an_ended_process_leaves_what_it_counted_and_no_gauge(root: Path) -> None:
     files = CounterFiles(str(root))
     file_of(root, os.getpid(), {RETRIES: 1, CLIENTS_LENT: 2})
-    path = file_of(root, ended_process(), {RETRIES: 5, CLIENTS_LENT: 3})
+    path = file_of(root, NO_PROCESS, {RETRIES: 5, CLIENTS_LENT: 3})
     for _ in range(3):
         assert files.read() == {"task": ProcessTotals(1, {RETRIES: 6, CLIENTS_LENT: 2})}
     assert not path.exists()
@@ -185,25 +180,6 @@ def test_a_folder_that_is_made_again_gets_the_counters_again(root: Path) -> None
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 2})}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_child_has_a_file_of_its_own(root: Path) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
-    file = CounterFile(counters)
-    counters.add(RETRIES, 2)
-    file.write()
-    child = os.fork()
-    if not child:
-        counters.reset()
-        counters.add(RETRIES, 5)
-        file.write()
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 7})}
-    counters.add(RETRIES)
-    file.write()
-    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 8})}
-
-
 def test_a_second_reader_of_an_application_is_no_error(root: Path) -> None:
     CounterFiles(str(root))
     CounterFiles(str(root))
@@ -221,7 +197,7 @@ def test_file_that_cannot_be_read_for_once_is_not_counted_twice(root: Path, monk
 
 def test_file_that_cannot_be_removed_is_counted_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = CounterFiles(str(root))
-    file_of(root, ended_process(), {RETRIES: 10.0})
+    file_of(root, NO_PROCESS, {RETRIES: 10.0})
 
     def refuse(_: Path) -> None:
         raise PermissionError

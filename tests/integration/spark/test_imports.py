@@ -8,9 +8,6 @@ import sys
 import pytest
 
 from kit.record_batches import plain_batch
-from pyspark_kafka.source.executor.columns import source_schema
-from pyspark_kafka.spark.compat import spark_schema
-from pyspark_kafka.spark.source_schema import spark_source_schema
 
 # What Spark runs in the process before it runs ours.
 _DAEMON = "import pyspark.daemon"
@@ -124,12 +121,6 @@ print(*sorted(set(sys.modules) - before))
     assert unwanted == []
 
 
-@pytest.mark.parametrize("include_headers", [False, True])
-def test_the_columns_are_the_same_in_the_types_of_spark_and_of_arrow(include_headers: bool) -> None:
-    arrow = source_schema(include_headers=include_headers)
-    assert spark_source_schema(include_headers=include_headers) == spark_schema(arrow)
-
-
 _READ = """
 import sys
 import pyspark_kafka.sink.driver.exactly_once, pyspark_kafka.source.driver.micro_batch
@@ -161,3 +152,25 @@ def test_rows_are_read_without_pandas() -> None:
     program = _TASK_READS.format(records=plain_batch(0, 25).hex())
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["False", "25", "[", '"t"', "]", "[", "3", "]"]
+
+
+def test_options_import_nothing_that_reads_schemas() -> None:
+    program = (
+        "import sys; from pyspark_kafka.options import parse_read_options; "
+        "parse_read_options({'kafka.bootstrap.servers': 'b:1', 'subscribe': 't', 'valueFormat': 'json', "
+        "'valueSchema': 'id INT'}); "
+        "print([name for name in sys.modules if name.startswith(('pyspark_kafka.typed', 'pyspark_kafka.formats', "
+        "'pyarrow', 'pyspark_kafka.registry'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_of_formats_loads_nothing_before_it_is_used() -> None:
+    program = (
+        "import sys, pyspark_kafka.formats as formats\n"
+        "assert 'pyarrow' not in sys.modules\n"
+        "print(formats.decode.__name__, formats.encode_column.__name__, 'pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["decode", "encode_column", "False"]

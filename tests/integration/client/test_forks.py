@@ -1,0 +1,89 @@
+"""What a forked child has of its parent: no wait, no file of counters, no connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark import SparkFiles
+
+from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
+from pyspark_kafka.client import waiting
+from pyspark_kafka.client.waiting import Contact, Wait
+from pyspark_kafka.counters import COUNTERS, RETRIES, Counters
+from pyspark_kafka.options import RegistryOptions
+from pyspark_kafka.registry.connect import open_registry
+from pyspark_kafka.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = '"long"'
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A process that Spark has started, and the folder for files of its application."""
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path))
+    monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
+    # A thread that reports waits of earlier tests would write, too.
+    monkeypatch.setattr(COUNTERS, "publish", lambda: None)
+    return tmp_path
+
+
+def test_a_forked_child_reports_by_itself() -> None:
+    with Wait(lambda: "in the parent", Contact()):
+        child = os.fork()
+        if child == 0:
+            waits = waiting._WAITS
+            os._exit(1 if waits._waiting or waits._thread or waits.innermost() else 0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_has_a_file_of_its_own(root: Path) -> None:
+    files, counters = CounterFiles(str(root)), Counters()
+    file = CounterFile(counters)
+    counters.add(RETRIES, 2)
+    file.write()
+    child = os.fork()
+    if not child:
+        counters.reset()
+        counters.add(RETRIES, 5)
+        file.write()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 7})}
+    counters.add(RETRIES)
+    file.write()
+    assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 8})}
+
+
+def test_forked_child_asks_with_connections_of_its_own(schema_registry: SchemaRegistryServer) -> None:
+    """Spark's daemon forks its workers; here the parent has a registry, and another thread of it is asking."""
+    schema_registry.add("orders-value", LONG)
+    schema_registry.add("other-value", '"int"')
+    options = RegistryOptions(urls=(schema_registry.url,), timeout_ms=20_000)
+    registry = open_registry(options)
+    registry.schema_by_id(1)
+    schema_registry.next_answers([RegistryAnswer(held=True)])
+    asking = threading.Thread(target=registry.schema_by_id, args=(2,))
+    asking.start()
+    while schema_registry.count("/schemas/ids/2") < 1:
+        asking.join(0.01)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            # What is in flight in the parent is not in flight here.
+            own = open_registry(options)
+            code = 0 if own is not registry and own.schema_by_id(2).text == '"int"' else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    schema_registry.release()
+    asking.join(30)
+    assert registry.schema_by_id(2).text == '"int"'
+    assert schema_registry.count("/schemas/ids/2") == 2
