@@ -18,6 +18,7 @@
 | the compiler of Protobuf without a process | `fixtures/protoc.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
+| no process started by a test | `fixtures/processes.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | nothing that an earlier test left open, no handler of SIGTERM | `fixtures/leftovers.py` |
