@@ -27,14 +27,19 @@ FOUND = {"SchemaVersionId": UUID, "SchemaDefinition": TEXT, "DataFormat": "AVRO"
          "Status": "AVAILABLE"}  # fmt: skip
 
 
-@pytest.fixture
-def stub() -> Iterator[Stubber]:
-    client = boto3.session.Session().client(
+@pytest.fixture(scope="module")
+def client() -> Any:
+    """A client of Glue: its model of the service takes long to load."""
+    return boto3.session.Session().client(
         "glue",
         region_name="eu-west-1",
         aws_access_key_id="id",
         aws_secret_access_key="Pl4ntedS3cret",  # noqa: S106
     )
+
+
+@pytest.fixture
+def stub(client: Any) -> Iterator[Stubber]:
     with Stubber(client) as stubber:
         yield stubber
         stubber.assert_no_pending_responses()

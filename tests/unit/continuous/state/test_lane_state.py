@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
 import tempfile
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def local_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """No state leaves a local copy behind."""
+    """No state leaves a local copy behind, and none waits for the disk: no machine loses its power here."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
     place = tmp_path / "local"
     place.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(place))
