@@ -25,7 +25,6 @@ pytest_plugins = (
     "kit.fixtures.leftovers",
     "kit.fixtures.offsets",
     "kit.fixtures.postgres",
-    "kit.fixtures.processes",
     "kit.fixtures.protoc",
     "kit.fixtures.registry",
     "kit.fixtures.secured_broker",

@@ -13,12 +13,11 @@
 | a PostgreSQL server | `fixtures/postgres.py` |
 | the driver's look-ups without a cluster | `fixtures/offsets.py` |
 | the kind of a test, from its code | `kinds.py` |
-| its marker, its limits, the times by kind | `fixtures/kinds.py` |
+| its marker; no process from a unit test, no long plain test; the times by kind | `fixtures/kinds.py` |
 | both variants of the record codec | `fixtures/codec.py` |
 | the compiler of Protobuf without a process | `fixtures/protoc.py` |
 | reports about waits, early | `fixtures/waits.py` |
 | no thread left by a test | `fixtures/threads.py` |
-| no process started by a test | `fixtures/processes.py` |
 | a folder for temporary files of programs that are killed | `fixtures/temporary.py` |
 | no socket that kafka-python left open | `fixtures/kafka_python.py` |
 | nothing that an earlier test left open, no handler of SIGTERM | `fixtures/leftovers.py` |

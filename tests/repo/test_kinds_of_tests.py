@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from kit.programs import run as programs
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 
@@ -86,12 +89,16 @@ def run_as(kind: str, test: Any, profile: str = "quick") -> None:
 
 
 def test_guard_fails_a_test_without_a_kind_that_starts_a_program() -> None:
-    def start() -> None:
-        subprocess.run([sys.executable, "-c", ""], check=True)
-
-    run_as("process", start)
-    with pytest.raises(AssertionError, match=r"starts a process, and no name in its code says so .*python"):
-        run_as("plain", start)
+    starts: tuple[Callable[[], object], ...] = (
+        lambda: subprocess.run([sys.executable, "-c", ""], check=True),
+        lambda: os.system("true"),  # noqa: S605
+        lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
+        lambda: os.waitpid(os.fork() or os._exit(0), 0),
+    )
+    for start in starts:
+        run_as("process", start)
+        with pytest.raises(AssertionError, match=r"starts a process: .* Move it to tests/integration"):
+            run_as("plain", start)
 
 
 def test_guard_fails_a_long_test_without_a_kind() -> None:

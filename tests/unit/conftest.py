@@ -1,4 +1,4 @@
-"""Unit tests open no connection to anything and start no process: an attempt is an error."""
+"""Unit tests open no connection to anything: an attempt is an error."""
 
 from __future__ import annotations
 
@@ -32,8 +32,3 @@ class _OfflineSocket(socket.socket):
 def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let connections and listeners of the internet family fail."""
     monkeypatch.setattr(socket, "socket", _OfflineSocket)
-
-
-@pytest.fixture(autouse=True)
-def _alone(no_process_is_started: None) -> None:
-    """Let processes that a test starts fail it."""
