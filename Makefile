@@ -28,10 +28,11 @@ prepare = python=$$(tools/find-python) && "$$python" tools/prepare_venv.py
 with_kernel = if $(1)/bin/python tools/can_compile.py; then export PYSPARK_KAFKA_REQUIRE_COMPILED=1; fi;
 before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/archive_classes.py
 # Who is done takes over tests of who is not: they differ much in how long they take.
-quick_pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
-pytest = $(before_tests) && $(quick_pytest)
+pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
+checks := types style imports commits
+side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -43,25 +44,46 @@ demo:  ## Start a real Kafka, stream through Spark, show the result
 	@$(prepare) $(VENV) --group demo
 	@$(VENV)/bin/pyspark-kafka demo $(ARGS)
 
-# The wheel is built without its kernels, which the environment has compiled already; test-all compiles them again.
-test: lint  ## Run all checks and the tests of each promise, in a quarter of an hour
-	@PYSPARK_KAFKA_PURE_PYTHON=1 $(VENV)/bin/python tools/check_wheel.py
+test: $(VENV)  ## Run all checks and the tests of each promise, in a quarter of an hour
+	@$(side_by_side) $(checks) quick-wheel ready
 	@$(call pytest,$(VENV))
 
 quick: lint  ## Run all checks and the tests that start nothing, in 3 minutes
-	@$(call quick_pytest,$(VENV),tests/unit tests/protocol tests/repo)
+	@$(call pytest,$(VENV),tests/unit tests/protocol tests/repo)
 
-test-all: lint  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
-	@$(VENV)/bin/python tools/check_wheel.py
+test-all: $(VENV)  ## Run every test, also proofs in a second variant and more examples, in 45 minutes; before a release
+	@$(side_by_side) $(checks) wheel ready
 	@$(call pytest,$(VENV),-m 'not long and not kerberos' --hypothesis-profile=full)
 
-lint:  ## Run ruff, mypy, import-linter and the rules of commit messages
+lint: $(VENV)  ## Run ruff, mypy, import-linter and the rules of commit messages
+	@$(side_by_side) $(checks)
+
+$(VENV):
 	@$(prepare) $(VENV) --group dev
-	$(VENV)/bin/python tools/check_commits.py
+
+# The longest first: the others run beside it.
+types:
+	$(VENV)/bin/mypy
+
+style:
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
-	$(VENV)/bin/mypy
+
+imports:
 	$(VENV)/bin/lint-imports
+
+commits:
+	$(VENV)/bin/python tools/check_commits.py
+
+# Without the kernels, which the environment has compiled already.
+quick-wheel:
+	@PYSPARK_KAFKA_PURE_PYTHON=1 $(VENV)/bin/python tools/check_wheel.py
+
+wheel:
+	@$(VENV)/bin/python tools/check_wheel.py
+
+ready:
+	@$(call before_tests,$(VENV))
 
 format:  ## Format the code and fix what can be fixed
 	@$(prepare) $(VENV) --group dev
@@ -78,6 +100,7 @@ audit:  ## Look for known vulnerabilities in all dependencies; needs a registry 
 
 test-pyspark42:  ## Run the tests with PySpark 4.2
 	@$(pyspark42_venv)
+	@$(call before_tests,.venv-pyspark42)
 	@$(call pytest,.venv-pyspark42,-m 'not long and not kerberos')
 
 test-interop:  ## Test checkpoints shared with Spark's JVM connector 4.2.0; JVM_JARS=directory has its jars
