@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 
 from kit.fixtures import kinds
 from kit.kinds import started_by
+from kit.pointers import REPO
 from kit.programs import run as programs
+from kit.source_tree import python_files, text_of
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
@@ -60,14 +63,25 @@ def by_its_name(request: pytest.FixtureRequest) -> SparkSession:
     return session
 
 
+def test_reasons_to_leave_tests_out_are_the_table_of_contributing() -> None:
+    text = text_of(REPO / "CONTRIBUTING.md").partition("### Tests that `make test` leaves out")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| ([^|]+?) \|", text, re.MULTILINE)) - {"Reason", "---"}
+    given = {
+        reason
+        for path in python_files(REPO / "tests")
+        for reason in re.findall(r'mark\.full\("([^"]+)"\)', text_of(path))
+    }
+    assert given == told
+
+
 def nothing() -> str:
     return "SparkSession, subprocess"
 
 
 def test_kinds_of_a_function_are_read_from_all_that_it_reaches() -> None:
     expected: dict[Any, set[str]] = {
-        own_broker: {"broker"},
-        by_a_helper: {"broker"},
+        own_broker: {"broker", "process"},
+        by_a_helper: {"broker", "process"},
         by_a_module: {"process"},
         by_its_import: {"spark"},
         by_a_fork: {"process"},

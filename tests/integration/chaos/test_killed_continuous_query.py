@@ -60,6 +60,7 @@ def test_killed_query_loses_nothing_and_repeats_what_it_may(
         assert world.ended() == []
 
 
+@pytest.mark.full("Kills at every point")
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("shift", "kind"), [(-3, "read twice"), (3, "lost")], ids=["too early", "too late"])

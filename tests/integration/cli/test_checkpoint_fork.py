@@ -168,7 +168,12 @@ _STORES = {
 }
 
 
-@pytest.mark.parametrize("store", sorted(_STORES))
+_SECOND = pytest.mark.full("Second state store")
+
+
+@pytest.mark.parametrize(
+    "store", ["hdfs", pytest.param("rocksdb", marks=_SECOND), pytest.param("changelog", marks=_SECOND)]
+)
 def test_aggregation_is_forked_and_rewound_with_the_state_of_its_batch(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, store: str
 ) -> None:

@@ -195,6 +195,7 @@ def assert_interrupted(demo: subprocess.Popen[str]) -> None:
     assert "Error" not in rest
 
 
+@pytest.mark.full("Start and end of the demo")
 @pytest.mark.broker
 def test_a_signal_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
     with demo_until("is up at", tmp_path, "--keep-running") as demo:
@@ -204,6 +205,7 @@ def test_a_signal_ends_the_demo_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 # A terminal sends Ctrl-C to the program and to all that it has started. Spark's JVM ignores that, but ends by SIGTERM.
+@pytest.mark.full("Start and end of the demo")
 @pytest.mark.broker
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_the_signal_that_a_demo_left_running_waits_for_is_a_success(tmp_path: Path, number: signal.Signals) -> None:
@@ -230,6 +232,7 @@ def context_is_being_made(place: Path) -> bool:
     return any(place.glob("pyspark-kafka-demo-*/blockmgr-*"))
 
 
+@pytest.mark.full("Start and end of the demo")
 @pytest.mark.broker
 @pytest.mark.parametrize(
     ("begun", "send", "number"),

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.wire.missing_rights import Right
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
 _EACH = [pytest.param(key, run, id=key) for key, run in LOOKS]
 _REQUIRED = [pytest.param(key, run, right, id=f"{key}, {right}") for key, run in LOOKS for right in feature(key).rights]
 _OPTIONAL = [

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
     """A broker with transactions of the first generation; who has no password may do all, and alice nothing."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
 RULE = AccessRule("bob", AclOperation.READ, AclResource.TOPIC, "orders")
 
 

@@ -15,10 +15,8 @@ from pyspark_kafka.testing import EmbeddedKafka
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 @pytest.fixture(scope="module")
 def free_port() -> Iterator[int]:
     """A port that is taken, so that no other program listens there meanwhile; nor does this one."""

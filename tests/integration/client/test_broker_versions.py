@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.wire.api_versions import ApiVersions
 
 # Also where a test starts a broker of its own.
-pytestmark = pytest.mark.broker
-
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 OLDER = "3.9.2"
 # What brokers of the oldest supported version offer of the requests that this package sends.

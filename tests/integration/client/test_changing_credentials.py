@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.broker
-
 LIFETIME_MS = 2_000
 SESSIONS, MUTUAL = "SASL_SSL", "SSL"
 

@@ -28,10 +28,9 @@ LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 # A TLS listener that wants a certificate of the client, too.
 MUTUAL = "MUTUAL"
 SCRAM = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 def login(mechanism: str, password: str = PASSWORD) -> Login:
     secret = Secret(password)
     return PlainLogin("alice", secret) if mechanism == "PLAIN" else ScramLogin("alice", secret, mechanism)

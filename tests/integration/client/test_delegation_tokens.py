@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.delegation_tokens import DelegationToken
 
-pytestmark = pytest.mark.broker
-
 EXPIRY_S = 4.0
 
 

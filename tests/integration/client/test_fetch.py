@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
 
 MIB = 1 << 20
+
+
 # Also where a test starts a broker of its own.
-pytestmark = pytest.mark.broker
-
-
 def numbered(count: int, size: int = 0) -> list[Record]:
     return [Record(None, b"%d" % number + b"." * size, 0, timestamp_ms=1) for number in range(count)]
 
@@ -178,6 +177,7 @@ def test_a_broker_that_dies_and_comes_back_costs_no_record_and_repeats_none() ->
         assert found == [record.value for record in numbered(3_000, 1_000)]
 
 
+@pytest.mark.full("Frozen brokers")
 def test_a_frozen_broker_ends_the_read_with_the_place() -> None:
     with EmbeddedKafka() as kafka:
         kafka.create_topic("t")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
-pytestmark = pytest.mark.broker
-
 KIB = 1 << 10
 PARTITIONS = 500
 EACH = 20

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kit.fakes.token_endpoint import TokenEndpoint
     from pyspark_kafka.testing import EmbeddedKafka
 
-pytestmark = pytest.mark.broker
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 

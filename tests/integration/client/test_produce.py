@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.fixtures.broker import FREEZE
 from kit.independent_client import Record, consume
 from kit.reading import options_for
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -139,7 +140,7 @@ def expected_values(batches: int, partitions: int) -> dict[int, list[bytes | Non
     }
 
 
-@pytest.mark.parametrize("how", ["kill", "stop", "freeze"])
+@pytest.mark.parametrize("how", ["kill", "stop", FREEZE])
 def test_records_are_there_once_and_in_order_when_the_broker_goes_away_in_the_middle(how: str) -> None:
     with EmbeddedKafka() as kafka:
         kafka.create_topic("t", 3)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
-pytestmark = pytest.mark.broker
-
 LIFETIME_MS = 2_000
 # Several sessions long.
 DURATION_S = 4.5
@@ -117,6 +115,7 @@ def test_writes_with_batches_in_flight_lose_and_repeat_nothing(
     assert wire.unanswered == Counter()
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_reads_that_wait_for_records_longer_than_a_session_miss_none(
     broker: SessionsBroker, topic: TopicPartition
 ) -> None:
@@ -144,6 +143,7 @@ def test_reads_that_wait_for_records_longer_than_a_session_miss_none(
     assert found == [0, 1, 2, 3]
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_reader_that_rests_for_longer_than_a_session_continues(broker: SessionsBroker, topic: TopicPartition) -> None:
     """A response waits in the socket while the caller is busy, past the end of the session."""
     with client_of(broker.kafka) as other, Producer(other, ProducerOptions()) as producer:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
-pytestmark = pytest.mark.broker
-
 # Kafka 3.9 has the first generation only.
 V1_VERSION = "3.9.2"
 

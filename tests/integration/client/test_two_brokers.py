@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import PartitionReader
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
 KIB = 1 << 10
 SCHEMA = pa.schema([SOURCE_SCHEMA.field(name) for name in ("value", "partition", "offset")])
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pyarrow as pa
+import pytest
 from pyspark import cloudpickle
 
 from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
@@ -18,6 +19,8 @@ from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _DOCS = Path(__file__).parents[3] / "docs"
 

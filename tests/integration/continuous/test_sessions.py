@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.broker
-
 LIFETIME_MS = 2_000
 # How long the query runs after its first rows: several sessions.
 DURATION_S = 3.5 * LIFETIME_MS / 1000

@@ -18,8 +18,6 @@ from pyspark_kafka.testing import EmbeddedKafka, Listener
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.broker
-
 _SCRAM = "SCRAM-SHA-512"
 _LONGEST_JOURNEY = 10
 

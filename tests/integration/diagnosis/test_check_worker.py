@@ -51,6 +51,7 @@ def test_worker_logs_in_with_the_secrets_of_the_query(spark: SparkSession, secur
     assert "as 'alice'" in login.text
 
 
+@pytest.mark.full("Spark Connect")
 def test_worker_of_spark_connect_is_judged_too(connect_url: str, bootstrap_servers: str, tmp_path: Path) -> None:
     """A program of its own: a process has classic sessions or those of Connect."""
     program = (
@@ -118,6 +119,7 @@ def run_check(python: str, *arguments: str, place: Path) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.full("Checks of a worker")
 def test_worker_with_other_versions_is_told_package_by_package(
     other_python: Path, bootstrap_servers: str, tmp_path: Path
 ) -> None:
@@ -130,6 +132,7 @@ def test_worker_with_other_versions_is_told_package_by_package(
     assert there[2]["text"] == "Not judged: the packages of the worker do not fit."
 
 
+@pytest.mark.full("Checks of a worker")
 def test_python_that_is_not_on_the_worker_is_told(bootstrap_servers: str, tmp_path: Path) -> None:
     told = run_check("/no/such/python", "--bootstrap-servers", bootstrap_servers, place=tmp_path)
     (there,) = [each for each in told["findings"] if each["where"].startswith("worker")]
@@ -137,6 +140,7 @@ def test_python_that_is_not_on_the_worker_is_told(bootstrap_servers: str, tmp_pa
     assert there["remedy"] == "Set PYSPARK_PYTHON to a Python that is there on all workers."
 
 
+@pytest.mark.full("Checks of a worker")
 def test_command_ends_in_time_if_there_is_no_server_of_spark_connect(bootstrap_servers: str, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "pyspark_kafka.cli", "check", "--bootstrap-servers", bootstrap_servers]
@@ -148,6 +152,7 @@ def test_command_ends_in_time_if_there_is_no_server_of_spark_connect(bootstrap_s
     assert there["text"] == "There is no Spark session after 15 s, the time for the whole check."
 
 
+@pytest.mark.full("Checks of a worker")
 def test_cluster_without_room_for_a_task_ends_with_the_time_of_the_check(bootstrap_servers: str) -> None:
     class Waiting:
         """A session whose tasks never start."""

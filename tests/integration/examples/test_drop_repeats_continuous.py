@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, consume, produce
 from kit.pointers import REPO
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Examples")
 
 _PROGRAM = REPO / "examples" / "drop_repeats_continuous.py"
 

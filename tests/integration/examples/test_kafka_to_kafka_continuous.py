@@ -8,6 +8,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Examples")
 
 _PROGRAM = REPO / "examples" / "kafka_to_kafka_continuous.py"
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Examples")
+
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "replay_batch.py"
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import SupportsWrite
     from pyspark_kafka.testing.conformance.killed import Steps
 
-POSTGRES = pytest.mark.full("PostgreSQL beside SQLite")
+POSTGRES = pytest.mark.full("The second database")
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "sql_sink.py"
 # What breaks a statement that is put together from names as they are.
 _COLUMNS = ('n"umber', "100%s ? {x}; DROP TABLE t --")
@@ -322,6 +322,7 @@ rows.write.format("sql").options(**json.loads(options)).mode("append").save()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_spark_connect_writes_a_batch(tmp_path: Path, connect_url: str) -> None:
     place = Place(f"sqlite:{tmp_path}/sql.db")
     run_program(_ON_CONNECT, connect_url, str(_EXAMPLE.parent), json.dumps(place.options), place=tmp_path)

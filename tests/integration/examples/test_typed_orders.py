@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kit.fakes.schema_registry import SchemaRegistryServer
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Examples")
+
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "typed_orders.py"
 _NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 _ORDER = {

@@ -67,6 +67,7 @@ def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
     assert found.batches == len(chains) + 1
 
 
+@pytest.mark.full("Kills at every point")
 @pytest.mark.timeout(600)
 def test_typed_values_are_written_once_and_with_one_schema_over_kills(
     kafka: EmbeddedKafka, make_world: Callable[..., World]
@@ -153,6 +154,7 @@ def test_the_check_notices_a_sink_that_ignores_its_marker_and_one_that_does_not_
     assert outcome.findings()["duplicated"] == 60
 
 
+@pytest.mark.full("Kills at every point")
 @pytest.mark.timeout(600)
 def test_a_broker_that_dies_while_a_batch_is_published_neither_loses_nor_duplicates(
     mortal_broker: MortalBroker, make_world: Callable[..., World]
@@ -195,6 +197,7 @@ def forget(world: World, batch: int) -> None:
         (world.checkpoint / log / f".{batch}.crc").unlink()
 
 
+@pytest.mark.full("Kills at every point")
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_older_checkpoint_stops_the_query_before_it_duplicates(

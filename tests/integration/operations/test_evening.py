@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.full("Operator's evening"), pytest.mark.spark]
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS

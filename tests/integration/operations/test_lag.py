@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
-pytestmark = pytest.mark.broker
 HOUR_MS = 3_600_000
 
 

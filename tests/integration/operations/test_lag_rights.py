@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Guarded]:
     with guarded_by_acls(DEFAULT_VERSION) as guarded:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from kit.independent_client import Record, produce
 from pyspark_kafka.records import decode, scan
 from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.broker
 
 
 def test_a_segment_file_is_decoded_without_the_broker(tmp_path: Path) -> None:

@@ -32,7 +32,12 @@ from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.testing import EmbeddedKafka, Listener, ensure_java_for_spark
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(500)]
+pytestmark = [
+    pytest.mark.full("Secrets in everything that is left"),
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(500),
+]
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

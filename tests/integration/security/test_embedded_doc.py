@@ -13,6 +13,8 @@ from pyspark_kafka.client.cluster.pool import close_clients
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.full("Programs of the pages")
+
 
 @pytest.mark.broker
 def test_program_without_a_cluster_writes_and_reads(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.testing import EmbeddedKafka
 
+pytestmark = pytest.mark.full("Security matrix")
+
 # The file that outcomes are added to, one JSON object a line.
 RESULTS = "PYSPARK_KAFKA_MATRIX"
 _NUMBERS = itertools.count()

@@ -17,8 +17,6 @@ from pyspark_kafka.options import parse_batch_read_options
 if TYPE_CHECKING:
     from pyspark_kafka.testing import EmbeddedKafka
 
-pytestmark = pytest.mark.broker
-
 _MOST_MESSAGES = 8
 
 

@@ -12,7 +12,7 @@ from kit.programs.run import run_logging_program
 from pyspark_kafka.testing import EmbeddedKafka, Listener
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.full("Programs of the pages"), pytest.mark.spark]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "secrets.md").read_text()
 SESSION = """

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.testing import EmbeddedKafka
 
 # Also where a test has a broker of its own.
-pytestmark = pytest.mark.broker
-
 KIB, MIB = 1 << 10, 1 << 20
 VALUE_ONLY = SinkColumns(value=0)
 
@@ -69,6 +67,7 @@ def test_every_row_is_there_once_and_in_order_within_its_partition(
     assert all(values == sorted(values) for values in found.values())
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_rows_that_come_slowly_are_not_counted_against_the_brokers(
     bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:

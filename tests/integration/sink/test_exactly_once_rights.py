@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.testing import EmbeddedKafka
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 class GuardedBroker:
     """A broker where who has no password may do all, and alice what she is granted."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.fixtures.broker import FREEZE
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import consume, consume_committed
 from pyspark_kafka.client import waiting as reports
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.connector import DataWriter
 
-pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("early_reports")]
+FROZEN = pytest.param(True, marks=FREEZE.marks)
+pytestmark = pytest.mark.usefixtures("early_reports")
 
 
 def options_of(broker: MortalBroker, topic: str, *, streaming: bool = True, **more: str) -> WriteOptions:
@@ -95,7 +97,7 @@ def await_coordinator(broker: MortalBroker, name: str) -> None:
         TransactionalId(client, name, 3_000).fence()
 
 
-@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
+@pytest.mark.parametrize("frozen", [False, FROZEN], ids=["killed", "frozen"])
 @pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows in flight"])
 def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
     mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, begun: bool, frozen: bool
@@ -158,7 +160,7 @@ def chunk(topic: str, *values: bytes) -> Chunk:
     return Chunk((PreparedBatch(TopicPartition(topic, 0), len(data), len(values)),), data)
 
 
-@pytest.mark.parametrize("frozen", [False, True], ids=["killed", "frozen"])
+@pytest.mark.parametrize("frozen", [False, FROZEN], ids=["killed", "frozen"])
 @pytest.mark.parametrize("step", ["fence", "join", "end"])
 def test_a_micro_batch_is_committed_once_after_an_outage(
     mortal_broker: MortalBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Also where a test starts a broker of its own.
-pytestmark = pytest.mark.broker
-
 OLDER = "3.9.2"
 _SCHEMA = pa.schema([("value", pa.binary())])
 

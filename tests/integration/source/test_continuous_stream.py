@@ -11,6 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from kit.costs import without_collections
+from kit.fixtures.broker import FREEZE
 from kit.fixtures.waits import waiting_lines
 from kit.independent_client import Record, produce
 from kit.reading import options_for
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import MortalBroker, TopicMaker
     from kit.fixtures.wire import WireTrace
     from pyspark_kafka.connector import Offset
-
-pytestmark = pytest.mark.broker
 
 KIB = 1 << 10
 ON_EXECUTOR = "pyspark_kafka.source.executor.range_decoding"
@@ -294,7 +293,7 @@ def test_reader_is_closed_while_another_thread_waits_for_rows(bootstrap_servers:
 
 
 @pytest.mark.usefixtures("early_reports")
-@pytest.mark.parametrize("how", ["kill", "freeze"])
+@pytest.mark.parametrize("how", ["kill", FREEZE])
 def test_reader_continues_after_an_outage_of_the_broker(
     mortal_broker: MortalBroker, warnings: pytest.LogCaptureFixture, how: str
 ) -> None:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
 
 # Also where a test has a broker of its own.
-pytestmark = pytest.mark.broker
-
 KIB, MIB = 1 << 10, 1 << 20
 COLUMNS = ("value", "topic", "partition", "offset")
 

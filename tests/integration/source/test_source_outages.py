@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.broker import FREEZE
 from kit.fixtures.waits import report_no_other_waits, waiting_lines
 from kit.independent_client import Record, produce
 from pyspark_kafka.connector import ReadAllAvailable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import MortalBroker
     from pyspark_kafka.connector import InputPartition, PartitionReader
 
-pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("early_reports")]
+pytestmark = pytest.mark.usefixtures("early_reports")
 
 # One attempt of a look-up; an outage is longer.
 ATTEMPT_MS = 2_500
@@ -57,7 +58,7 @@ def read_all(reader: PartitionReader) -> None:
         pass
 
 
-@pytest.mark.parametrize("how", ["kill", "freeze"])
+@pytest.mark.parametrize("how", ["kill", FREEZE])
 def test_a_stream_that_has_run_looks_up_through_an_outage(
     mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
@@ -131,7 +132,7 @@ def _planned(broker: MortalBroker, topic: str, **more: str) -> tuple[KafkaMicroB
     return stream, planned
 
 
-@pytest.mark.parametrize("how", ["kill", "freeze"])
+@pytest.mark.parametrize("how", ["kill", FREEZE])
 def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeout(
     mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, produce
 from kit.reading import load
 from pyspark_kafka.client.admin.topics import create_partitions
@@ -14,10 +16,11 @@ from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _PAGE = Path(__file__).parents[3] / "docs" / "batch-reads.md"
 

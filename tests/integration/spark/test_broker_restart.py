@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import MortalBroker
 
-pytestmark = pytest.mark.broker
-
 
 def test_a_running_query_writes_everything_once_its_broker_is_back(
     spark: SparkSession, mortal_broker: MortalBroker, tmp_path: Path

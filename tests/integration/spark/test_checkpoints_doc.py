@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Programs of the pages")
+
 _DOC = Path(__file__).parents[3] / "docs" / "checkpoints.md"
 
 

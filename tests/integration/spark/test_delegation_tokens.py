@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.broker
-
 # Long enough for a login on a busy machine within the quarter of it that is left when it is renewed.
 EXPIRY_S, LIFETIME_S = 16.0, 24.0
 
@@ -32,6 +30,7 @@ def broker() -> Iterator[SessionsBroker]:
         yield running
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_query_outlives_its_tokens_if_they_are_kept_in_a_file(
     spark: SparkSession, broker: SessionsBroker, tmp_path: Path
 ) -> None:

@@ -6,12 +6,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from kit.independent_client import Record, await_committed, produce
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _DOC = Path(__file__).parents[3] / "docs" / "exactly-once.md"
 

@@ -17,6 +17,8 @@ from kit.independent_client import Record, produce
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Processes of a first batch")
+
 _PROGRAM = Path(__file__).parents[2] / "kit/programs/first_batch.py"
 # What Spark starts for a query from Kafka to Kafka: a daemon and a child for each of these, and one for the stream.
 _STEPS = {

@@ -6,9 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _DOC = Path(__file__).parents[3] / "docs" / "formats.md"
 

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.pointers import REPO
 from kit.programs.run import run_program
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _ROUND_TRIP = """
 import json

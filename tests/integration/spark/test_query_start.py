@@ -145,6 +145,7 @@ def test_a_first_batch_that_was_planned_and_not_committed_is_read_whole_by_the_n
     assert logged == f'{{"{topic}":{{"0":19}}}}'
 
 
+@pytest.mark.full("Kills at every point")
 def test_query_killed_before_any_batch_continues_where_it_started_if_its_checkpoint_is_set(
     spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held]
 ) -> None:
@@ -154,6 +155,7 @@ def test_query_killed_before_any_batch_continues_where_it_started_if_its_checkpo
     assert run_to_end(spark, bootstrap_servers, held) == names(10, 14)
 
 
+@pytest.mark.full("Kills at every point")
 def test_a_query_killed_before_any_batch_starts_as_a_new_one_if_it_was_not_told(
     spark: SparkSession, bootstrap_servers: str, killed: dict[tuple[str, bool], Held]
 ) -> None:

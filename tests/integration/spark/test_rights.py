@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Guarded]:
     with guarded_by_acls(DEFAULT_VERSION) as guarded:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = pytest.mark.broker
-
 # Logins are renewed with half of it left: enough for a request on a busy machine.
 LIFETIME_MS = 4_000
 # How long queries run after their first micro-batch: several sessions.

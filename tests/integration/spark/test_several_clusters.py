@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-pytestmark = pytest.mark.broker
-
 
 @pytest.fixture(scope="module")
 def first() -> Iterator[EmbeddedKafka]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kit.fakes.schema_registry import SchemaRegistryServer
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Programs of the pages")
+
 _DOC = Path(__file__).parents[3] / "docs" / "typed-formats.md"
 _ORDER = {
     "type": "record",

@@ -145,6 +145,7 @@ def test_ids_of_schemas_in_headers_are_read_whether_or_not_headers_are_a_column(
         assert (tuple(row.value), row.value_schema_id) == ((1, "a"), guid)
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_an_outage_of_the_registry_fails_the_task_and_makes_no_bad_record(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, registry: SchemaRegistryServer
 ) -> None:

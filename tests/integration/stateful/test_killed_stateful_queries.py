@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.testing import EmbeddedKafka
 
+pytestmark = pytest.mark.full("Kills at every point")
+
 # Of all queries together.
 LONGEST_S = 500.0
 

@@ -10,8 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from pyspark_kafka.toolkit import KeyedState
+
+pytestmark = pytest.mark.full("Programs of the pages")
 
 _DOC = Path(__file__).parents[3] / "docs" / "stateful.md"
 (PROGRAM,) = (

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from kit.fixtures.broker import TopicMaker
 
+pytestmark = pytest.mark.full("Programs of the pages")
+
 _DOC = Path(__file__).parents[3] / "docs" / "stateful.md"
 WINDOWS, JOIN, STATE, UPDATE, _ = re.findall(r"```python\n(.*?)```", _DOC.read_text(), re.DOTALL)
 # The start of a window of the page.

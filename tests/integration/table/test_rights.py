@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
 # Transactions of the first generation, and an older authorizer.
 OLDER = "3.9.2"
 # More lines than that are no guide.

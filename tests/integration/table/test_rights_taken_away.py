@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import MicroBatchStream, Offset
 
+
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.broker
-
-
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Guarded]:
     with guarded_by_acls(DEFAULT_VERSION) as guarded:

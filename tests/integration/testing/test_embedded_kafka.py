@@ -152,6 +152,7 @@ def test_a_paused_broker_answers_nothing_until_it_goes_on(own_kafka: EmbeddedKaf
     assert becomes_true(lambda: find_cluster("127.0.0.1", port) is not None)
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_a_paused_broker_can_be_stopped(own_kafka: EmbeddedKafka) -> None:
     own_kafka.pause()
     own_kafka.stop()
@@ -164,6 +165,7 @@ def test_starting_a_broker_that_runs_changes_nothing(own_kafka: EmbeddedKafka) -
     assert own_kafka.pid == pid
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_kept_classes_are_used_and_a_file_that_holds_none_does_no_harm(
     own_kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +198,7 @@ def test_given_properties_and_port_are_used(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_data_in_a_directory_of_ones_own_outlive_the_broker(tmp_path: Path) -> None:
     with EmbeddedKafka(data_dir=tmp_path / "data") as broker:
         broker.create_topic("kept")
@@ -209,6 +212,7 @@ def test_a_port_that_is_taken_is_one_clear_error(kafka: EmbeddedKafka) -> None:
         EmbeddedKafka(port=port).start()
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_a_chosen_port_that_gets_taken_is_chosen_again(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = kafka._address
     choices = iter([taken])
@@ -233,6 +237,7 @@ def test_a_broker_that_does_not_start_says_why_and_leaves_nothing(
         broker.create_topic("any")
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_killed_broker_leaves_nothing_that_java_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with EmbeddedKafka() as broker:
@@ -251,6 +256,7 @@ def test_a_broker_too_slow_to_start_is_killed(tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_a_broker_nobody_holds_any_more_is_ended() -> None:
     broker = EmbeddedKafka().start()
     pid, gone = broker.pid, weakref.ref(broker)
@@ -260,6 +266,7 @@ def test_a_broker_nobody_holds_any_more_is_ended() -> None:
     assert not is_alive(pid)
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_closing_twice_is_fine_and_starting_after_it_gives_an_empty_broker() -> None:
     broker = EmbeddedKafka().start()
     broker.create_topic("gone")
@@ -269,6 +276,7 @@ def test_closing_twice_is_fine_and_starting_after_it_gives_an_empty_broker() -> 
         assert partition_counts(broker.bootstrap_servers) == {}
 
 
+@pytest.mark.full("Life of the embedded broker")
 @pytest.mark.parametrize(
     ("then", "sent"),
     [
@@ -291,6 +299,7 @@ def test_however_a_program_ends_its_broker_and_files_go(then: str, sent: signal.
         assert program.leaves_nothing()
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_ctrl_c_reaches_the_application_first() -> None:
     then = """
 signal.signal(signal.SIGINT, lambda *_: (print(kafka.running, flush=True), os._exit(0)))
@@ -307,6 +316,7 @@ time.sleep(600)
         assert program.leaves_nothing()
 
 
+@pytest.mark.full("Life of the embedded broker")
 def test_a_killed_supervisor_takes_the_broker_with_it() -> None:
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux tells a child of its parent's death")
