@@ -23,8 +23,8 @@ STARTS = {
 # Fixtures that tests ask for by name while they run.
 FIXTURES = {"spark": {"spark", "connect_url"}, "broker": {"kafka", "older_kafka"}, "process": {"apicurio", "postgres"}}
 KINDS = (*STARTS, "property", "plain")
-# Helpers and examples: names in them count as names of the test that calls them. Of the package only its test kit does.
-_READ = tuple(str(REPO / folder) for folder in ("tests", "tools", "examples", "fuzz", "src/pyspark_kafka/testing"))
+# Helpers and examples: names in them count as names of the test that calls them. Names in the package do not.
+_READ = tuple(str(REPO / folder) for folder in ("tests", "tools", "examples", "fuzz"))
 
 
 def started_by(functions: Iterable[Any]) -> set[str]:

@@ -80,8 +80,8 @@ def nothing() -> str:
 
 def test_kinds_of_a_function_are_read_from_all_that_it_reaches() -> None:
     expected: dict[Any, set[str]] = {
-        own_broker: {"broker", "process"},
-        by_a_helper: {"broker", "process"},
+        own_broker: {"broker"},
+        by_a_helper: {"broker"},
         by_a_module: {"process"},
         by_its_import: {"spark"},
         by_a_fork: {"process"},

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Real brokers, though not the shared one that the fixtures' marker is derived from.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full("Cluster in motion"), pytest.mark.timeout(600)]
 
 SHORT = 0.1
 WATERMARK_S = 10

@@ -66,7 +66,9 @@ def copy(
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 @pytest.mark.parametrize("known", [True, False])
 def test_fork_to_a_time_writes_what_came_since_once(
     spark: SparkSession,

@@ -80,6 +80,7 @@ def test_certificates_of_another_authority_are_trusted_as_soon_as_the_file_names
         client.fetch_metadata(())
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_client_certificate_that_expires_leaves_connections_open_and_is_named_by_new_ones(
     kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:

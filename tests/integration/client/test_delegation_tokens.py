@@ -100,6 +100,7 @@ def test_connection_without_a_login_obtains_none(broker: SessionsBroker) -> None
         delegation_tokens.obtain({"kafka.bootstrap.servers": broker.kafka.bootstrap_servers})
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_client_with_a_kept_token_works_for_longer_than_the_token_was_valid_at_first(broker: SessionsBroker) -> None:
     """The session of a login with a token ends with the token: each renewal of the token lets the next last longer."""
     options = broker.options("PLAIN")

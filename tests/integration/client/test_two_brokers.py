@@ -237,6 +237,7 @@ def test_every_record_is_read_once_though_the_broker_that_is_read_dies(
     assert received[1] > 600 * KIB
 
 
+@pytest.mark.full("Frozen brokers")
 def test_writes_continue_with_another_leader_while_the_former_one_stands_still(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     where = TopicPartition(topic, 0)
@@ -298,6 +299,7 @@ def test_batches_are_stored_once_and_in_order_though_their_leader_dies(cluster: 
     assert found == expected
 
 
+@pytest.mark.full("Frozen brokers")
 def test_broker_that_falls_silent_is_left_for_the_one_that_takes_over(cluster: TwoBrokers, topic: str) -> None:
     cluster.create_topic(topic, [(2, 1)])
     fill(cluster, topic, [10])

@@ -156,7 +156,9 @@ def test_query_ends_behind_aborted_records_at_the_end_of_a_log(
     assert numbers_in(bootstrap_servers, target, 3) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_restored_older_checkpoint_loses_nothing(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, guarantee: str
 ) -> None:
@@ -214,6 +216,7 @@ spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fal
 """
 
 
+@pytest.mark.full("Kills at every point")
 def test_query_that_is_killed_continues_at_its_last_epoch(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

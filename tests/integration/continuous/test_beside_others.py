@@ -14,6 +14,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from kit.continuous import SCHEMA, FilesTable, StagedTable, committed_rows
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    import pytest
     from pyspark.sql import SparkSession
 
     from kit.fixtures.broker import TopicMaker
@@ -156,6 +157,7 @@ query.awaitTermination()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_client_of_connect_waits_for_slots_and_its_tasks_end_with_it(
     spark: SparkSession, connect_url: str, tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_slow_partition_does_not_hold_up_the_others(
     assert json.loads(progress["sources"][0]["endOffset"])[topics[0]] == {"0": 2, "1": 11}
 
 
+@pytest.mark.full("Large batches")
 def test_slow_function_does_not_fill_the_memory(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
@@ -294,6 +297,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.full("Drivers of their own")
 def test_query_ends_when_its_session_has_ended(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(_ENDED_SESSION)

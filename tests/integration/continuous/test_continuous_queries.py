@@ -163,7 +163,7 @@ copy_until_killed(lambda rows: rows, "10\\n11\\n")
     [
         pytest.param("files prepare before", marks=pytest.mark.long),
         "sink commit before",
-        "files commit before",
+        pytest.param("files commit before", marks=pytest.mark.full("Kills at every point")),
         pytest.param("files commit after", marks=pytest.mark.long),
     ],
 )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.full("Kills at every point")
+
 _PROGRAM = """
 import logging, os, sys
 from pathlib import Path

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.full("Sessions that end in use")
+
 LIFETIME_MS = 2_000
 # How long the query runs after its first rows: several sessions.
 DURATION_S = 3.5 * LIFETIME_MS / 1000

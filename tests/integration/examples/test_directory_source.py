@@ -298,6 +298,7 @@ def test_stream_without_a_place_for_its_log_is_refused(inbox: Inbox) -> None:
         TABLE.newScanBuilder({"path": str(inbox.path)}).toMicroBatchStream(None)
 
 
+@pytest.mark.full("Examples")
 def test_script_shows_what_each_run_of_a_query_reads(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def test_request_is_sent_again_after_a_fault_that_passes(
     assert statuses(server) == [status, status, 200]
 
 
+@pytest.mark.full("Examples")
 @pytest.mark.parametrize("fault", ["slow", "drip"])
 def test_response_that_does_not_end_is_given_up(server: ReadingsServer, pauses: list[float], fault: str) -> None:
     server.faults = iter([fault])
@@ -286,6 +287,7 @@ def registered(spark: SparkSession) -> SparkSession:
     return spark
 
 
+@pytest.mark.full("Examples")
 def test_micro_batches_have_each_item_once_through_faults_and_a_restart(
     registered: SparkSession, server: ReadingsServer, tmp_path: Path
 ) -> None:
@@ -325,6 +327,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_batch_read_on_connect_has_all_items(connect_url: str, server: ReadingsServer, tmp_path: Path) -> None:
     said = run_program(_CONNECT, connect_url, str(_EXAMPLES), json.dumps(options(server)), place=tmp_path)
     rows = json.loads(said)
@@ -341,6 +344,7 @@ def test_error_of_a_query_names_the_request_and_not_the_token(registered: SparkS
     assert _TOKEN not in "".join(traceback.format_exception(raised.value))
 
 
+@pytest.mark.full("Examples")
 def test_script_shows_its_rows(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Other tests continue with it.

@@ -287,6 +287,7 @@ def stored(place: Path) -> list[tuple[str | None, str | None]]:
     return [(row["line"], row["gap"]) for row in sorted(rows, key=lambda row: (row["segment"], row["gap"] is None))]
 
 
+@pytest.mark.full("Examples")
 @pytest.mark.usefixtures("spark")
 def test_spooled_lines_come_once_through_a_kill_and_the_gap_is_said(feed: FeedServer, tmp_path: Path) -> None:
     """A query with its driver is killed between two micro-batches; another driver continues."""
@@ -332,6 +333,7 @@ def test_plain_feed_is_read_while_a_task_is_connected(spark: SparkSession, feed:
     assert [row.line for row in rows] == ["a", "b"]
 
 
+@pytest.mark.full("Examples")
 @pytest.mark.usefixtures("spark")
 def test_script_shows_lines_and_a_gap(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", [str(_EXAMPLE)])

@@ -330,6 +330,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_record_and_repeats_none(
     assert found == [record.value for record in numbered(3_000, KIB)]
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_a_broker_that_stays_away_ends_reads_with_the_place_and_its_address(mortal_broker: MortalBroker) -> None:
     mortal_broker.kafka.create_topic("away")
     produce(mortal_broker.bootstrap_servers, "away", numbered(3_000, KIB), batch_size=16 * KIB)
@@ -399,6 +400,7 @@ def test_a_reader_that_failed_leaves_a_client_that_works(bootstrap_servers: str,
     assert offsets(reader_of(bootstrap_servers, topic, 50, 100)) == [*range(50, 100)]
 
 
+@pytest.mark.full("Large batches")
 def test_memory_stays_bounded_whatever_the_range_and_its_compression(
     bootstrap_servers: str, make_topic: TopicMaker
 ) -> None:

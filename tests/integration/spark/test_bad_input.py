@@ -53,6 +53,7 @@ def test_no_bootstrap_servers(spark: SparkSession) -> None:
     assert "Hint:" in text
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_an_unreachable_broker_is_named_within_30_seconds(spark: SparkSession, bootstrap_servers: str) -> None:
     def text_of(servers: str) -> str:
         return error_text(lambda: read(spark, kafka_bootstrap_servers=servers, subscribe="no-such-topic").count())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import MortalBroker
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_a_running_query_writes_everything_once_its_broker_is_back(
     spark: SparkSession, mortal_broker: MortalBroker, tmp_path: Path
 ) -> None:
@@ -86,7 +87,9 @@ def _start(
     )
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_a_query_outlives_an_outage_longer_than_its_look_ups(
     spark: SparkSession, mortal_broker: MortalBroker, tmp_path: Path, guarantee: str
 ) -> None:

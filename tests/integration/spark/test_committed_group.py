@@ -92,6 +92,7 @@ def test_running_query_commits_what_is_finished_without_another_batch(setting: S
         query.stop()
 
 
+@pytest.mark.full("Drivers of their own")
 def test_end_of_a_batch_that_failed_is_not_committed_and_neither_is_the_beginning(setting: Setting) -> None:
     """The batch is in the offset log and not in the commit log; a restart finishes it."""
     setting.produce(5)
@@ -184,6 +185,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_query_on_spark_connect_commits_to_its_group(setting: Setting) -> None:
     setting.produce(5)
     place = setting.place / "connect"

@@ -58,6 +58,7 @@ copy_orders(spark, *sys.argv[3:]).start().awaitTermination()
 """
 
 
+@pytest.mark.full("Kills at every point")
 def test_good_rows_and_dead_letters_are_written_exactly_once_over_a_kill(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, request: Any
 ) -> None:

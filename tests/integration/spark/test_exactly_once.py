@@ -124,6 +124,7 @@ def test_another_query_is_refused_the_sink_at_its_start(
     await_committed(bootstrap_servers, target, names(0, 5))
 
 
+@pytest.mark.full("Large batches")
 def test_spooled_rows_are_written_and_removed(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:
@@ -155,6 +156,7 @@ print("batches", len(query.recentProgress), flush=True)
 """
 
 
+@pytest.mark.full("Large batches")
 def test_results_of_many_tasks_stay_below_the_limit_of_the_driver(
     bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

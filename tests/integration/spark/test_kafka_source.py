@@ -323,6 +323,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_source_works_on_spark_connect(
     make_topic: TopicMaker, bootstrap_servers: str, connect_url: str, tmp_path: Path
 ) -> None:

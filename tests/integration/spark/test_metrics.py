@@ -217,6 +217,7 @@ def test_spark_counts_the_rows_of_the_sink(
     assert last.sources[0].metrics == {}
 
 
+@pytest.mark.full("Programs of the pages")
 def test_the_examples_of_the_page_run_as_they_stand_for_a_query_that_runs_already(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, lines: Lines
 ) -> None:
@@ -280,6 +281,7 @@ assert metrics.listen(spark) is not listener
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_metrics_are_the_same_on_spark_connect(
     bootstrap_servers: str, make_topic: TopicMaker, connect_url: str, tmp_path: Path
 ) -> None:
@@ -328,6 +330,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Drivers of their own")
 @pytest.mark.parametrize("configured", ["no", "yes"])
 def test_each_micro_batch_is_a_line_by_default_in_a_program(
     bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, configured: str

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 from pyspark_kafka.client.admin.topic_records import delete_records
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Drivers of their own")
 
 _PROGRAM = """
 import json, sys

@@ -58,6 +58,7 @@ def test_read_and_show_prints_what_the_readme_shows(tmp_path: Path) -> None:
     assert printed == f"{shown}\n3 copied\n"
 
 
+@pytest.mark.full("Spark Connect")
 def test_read_and_show_prints_the_same_on_spark_connect(tmp_path: Path) -> None:
     """The server is started by the program, so that `prepare()` sets the Python of the server too."""
     program = "".join(blocks("python", "Read and show")[:2])
@@ -118,6 +119,7 @@ def test_python_without_the_package_is_named_before_and_in_the_error(
 _STARTED_PYTHON = "The Python that Spark starts does not have this package."
 
 
+@pytest.mark.full("Drivers of their own")
 @pytest.mark.parametrize("lacking", [True, False])
 def test_version_command_names_the_python_that_lacks_the_package(tmp_path: Path, lacking: bool) -> None:
     other = python_without_packages(tmp_path)

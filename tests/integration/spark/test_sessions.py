@@ -64,7 +64,13 @@ def feed(broker: SessionsBroker, source: str, query: StreamingQuery) -> list[byt
     return sent
 
 
-@pytest.mark.parametrize(("mechanism", "guarantee"), [("PLAIN", "at_least_once"), ("SCRAM-SHA-512", "exactly_once")])
+@pytest.mark.parametrize(
+    ("mechanism", "guarantee"),
+    [
+        pytest.param("PLAIN", "at_least_once", marks=pytest.mark.full("The weaker guarantee")),
+        ("SCRAM-SHA-512", "exactly_once"),
+    ],
+)
 def test_micro_batches_over_many_sessions_write_each_row_once(
     spark: SparkSession,
     broker: SessionsBroker,
@@ -108,6 +114,7 @@ def test_batch_read_that_lasts_for_many_sessions_reads_each_row_once(
     assert broker.ended_connections() == []
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_password_that_was_changed_ends_a_query_with_an_error_that_says_so(
     spark: SparkSession, broker: SessionsBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:

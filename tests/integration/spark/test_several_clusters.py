@@ -83,6 +83,7 @@ def test_query_uses_the_credentials_of_each_cluster(
     await_committed(second.bootstrap_servers, "both", numbered(0, 60))
 
 
+@pytest.mark.full("Sessions that end in use")
 def test_query_continues_when_the_certificates_of_both_sides_are_replaced(
     spark: SparkSession, renewed: EmbeddedKafka, tmp_path: Path
 ) -> None:

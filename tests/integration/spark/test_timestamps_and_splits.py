@@ -136,6 +136,7 @@ def test_a_stream_starts_by_time_and_is_split(
     assert len({row.task for row in found}) == 5
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_a_stream_waits_for_a_least_number_of_offsets(
     spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
 ) -> None:

@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
 
 if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
+
+pytestmark = pytest.mark.full("Drivers of their own")
 
 PAGE = Path(__file__).parents[3] / "docs" / "troubleshooting.md"
 CHAPTER = "## Requests and responses"

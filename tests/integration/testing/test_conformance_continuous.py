@@ -20,6 +20,7 @@ def test_continuous_source_that_keeps_its_contract_passes(outcomes: dict[str, di
     assert {case: text for case, text in outcomes["TestLanes"].items() if text} == {}
 
 
+@pytest.mark.full("Faults that the contract kit notices")
 @pytest.mark.parametrize(("fault", "case", "reason"), [(fault, *each) for fault, each in CONTINUOUS_FAULTS.items()])
 def test_planted_fault_fails_its_case(outcomes: dict[str, dict[str, str]], fault: str, case: str, reason: str) -> None:
     text = outcomes[class_of(fault)][case]

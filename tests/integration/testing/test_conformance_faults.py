@@ -23,6 +23,7 @@ def test_connector_that_keeps_its_contract_passes(outcomes: dict[str, dict[str, 
     assert {case: text for case, text in outcomes[name].items() if text} == {}
 
 
+@pytest.mark.full("Faults that the contract kit notices")
 @pytest.mark.parametrize(("fault", "case"), FAULTS.items())
 def test_planted_fault_fails_its_case(outcomes: dict[str, dict[str, str]], fault: str, case: str) -> None:
     assert outcomes[class_of(fault)][case], f"{case} passed, although the connector {fault}"

@@ -61,6 +61,7 @@ def test_another_client_logs_in_with_each_mechanism(
     assert isinstance(other_client(secured_kafka, listener, **settings), list)
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_token_that_has_expired_is_refused(secured_kafka: EmbeddedKafka) -> None:
     old = _Token(secured_kafka.security.tokens.token("alice", lifetime_s=-60, age_s=120))
     with pytest.raises(KafkaError):
