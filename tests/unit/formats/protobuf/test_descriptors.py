@@ -120,6 +120,7 @@ message Inner { repeated group G = 3 { optional int32 x = 4; } optional int32 y 
 """
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_groups_are_refused_on_both_sides_wherever_they_stand() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", GROUPS)))
     with pytest.raises(SchemaError, match=r"field 'Inner.g' is a group of proto2, which cannot be read or written"):
@@ -159,6 +160,7 @@ service S { rpc Ask(google.type.Date) returns (google.type.TimeOfDay); }
 """
 
 
+@pytest.mark.usefixtures("protoc_in_process")
 def test_dates_and_times_of_day_are_structs_with_what_the_value_has() -> None:
     """A date may lack its day or its year, and be none."""
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", DATED, DATES)))
