@@ -12,6 +12,7 @@ import pytest
 
 from kit.waiting import eventually
 from pyspark_kafka.errors import CapabilityError
+from pyspark_kafka.operations.reports import live
 from pyspark_kafka.operations.reports.live import LiveView, notebook_display
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def query() -> Query:
     return Query()
 
 
+@pytest.fixture
+def plots_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests with many drawings that are about something else."""
+    for name in ("stacked", "rate_plot", "phases_plot"):
+        monkeypatch.setattr(live, name, lambda *_: None)
+
+
 def shown_by(query: Query) -> tuple[LiveView, list[tuple[Any, str]]]:
     shown: list[tuple[Any, str]] = []
     return LiveView(query, 0.01, lambda figure, text: shown.append((figure, text))), shown
@@ -95,6 +103,7 @@ def test_view_outlives_a_server_that_is_away(query: Query, caplog: pytest.LogCap
     ) == 1
 
 
+@pytest.mark.usefixtures("plots_take_no_time")
 def test_view_ends_if_the_query_can_no_longer_be_asked(query: Query, caplog: pytest.LogCaptureFixture) -> None:
     query.lost = repeat(True)
     view, _ = shown_by(query)
@@ -104,6 +113,7 @@ def test_view_ends_if_the_query_can_no_longer_be_asked(query: Query, caplog: pyt
     assert "could not be asked 30 times in a row" in ends[0]
 
 
+@pytest.mark.usefixtures("plots_take_no_time")
 def test_view_outlives_many_failures_that_are_not_in_a_row(query: Query) -> None:
     query.lost = chain([True] * 29, [False], [True] * 29)
     view, _ = shown_by(query)
