@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kit.fakes.black_hole import BlackHole
+from kit.fakes.clock import ResponseClock
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.lookups import offsets
 from pyspark_kafka.client.lookups.offsets import list_offsets
-from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, ListOffsetsRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Latest
 
+if TYPE_CHECKING:
+    from pyspark_kafka.client.cluster.metadata import ClusterMetadata
+
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
+
+
+@pytest.fixture
+def others_are_asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the cluster asked who leads after a short silence: a slow machine has it asked more often."""
+    monkeypatch.setattr(offsets, "_SILENT_S", 0.3)
+
+
+def moved(cluster: TcpCluster, topic: str, *, leader: int) -> Any:
+    """Return a script for metadata: from now on another broker leads."""
+
+    def respond(request: Any) -> Any:
+        cluster.leaders[topic, 0] = (leader, 1)
+        return cluster.metadata(request)
+
+    return respond
 
 
 def one_topic_each(cluster: TcpCluster) -> dict[TopicPartition, Any]:
@@ -46,52 +66,61 @@ def test_brokers_that_are_slow_to_connect_to_are_connected_to_side_by_side() -> 
         assert cluster.connections == opened
 
 
-def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only() -> None:
-    with BlackHole() as hole, TcpCluster(40) as cluster:
+@pytest.mark.usefixtures("others_are_asked_soon")
+def test_broker_that_cannot_be_connected_to_costs_its_own_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The connect timeout is as long as the whole step.
+    with BlackHole() as hole, TcpCluster(40) as cluster, cluster.client(**PATIENT) as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[7] = hole.address
-        # Nothing is lost of a request timeout that is as long as the whole step.
-        with cluster.client(api_timeout_ms=6_000, connect_timeout_ms=6_000) as client:
-            with pytest.raises(DeadlineError) as caught:
-                list_offsets(client, specs)
-            assert "Looking up the offset of t7-0 (1 of 40 left)" in str(caught.value)
-            # What was connected to is kept, and nobody was asked twice.
-            asked = [seen.broker_id for seen in cluster.requests(ListOffsetsRequest)]
-            assert sorted(asked) == [number for number in range(40) if number != 7]
-            opened = cluster.connections
-            del specs[TopicPartition("t7", 0)]
-            began_at = time.monotonic()
-            assert len(list_offsets(client, specs)) == 39
-            assert cluster.connections == opened
-            assert time.monotonic() - began_at < 5
+        clock = ResponseClock(client)
+        fetch_metadata = client.fetch_metadata
+
+        def fetch_to_the_end(*arguments: Any) -> ClusterMetadata:
+            """Let the time be over after the first question who leads that comes after all other responses."""
+            found = fetch_metadata(*arguments)
+            if clock.responses == 39:
+                clock.sleep(60)
+            return found
+
+        monkeypatch.setattr(client, "fetch_metadata", fetch_to_the_end)
+        with pytest.raises(DeadlineError) as caught:
+            list_offsets(client, specs, deadline=Deadline(60_000, clock=clock, sleep=clock.sleep))
+        assert "Looking up the offset of t7-0 (1 of 40 left)" in str(caught.value)
+        # What was connected to is kept, and nobody was asked twice.
+        asked = [seen.broker_id for seen in cluster.requests(ListOffsetsRequest)]
+        assert sorted(asked) == [number for number in range(40) if number != 7]
+        opened = cluster.connections
+        del specs[TopicPartition("t7", 0)]
+        began_at = time.monotonic()
+        assert len(list_offsets(client, specs)) == 39
+        assert cluster.connections == opened
+        assert time.monotonic() - began_at < 5
 
 
+@pytest.mark.usefixtures("others_are_asked_soon")
 def test_partitions_of_a_broker_that_died_are_asked_of_their_new_leader() -> None:
     with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         specs = one_topic_each(cluster)
         cluster.elsewhere[1] = hole.address
-        timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
-        timer.start()
+        cluster.script(MetadataRequest, cluster.metadata, moved(cluster, "t1", leader=2))
         began_at = time.monotonic()
         assert list_offsets(client, specs) == ends_of(cluster)
         # The connect timeout is 60 s.
         assert time.monotonic() - began_at < 30
-        timer.join()
         assert len(cluster.requests(ListOffsetsRequest)) == 3
 
 
+@pytest.mark.usefixtures("others_are_asked_soon")
 def test_partitions_of_a_broker_that_fell_silent_are_asked_of_their_new_leader() -> None:
     with TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         specs = one_topic_each(cluster)
         assert list_offsets(client, specs) == ends_of(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=1)
-        timer = threading.Timer(1.0, lambda: cluster.leaders.update({("t1", 0): (2, 1)}))
-        timer.start()
+        cluster.script(MetadataRequest, moved(cluster, "t1", leader=2))
         began_at = time.monotonic()
         assert list_offsets(client, specs) == ends_of(cluster)
         # One answer may take 60 s.
         assert time.monotonic() - began_at < 30
-        timer.join()
 
 
 def test_broker_that_stops_in_the_middle_of_a_response_holds_up_no_other() -> None:
@@ -131,7 +160,7 @@ def test_partition_without_a_leader_holds_up_no_other() -> None:
         cluster.add_topic("u", leader=-1)
         specs[TopicPartition("u", 0)] = Latest()
         with pytest.raises(DeadlineError, match=r"offset of u-0 \(1 of 2 left\).*LEADER_NOT_AVAILABLE"):
-            list_offsets(client, specs, deadline=Deadline(2_000))
+            list_offsets(client, specs, deadline=Deadline(1_500))
         assert len(cluster.requests(ListOffsetsRequest)) == 1
 
 

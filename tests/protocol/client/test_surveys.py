@@ -8,6 +8,7 @@ import pytest
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsResponse
 
+from kit.fakes.clock import ResponseClock
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Close, Silence
@@ -51,10 +52,12 @@ def times_of(
 
 
 def test_silent_broker_is_waited_for_once_and_costs_its_own_partitions_only() -> None:
-    with TcpCluster(3) as cluster, cluster.client(api_timeout_ms=6_000) as client:
+    with TcpCluster(3) as cluster, cluster.client(request_timeout_ms=3_000) as client:
         partitions = one_topic_each(cluster)
         cluster.script(ListOffsetsRequest, Silence, broker_id=SILENT)
-        found = survey_logs(client, partitions, Deadline(20_000))
+        # The time of the first question is over when the two others have responded to it.
+        clock = ResponseClock(client, 2, 3.1)
+        found = survey_logs(client, partitions, Deadline(20_000, clock=clock, sleep=clock.sleep))
         asked = [seen for seen in cluster.requests(ListOffsetsRequest) if seen.broker_id == SILENT]
         # Of four questions.
         assert len(asked) == 1
