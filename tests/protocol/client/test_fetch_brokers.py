@@ -14,8 +14,9 @@ from kit.fakes.logs import batches_of
 from kit.fakes.scripts import Meeting, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.reading import PATIENT
+from pyspark_kafka.client.fetch import session
 from pyspark_kafka.client.fetch.fetcher import Fetcher
-from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest
+from pyspark_kafka.client.wire.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 
 pytestmark = pytest.mark.usefixtures("no_dial_is_left")
+
+
+@pytest.fixture
+def silence_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the cluster asked who leads after a short silence: a slow machine has it asked more often."""
+    monkeypatch.setattr(session, "_LOOK_S", 0.3)
+    monkeypatch.setattr(session, "_SILENT_S", 0.2)
 
 
 def led_by_each(cluster: TcpCluster) -> list[OffsetRange]:
@@ -52,6 +60,7 @@ def test_leaders_are_connected_to_side_by_side() -> None:
         assert meeting.took_place
 
 
+@pytest.mark.usefixtures("silence_is_short")
 def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_another_one_leads() -> None:
     with BlackHole() as hole, TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         ranges = led_by_each(cluster)
@@ -66,6 +75,7 @@ def test_a_leader_that_swallows_packets_holds_up_no_other_and_is_left_when_anoth
         assert time.monotonic() - began_at < 40
 
 
+@pytest.mark.usefixtures("silence_is_short")
 def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
     with TcpCluster(3) as cluster, cluster.client(**PATIENT) as client:
         ranges = led_by_each(cluster)
@@ -79,6 +89,7 @@ def test_a_leader_that_fell_silent_is_left_when_another_one_leads() -> None:
         assert time.monotonic() - began_at < 30
 
 
+@pytest.mark.usefixtures("silence_is_short")
 def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
     released = threading.Event()
     with TcpCluster(2) as cluster, cluster.client() as client:
@@ -90,7 +101,16 @@ def test_a_leader_that_is_silent_and_still_leads_is_waited_for() -> None:
             return log(request)
 
         cluster.script(FetchRequest, late, broker_id=1)
-        threading.Timer(2.5, released.set).start()
+        asked: list[Any] = []
+
+        def still_led(request: Any) -> Any:
+            # At the beginning, and then because of the silence.
+            asked.append(request)
+            if len(asked) > 1:
+                released.set()
+            return cluster.metadata(request)
+
+        cluster.script(MetadataRequest, still_led)
         with fetcher_of(client, ranges) as fetcher:
             assert sorted(topic_partition.partition for topic_partition, _ in fetcher) == [0, 1]
         assert [seen.broker_id for seen in cluster.requests(FetchRequest)].count(1) == 1

@@ -13,6 +13,7 @@ from kit.fakes.logs import record_batch
 from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.fetch import fetcher as fetcher_module
+from pyspark_kafka.client.fetch import session
 from pyspark_kafka.client.fetch.fetcher import Fetcher
 from pyspark_kafka.client.wire.messages import FetchRequest, MetadataRequest
 from pyspark_kafka.errors import DeadlineError
@@ -42,15 +43,13 @@ class Broker:
         self.log = BrokerLog({("t", number): [] for number in partitions}, cluster.topic_ids)
         self.waits = True
         self._released = threading.Condition()
-        self._turns = 0
 
     def __call__(self, request: Any) -> Any:
         with self._released:
-            turn = self._turns
             while True:
                 found = self.log(request)
                 entries = [entry for topic in found.responses for entry in topic.partitions]
-                if not self.waits or self._turns > turn or any(entry.records or entry.error_code for entry in entries):
+                if not self.waits or any(entry.records or entry.error_code for entry in entries):
                     return found
                 self._released.wait(PATIENCE_S)
 
@@ -63,9 +62,9 @@ class Broker:
             self._released.notify_all()
 
     def release(self) -> None:
-        """Respond to the requests that wait."""
+        """Respond to the requests that wait, and to later ones at once: the end of the cluster waits for each."""
         with self._released:
-            self._turns += 1
+            self.waits = False
             self._released.notify_all()
 
 
@@ -155,7 +154,11 @@ def test_ranges_are_added_paused_and_removed_between_polls(cluster: TcpCluster) 
         fetcher.poll(0)
 
 
-def test_leader_that_fell_silent_is_left_although_another_broker_has_records_all_the_time(cluster: TcpCluster) -> None:
+def test_leader_that_fell_silent_is_left_although_another_broker_has_records_all_the_time(
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_LOOK_S", 0.3)
+    monkeypatch.setattr(session, "_SILENT_S", 0.2)
     cluster.leaders["t", 1] = (1, 0)
     flowing, moved = Broker(cluster, 0), Broker(cluster, 1)
     moved.write(T1)
@@ -178,7 +181,7 @@ def test_range_that_fails_is_an_error_in_the_end_although_another_one_has_record
     cluster.script(FetchRequest, refusing, broker_id=1)
     with (
         cluster.client() as client,
-        fetcher_of(client, T0, T1, poll_timeout_ms=2_000) as fetcher,
+        fetcher_of(client, T0, T1, poll_timeout_ms=600) as fetcher,
         pytest.raises(DeadlineError, match=r"\[FETCH_NO_PROGRESS\] .*NOT_LEADER_OR_FOLLOWER"),
     ):
         poll_until(fetcher, lambda *_: False)
@@ -190,9 +193,9 @@ def test_failure_that_has_passed_is_no_error_however_long_nothing_comes(cluster:
     refusing = Broker(cluster, 0)
     refusing.log.errors = {("t", 0): (NOT_LEADER, -1, -1)}
     cluster.script(FetchRequest, refusing, broker)
-    with cluster.client() as client, fetcher_of(client, T0, poll_timeout_ms=1_500) as fetcher:
+    with cluster.client() as client, fetcher_of(client, T0, poll_timeout_ms=700) as fetcher:
         began_at = time.monotonic()
-        while time.monotonic() - began_at < 3:
+        while time.monotonic() - began_at < 1.4:
             assert fetcher.poll(50) is None
         broker.write(T0)
         poll_until(fetcher, lambda *_: True)
