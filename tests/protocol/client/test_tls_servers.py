@@ -294,12 +294,15 @@ def test_certificate_of_a_broker_that_ends_soon_is_warned_of_once(
     authority: CertificateAuthority, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     ends = NOW + 3 * DAY
-    with (
-        caplog.at_level(logging.WARNING),
-        serving(server_context(authority.issue(not_before=NOW - DAY, not_after=ends), tmp_path)) as server,
-    ):
+    context = server_context(authority.issue(not_before=NOW - DAY, not_after=ends), tmp_path)
+
+    def close_at_the_first_request(accepted: socket.socket) -> None:
+        with context.wrap_socket(accepted, server_side=True) as encrypted:
+            encrypted.recv(4096)
+
+    with caplog.at_level(logging.WARNING), serving(close_at_the_first_request) as server:
         for _ in range(2):
-            failure(server.port, trusting(authority), 1_500)
+            failure(server.port, trusting(authority))
     (warning,) = [record.getMessage() for record in caplog.records if "expires on" in record.getMessage()]
     assert f"The certificate of broker 127.0.0.1:{server.port} (CN=broker" in warning
     assert f"expires on {ends:%Y-%m-%d %H:%M} UTC" in warning

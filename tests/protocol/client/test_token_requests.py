@@ -15,6 +15,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
+from kit.fakes.clock import Clock
 from kit.fakes.token_endpoint import Answer, TokenEndpoint
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.login.tokens.endpoint import request_token
@@ -53,9 +54,9 @@ def source(endpoint: TokenEndpoint, authority: CertificateAuthority, **changes: 
     return replace(made, **changes)
 
 
-def refused(asked: Source, timeout_ms: float = 20_000) -> ConnectorError:
+def refused(asked: Source, deadline: Deadline | None = None) -> ConnectorError:
     with pytest.raises(ConnectorError) as caught:
-        request_token(asked, Deadline(timeout_ms))
+        request_token(asked, deadline or Deadline(20_000))
     text = str(caught.value) + str(caught.value.facts)
     assert PLANTED not in text
     assert base64.b64encode(f"me:{PLANTED}".encode()).decode() not in text
@@ -98,7 +99,10 @@ def test_a_failure_that_may_pass_is_retried(
 
 def test_a_failure_that_lasts_ends_at_the_deadline(endpoint: TokenEndpoint, authority: CertificateAuthority) -> None:
     endpoint.next_answers([Answer(503, b"")] * 1000)
-    error = refused(source(endpoint, authority, retry_backoff_ms=500, retry_backoff_max_ms=500), timeout_ms=3_000)
+    # Time passes in the pauses between attempts only, and each attempt has enough of it.
+    clock = Clock()
+    deadline = Deadline(60_000, clock=clock, sleep=clock.sleep)
+    error = refused(source(endpoint, authority, retry_backoff_ms=10_000, retry_backoff_max_ms=10_000), deadline)
     assert isinstance(error, TransportError)
     assert error.retriable
     assert f"Getting a token from {endpoint.url} failed: it answered with HTTP status 503" in str(error)
@@ -109,7 +113,15 @@ def test_an_attempt_that_is_cut_short_does_not_hide_the_failure_before_it(
     endpoint: TokenEndpoint, authority: CertificateAuthority
 ) -> None:
     endpoint.next_answers([Answer(503, b""), Answer(held=True)])
-    error = refused(source(endpoint, authority), timeout_ms=3_000)
+    ends: list[float] = []
+
+    def clock() -> float:
+        """Stand still until the first attempt has failed; leave a second for the next one."""
+        if endpoint.requests and not ends:
+            ends.append(time.monotonic() + 1)
+        return 60 - (ends[0] - time.monotonic()) if ends else 0.0
+
+    error = refused(source(endpoint, authority), Deadline(60_000, clock=clock))
     assert f"Getting a token from {endpoint.url} failed: it answered with HTTP status 503" in str(error)
     assert len(endpoint.requests) == 2
 
@@ -193,7 +205,7 @@ def test_a_server_that_is_not_there_is_named(authority: CertificateAuthority) ->
         held.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{held.getsockname()[1]}/token"
         error = refused(
-            Source(url, "me", Secret(PLANTED), tls=trusting(authority), retry_backoff_ms=10), timeout_ms=1_500
+            Source(url, "me", Secret(PLANTED), tls=trusting(authority), retry_backoff_ms=10), Deadline(1_500)
         )
     assert f"Getting a token from {url} failed: ConnectionRefusedError" in str(error)
     assert error.retriable
@@ -247,7 +259,7 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(
 ) -> None:
     began = time.monotonic()
     with raw_server(authority, pieces, endless=endless) as url:
-        error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), timeout_ms=600)
+        error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), Deadline(600))
     assert error.condition == "TOKEN_UNAVAILABLE"
     assert time.monotonic() - began < 30
 
@@ -266,6 +278,6 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(
 )
 def test_an_answer_that_is_not_http_is_a_typed_error(authority: CertificateAuthority, answer: bytes) -> None:
     with raw_server(authority, [answer]) as url:
-        error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), timeout_ms=400)
+        error = refused(Source(url, "me", Secret(PLANTED), tls=trusting(authority)), Deadline(400))
     assert error.condition in ("TOKEN_UNAVAILABLE", "TOKEN_INVALID")
     assert str(error).isprintable()

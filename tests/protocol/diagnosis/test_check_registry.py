@@ -24,14 +24,16 @@ def server() -> Iterator[SchemaRegistryServer]:
         yield server
 
 
-def judged(server: SchemaRegistryServer, *, login: str = f"me:{PASSWORD}", **options: str) -> list[Finding]:
+def judged(
+    server: SchemaRegistryServer, *, login: str = f"me:{PASSWORD}", time_s: float = 5, **options: str
+) -> list[Finding]:
     everything = {
         "kafka.bootstrap.servers": "localhost:1",
         "schema.registry.url": server.url,
         "schema.registry.basic.auth.user.info": login,
         **options,
     }
-    found = check(everything, step_timeout_s=5)
+    found = check(everything, step_timeout_s=time_s)
     assert found.of("tcp", FindingStatus.FAILED), found
     return found.of("registry")
 
@@ -66,7 +68,7 @@ def test_login_that_is_refused_is_named_without_the_password(server: SchemaRegis
 
 def test_registry_that_is_away_is_named(server: SchemaRegistryServer) -> None:
     server.stop()
-    (found,) = judged(server, subscribe="orders", valueFormat="avro")
+    (found,) = judged(server, time_s=0.5, subscribe="orders", valueFormat="avro")
     assert found.status is FindingStatus.FAILED
     assert f"The schema registry {server.url} did not answer" in found.text
     assert "schema.registry.url" in found.remedy
