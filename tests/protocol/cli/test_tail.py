@@ -12,6 +12,7 @@ from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.programs.cli import invoke
 from kit.record_batches import batch, plain_batch, record
+from pyspark_kafka.client.fetch import patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 # A broker that is silent is given up soon.
-_SOON = ("-o", "default.api.timeout.ms=4000", "-o", "request.timeout.ms=2000")
+_SOON = ("-o", "default.api.timeout.ms=20000", "-o", "request.timeout.ms=1000")
 
 
 @pytest.fixture
@@ -49,9 +50,12 @@ def test_broker_that_tells_no_offsets_costs_only_its_partitions(cluster: TcpClus
     assert "t-1 is not read: [" in done.stderr
 
 
-def test_broker_that_returns_no_records_costs_only_its_partitions(cluster: TcpCluster) -> None:
+def test_broker_that_returns_no_records_costs_only_its_partitions(
+    cluster: TcpCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster.script(FetchRequest, Silence(), broker_id=1)
-    done = run(cluster, "--from", "earliest", *_SOON)
+    monkeypatch.setattr(patience, "_SILENT_S", 0.1)
+    done = run(cluster, "--from", "earliest", "-o", "kafkaConsumer.pollTimeoutMs=1000")
     assert (done.exit_code, places(done)) == (3, [(0, offset) for offset in range(10)]), done.output
     assert "t-1 is not read to the end: [" in done.stderr
 

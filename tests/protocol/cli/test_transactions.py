@@ -115,7 +115,7 @@ def test_brokers_that_cannot_be_reached_are_one_sentence_on_stderr(tmp_path: Pat
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     file = tmp_path / "client.properties"
-    file.write_text(f"bootstrap.servers=127.0.0.1:{port}\ndefault.api.timeout.ms=1000\n")
+    file.write_text(f"bootstrap.servers=127.0.0.1:{port}\ndefault.api.timeout.ms=500\n")
     for command in (["list"], ["abort", "a"]):
         done = invoke("transactions", *command, "--config", str(file))
         assert (done.exit_code, done.stdout) == (2, "")

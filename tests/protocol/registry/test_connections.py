@@ -61,7 +61,7 @@ def test_client_shows_its_certificate(authority: CertificateAuthority) -> None:
     key = authority.write(issued.encrypted_key_pem(PASSWORD), "client.key")
     with SchemaRegistryServer(authority=authority, asks_for_certificate=True) as server:
         server.add("orders-value", LONG)
-        without = RegistryOptions(urls=(server.url,), ca_location=str(authority.file), timeout_ms=1_500)
+        without = RegistryOptions(urls=(server.url,), ca_location=str(authority.file), timeout_ms=500)
         options = replace(
             without,
             certificate_location=str(certificate),
@@ -124,7 +124,7 @@ def test_header_that_the_library_refuses_is_not_quoted(
 ) -> None:
     monkeypatch.setattr(inquiry, "_TOKEN", re.compile(".*", re.DOTALL))
     options = RegistryOptions(urls=(schema_registry.url,), bearer_token=Secret(PASSWORD[:6] + "\n" + PASSWORD[6:]))
-    error = refused(replace(options, timeout_ms=2_000))
+    error = refused(replace(options, timeout_ms=500))
     assert "the last: the request could not be sent (LocalProtocolError)" in error.message
     assert "the request could not be sent" in caplog.text
     assert PASSWORD[6:] not in f"{error} {error.facts} {caplog.text}"
@@ -183,8 +183,10 @@ def test_credentials_of_an_address_log_in_and_are_not_shown(caplog: pytest.LogCa
     with SchemaRegistryServer(users={"me": PASSWORD}) as server:
         server.add("orders-value", LONG)
         address = server.url.replace("://", f"://me:{PASSWORD}@")
-        registry = ConfluentRegistry(RegistryOptions(urls=(address,), timeout_ms=2_000))
+        options = RegistryOptions(urls=(address,), timeout_ms=20_000)
+        registry = ConfluentRegistry(options)
         assert registry.schema_by_id(1).text == LONG
+    registry._access.options = replace(options, timeout_ms=500)
     with pytest.raises(RegistryError) as caught:
         registry.schema_by_id(1)
     assert server.url in caught.value.message
@@ -238,10 +240,13 @@ def test_question_after_an_outage_waits_for_its_turn(
     schema_registry: SchemaRegistryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema_registry.add("orders-value", LONG)
-    registry = ConfluentRegistry(RegistryOptions(urls=(schema_registry.url,), timeout_ms=3_000))
+    options = RegistryOptions(urls=(schema_registry.url,), timeout_ms=500)
+    registry = ConfluentRegistry(options)
     schema_registry.stop()
     with pytest.raises(RegistryError, match="REGISTRY_UNREACHABLE"):
         registry.schema_by_id(1)
+    # The registry that is back has more time than it takes.
+    registry._access.options = replace(options, timeout_ms=20_000)
     # As after a longer outage, so that a slow machine is not too late for it.
     registry._access.pace._not_before = time.monotonic() + 60
     schema_registry.start()
@@ -257,7 +262,7 @@ def test_address_that_swallows_packets_leaves_time_for_the_next(schema_registry:
     schema_registry.add("orders-value", LONG)
     with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        options = RegistryOptions(urls=(url, schema_registry.url), timeout_ms=6_000)
+        options = RegistryOptions(urls=(url, schema_registry.url), timeout_ms=3_000)
         assert ConfluentRegistry(options).schema_by_id(1).text == LONG
 
 
