@@ -329,6 +329,7 @@ def test_spark_connect_writes_a_batch(tmp_path: Path, connect_url: str) -> None:
     assert sorted(place.numbers()) == list(range(20))
 
 
+@pytest.mark.full("Examples")
 @pytest.mark.timeout(900)  # two drivers start, which takes long on a busy machine
 def test_driver_that_is_killed_and_starts_again_leaves_each_row_once(postgres: Postgres) -> None:
     """The example as a script, on PostgreSQL: two drivers of their own, and kill -9 of the first."""

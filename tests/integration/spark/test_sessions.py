@@ -64,10 +64,11 @@ def feed(broker: SessionsBroker, source: str, query: StreamingQuery) -> list[byt
     return sent
 
 
+@pytest.mark.full("Sessions that end in use")
 @pytest.mark.parametrize(
     ("mechanism", "guarantee"),
     [
-        pytest.param("PLAIN", "at_least_once", marks=pytest.mark.full("The weaker guarantee")),
+        ("PLAIN", "at_least_once"),
         ("SCRAM-SHA-512", "exactly_once"),
     ],
 )

@@ -210,6 +210,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_typed_reads_work_on_spark_connect(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
     topic = make_topic(partitions=2)
     produce(bootstrap_servers, topic, documents(0, 30, 2))

@@ -15,6 +15,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     return outcomes_of(continuous_contracts.__file__, nodes, tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.full("Faults that the contract kit notices")
 def test_continuous_source_that_keeps_its_contract_passes(outcomes: dict[str, dict[str, str]]) -> None:
     assert len(outcomes["TestLanes"]) >= 11
     assert {case: text for case, text in outcomes["TestLanes"].items() if text} == {}
