@@ -10,7 +10,7 @@ from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.meter import LaneMeter
-from pyspark_kafka.errors import ContinuousQueryError
+from pyspark_kafka.continuous.task.stages import ended_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -153,7 +153,8 @@ class Lane:
         for batch in self._stage(self._batches_of(epoch, writer)):
             if self._is_given_up(epoch):
                 # What a function makes of half an epoch is read again: a sink that shows rows at once would have both.
-                break
+                # The end of the epoch may arrive just now; it comes too late for the rows that are left out here.
+                return None
             self._rows_written += batch.num_rows
             writer.write(batch)
             # A source returns what it has: rows that come later must not hold up these.
@@ -161,7 +162,7 @@ class Lane:
         if self._is_given_up(epoch):
             return None
         if not self._input_ended:
-            raise _ended_early(epoch)
+            raise ended_early("A function of the query")
         if self._state is not None:
             self._versions = self._state.end_epoch()
         if isinstance(writer, SourceOffsetsWriter):
@@ -212,13 +213,3 @@ def _logged(call: Callable[[], None]) -> None:
         call()
     except Exception:  # noqa: BLE001 - logged
         _LOG.exception("What follows a failure failed as well.")
-
-
-def _ended_early(epoch: int) -> ContinuousQueryError:
-    return ContinuousQueryError(
-        f"A function of the query returned in epoch {epoch} before its input ended: the rows that it left would be "
-        "lost. Nothing of this epoch was committed.",
-        condition="FUNCTION_ENDED_EARLY",
-        hint="Let the function of map_in_arrow loop over its whole iterator: for batch in batches: yield ….",
-        facts={"epoch": epoch},
-    )

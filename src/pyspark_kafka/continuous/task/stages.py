@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
-from pyspark_kafka.errors import SchemaError, described
+from pyspark_kafka.errors import ContinuousQueryError, SchemaError, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,35 @@ class MapInArrow:
     schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return the function's batches, each looked at."""
-        for batch in self.function(batches):
+        """Return the function's batches, each checked.
+
+        Raises:
+            ContinuousQueryError: the function returned before its input ended: rows of the epoch would be lost, those
+                that the function before it still holds included.
+        """
+        given = _Input(batches)
+        for batch in self.function(given):
             yield checked_batch(batch, self.schema, self.function)
+        if not given.has_ended:
+            raise ended_early(f"Function {_name_of(self.function)}")
+
+
+class _Input:
+    """The batches of a function, which tells whether the function has read them to the end."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self.has_ended = False
+
+    def __iter__(self) -> _Input:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self.has_ended = True
+            raise
 
 
 @dataclass(frozen=True)
@@ -156,7 +182,7 @@ def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.Reco
     Raises:
         SchemaError: it is no batch, or has other columns.
     """
-    name = getattr(function, "__qualname__", repr(function))
+    name = _name_of(function)
     if not isinstance(batch, pa.RecordBatch):
         raise SchemaError(
             f"Function {name} returned {described(batch)}, and must return pyarrow.RecordBatch. Nothing of this epoch "
@@ -173,6 +199,24 @@ def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.Reco
             hint="Return the columns of the schema that was given with the function.",
         )
     return batch
+
+
+def ended_early(what: str) -> ContinuousQueryError:
+    """Return the error of an epoch whose rows were not read to the end.
+
+    Args:
+        what: the function, or the functions together, as the subject of the sentence.
+    """
+    return ContinuousQueryError(
+        f"{what} returned before the input of the epoch ended: the rows that were left would be lost. Nothing of this "
+        "epoch was committed.",
+        condition="FUNCTION_ENDED_EARLY",
+        hint="Let the function of map_in_arrow loop over its whole iterator: for batch in batches: yield ….",
+    )
+
+
+def _name_of(function: object) -> str:
+    return str(getattr(function, "__qualname__", repr(function)))
 
 
 def _columns(schema: pa.Schema) -> str:

@@ -241,7 +241,7 @@ def test_function_that_returns_before_its_input_ends_is_an_error() -> None:
     def first_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield next(batches)
 
-    with pytest.raises(ContinuousQueryError, match="returned in epoch 0 before its input ended"):
+    with pytest.raises(ContinuousQueryError, match="returned before the input of the epoch ended"):
         run(Script(1, 2, "end"), first_only)
 
 
@@ -259,7 +259,7 @@ def test_function_that_returns_early_is_an_error_even_if_its_epoch_has_ended() -
         script.ended_epoch = 0
         yield batch
 
-    with pytest.raises(ContinuousQueryError, match="returned in epoch 0 before its input ended"):
+    with pytest.raises(ContinuousQueryError, match="returned before the input of the epoch ended"):
         run(script, first_only)
     assert script.reports == []
 

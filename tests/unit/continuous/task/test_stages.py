@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Stages, Where
-from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.errors import ContinuousQueryError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,3 +77,35 @@ def test_function_that_yields_something_else_is_named(made: object, problem: str
         SchemaError, match=f"Function .*wrong {problem}|Function .*wrong returned the columns {problem}"
     ):
         list(Stages((MapInArrow(wrong, TWO),))(iter([rows(1)])))
+
+
+def held_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return everything at the end of the epoch, as a sort does."""
+    yield from list(batches)
+
+
+def first_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield next(batches)
+
+
+def first_two(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from itertools.islice(batches, 2)
+
+
+@pytest.mark.parametrize("early", [first_only, first_two])
+@pytest.mark.parametrize("before", [(), (held_back,), (doubled,), (held_back, held_back)])
+@pytest.mark.parametrize("after", [(), (held_back,)])
+def test_function_that_returns_early_is_an_error_whatever_stands_before_and_after_it(
+    early: Any, before: tuple[Any, ...], after: tuple[Any, ...]
+) -> None:
+    stages = Stages([MapInArrow(function, SCHEMA) for function in (*before, early, *after)])
+    with pytest.raises(ContinuousQueryError, match=f"Function {early.__name__} returned before the input"):
+        list(stages(iter([rows(1), rows(2), rows(3)])))
+
+
+def test_function_that_reads_all_its_input_may_return_less() -> None:
+    def none(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield from ()
+
+    assert result(Stages((MapInArrow(held_back, SCHEMA), MapInArrow(none, SCHEMA))), rows(1), rows(2)) == []
