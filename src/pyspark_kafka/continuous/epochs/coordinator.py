@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Epochs that lanes have left and that are not committed: while there are more, epochs grow longer instead.
 MOST_OPEN = 4
@@ -111,6 +111,9 @@ class EpochCoordinator:
         self._started: set[int] = set()
         self._ended: set[int] = set()
         self._moved = False
+        # Lanes that have moved, by the epoch; those that have moved in a committed epoch of this run.
+        self._moved_in: dict[int, set[int]] = {}
+        self._advanced: set[int] = set()
         self._stopping = False
         self._done = False
         # Lanes are in epoch `_current`; those from `_uncommitted` on are not committed.
@@ -170,7 +173,25 @@ class EpochCoordinator:
             raise EpochOrderError(f"lane {lane} moved in epoch {epoch}, and epoch {self._current} has not ended")
         # A lane that was late to end an epoch still counts for the one that runs: it may have moved in both.
         self._moved = True
+        self._moved_in.setdefault(epoch, set()).add(lane)
         return []
+
+    def failed(self, lane: int) -> None:
+        """Take note that a lane has failed in the epoch that runs, whether it has moved in it or not."""
+        self._moved_in.setdefault(self._current, set()).add(lane)
+
+    def has_advanced(self, failed: Iterable[int] = (), *, was_steady: bool = False) -> bool:
+        """Return whether this run has got past where it began, so that a failure is the first one in a row.
+
+        It has if an epoch with rows is committed. Rows of other lanes are not enough where a failed lane has rows that
+        are not committed: a record that ends its worker would be tried for ever beside partitions that are well.
+
+        Args:
+            failed: lanes of which one has caused a failure, as far as is known.
+            was_steady: whether the run has lasted long enough to count without rows.
+        """
+        uncommitted = {lane for lanes in self._moved_in.values() for lane in lanes}
+        return (was_steady or bool(self._advanced)) and uncommitted.intersection(failed) <= self._advanced
 
     def ended(self, lane: int) -> list[Action]:
         """Take note that nothing more will come from a lane; the last one of them ends the run."""
@@ -181,12 +202,15 @@ class EpochCoordinator:
         return self.stop() if self.is_at_end else []
 
     def ticked(self, now_ms: int) -> list[Action]:
-        """Take note of the time: called at the start, when it is `due_ms`, and as often as one likes."""
-        if self._current_since_ms is None:
+        """Take note of the time: called when every lane has started, when it is `due_ms`, and as often as one likes."""
+        if self._current_since_ms is None and self.is_running:
+            # Before, there was nothing to read: the first epoch is as long as the others.
             self._current_since_ms = now_ms
         if self._stopping or not self._moved or not self.is_running:
             return []
-        if now_ms - self._current_since_ms < self._interval_ms or self._current - self._uncommitted >= MOST_OPEN:
+        if self._current_since_ms is None or now_ms - self._current_since_ms < self._interval_ms:
+            return []
+        if self._current - self._uncommitted >= MOST_OPEN:
             return []
         self._current_since_ms = now_ms
         return self._end_current()
@@ -225,6 +249,7 @@ class EpochCoordinator:
             raise EpochOrderError(f"epoch {epoch} was committed, and it was not its turn")
         self._committing = False
         del self._epochs[epoch]
+        self._advanced |= self._moved_in.pop(epoch, set())
         self._uncommitted += 1
         return self._commit_next()
 

@@ -36,7 +36,6 @@ class EpochCommits:
 
     Attributes:
         start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `go_on`.
-        count: how many epochs were committed since this object was made.
         states: of the functions.
 
     Args:
@@ -51,7 +50,6 @@ class EpochCommits:
         self, plan: QueryPlan, query_id: str, files: CheckpointFiles, epochs: EpochFiles, progress: ProgressLog
     ) -> None:
         self.start = ""
-        self.count = 0
         self._plan, self._query_id = plan, query_id
         self._files, self._epochs, self._progress = files, epochs, progress
         self.states = QueryStates(plan.stages.with_state, files, epochs)
@@ -132,7 +130,6 @@ class EpochCommits:
         self.states.committed(state)
         stream.commit(end)
         steps.ended("commitOffsets")
-        self.count += 1
         self._progress.add(
             action.epoch, action.reports, (self.start, end), steps.durations_ms, (time.time(), time.monotonic())
         )

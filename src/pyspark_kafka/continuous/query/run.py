@@ -59,6 +59,8 @@ _SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
 # Those of a run that failed: Spark ends them itself if it has lost one of them.
 _FAILED_TASKS_END_SECONDS = 1.0
+# A query without rows that has run for so long was not stopped by the failure before.
+_STEADY_SECONDS = 60.0
 # Within this time a lane looks for rows at least once, as readers return after about 100 ms; unless it is held up.
 _IDLE_SECONDS = 0.3
 
@@ -97,6 +99,7 @@ class QueryRun:
         failure: why the run ended; None if the query was asked to stop, is at its end, or is to be planned again.
         has_read: whether every lane has started.
         is_at_end: whether everything that the query is to read is read and committed.
+        has_advanced: whether the run got past where it began, so that its failure is the first one in a row.
         epoch: the one in which rows are read.
 
     Args:
@@ -115,7 +118,10 @@ class QueryRun:
         self._reconfigure = False
         # When lanes began and ended the epochs that are not committed, by the monotonic clock.
         self._spans: dict[int, tuple[float, float]] = {}
-        self._epoch_since = 0.0
+        self._epoch_since = self._began = time.monotonic()
+        # Lanes of which one has ended the run, as far as is known.
+        self._failed_lanes: set[int] = set()
+        self._lanes_of: dict[int, set[int]] = {}
         # Whether the source is asked where readable rows end, for those who wait.
         self._end_asked = False
         self._late_lanes = LateLanes(context.query_id, self._say)
@@ -127,6 +133,12 @@ class QueryRun:
     def epoch(self) -> int:
         """Return the epoch in which rows are read now."""
         return self._first_epoch if self._coordinator is None else self._coordinator.current_epoch
+
+    @property
+    def has_advanced(self) -> bool:
+        """Return whether this run has got past where it began; see `EpochCoordinator.has_advanced`."""
+        steady = self.has_read and time.monotonic() - self._began >= _STEADY_SECONDS
+        return self._coordinator is not None and self._coordinator.has_advanced(self._failed_lanes, was_steady=steady)
 
     def run(self) -> None:
         """Run until the query is asked to stop or must be planned again, or until `failure` is set.
@@ -159,11 +171,12 @@ class QueryRun:
             key,
             self._plan.host,
             lambda _, message: self._events.put(message),
-            lambda task, reason: self._events.put(task_lost(task, reason)),
+            lambda task, reason: self._events.put(_TaskLost(task, reason)),
             self._plan.port,
         )
         try:
             plan = self._task_plan(partitions, tasks, key, connections.port)
+            self._lanes_of = {task: set(lanes) for task, lanes in enumerate(plan.lanes)}
             watch = SlotWatch(
                 self._context.slots,
                 len(plan.lanes),
@@ -274,6 +287,7 @@ class QueryRun:
         control = self._control
         now = time.monotonic()
         next_look = now + _LOOK_SECONDS
+        self._epoch_since = self._began = now
         self._slots_due = now + _SLOTS_SECONDS
         stop_since: float | None = None
         while not self._done and self.failure is None:
@@ -355,8 +369,15 @@ class QueryRun:
         if isinstance(event, CommitEnded):
             return self._take_commit(coordinator, event)
         if isinstance(event, Failed):
+            coordinator.failed(event.lane)
+            self._failed_lanes = {event.lane}
             self.failure = lane_failed(event, coordinator.current_epoch)
+        elif isinstance(event, _TaskLost):
+            self._failed_lanes = self._lanes_of.get(event.task, set())
+            self.failure = task_lost(event.task, event.reason)
         elif isinstance(event, ContinuousQueryError):
+            # Of the job of Spark: whose task has ended it is not known.
+            self._failed_lanes = {lane for lanes in self._lanes_of.values() for lane in lanes}
             self.failure = event
         elif isinstance(event, _PartitionsChanged):
             self._reconfigure = True
@@ -432,6 +453,14 @@ class QueryRun:
             watch.tasks,
             "" if free is None else f" (free slots: {free})",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskLost:
+    """A task does not answer any more."""
+
+    task: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,11 +152,10 @@ class QueryRunner:
         if self._plan.available_now:
             self._plan.stream.prepareForTriggerAvailableNow()
         while not self._control.stop_asked.is_set():
-            committed = self._commits.count
-            failure, is_at_end = self._run_once()
+            failure, is_at_end, has_advanced = self._run_once()
             if is_at_end:
                 return
-            if self._commits.count > committed:
+            if has_advanced:
                 failures = 0
             if failure is None:
                 continue
@@ -180,8 +179,9 @@ class QueryRunner:
             self._control.message = f"Waiting {pause} s after a failure"
             self._control.stop_asked.wait(pause)
 
-    def _run_once(self) -> tuple[BaseException | None, bool]:
-        """Recover, plan and run; return why the run failed, and whether the query is at its end."""
+    def _run_once(self) -> tuple[BaseException | None, bool, bool]:
+        """Recover, plan and run; return why the run failed, whether the query is at its end, whether it advanced."""
+        run: QueryRun | None = None
         try:
             run = QueryRun(self._context, self._commits.go_on())
             run.run()
@@ -190,9 +190,9 @@ class QueryRunner:
             # and its user should know at once.
             if not error.retriable or not self._has_read:
                 raise
-            return error, False
+            return error, False, run is not None and run.has_advanced
         self._has_read = self._has_read or run.has_read
-        return run.failure, run.is_at_end
+        return run.failure, run.is_at_end, run.has_advanced
 
     def _stopped_with(self, failure: BaseException) -> None:
         # The traceback is for those who look into the log.

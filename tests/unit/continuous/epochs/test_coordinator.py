@@ -55,7 +55,56 @@ def test_epoch_does_not_end_before_every_lane_has_started() -> None:
     assert coordinator.ticked(1_000) == []
     assert coordinator.end_now() == []
     coordinator.started(1)
-    assert coordinator.ticked(1_001) == [EndEpoch(0)]
+    # From there on, so that a lane that starts late has the time of an epoch.
+    assert coordinator.ticked(1_001) == []
+    assert coordinator.due_ms() == 1_101
+    assert coordinator.ticked(1_101) == [EndEpoch(0)]
+
+
+def commit_epoch(coordinator: EpochCoordinator, epoch: int, lanes: int = 2) -> None:
+    assert coordinator.end_now() == [EndEpoch(epoch)]
+    for lane in range(lanes):
+        coordinator.reported(report(lane, epoch))
+    coordinator.committed(epoch)
+
+
+def test_run_advances_with_a_committed_epoch_in_which_a_lane_has_moved() -> None:
+    coordinator = running()
+    commit_epoch(coordinator, 5)
+    assert not coordinator.has_advanced(), "nothing was read"
+    coordinator.moved(0, 6)
+    assert not coordinator.has_advanced(), "it is not committed"
+    commit_epoch(coordinator, 6)
+    assert coordinator.has_advanced()
+    assert coordinator.has_advanced([0, 1])
+
+
+def test_run_has_not_advanced_where_the_lane_that_failed_has_rows_that_are_not_committed() -> None:
+    coordinator = running()
+    coordinator.moved(0, 5)
+    commit_epoch(coordinator, 5)
+    coordinator.moved(1, 6)
+    assert coordinator.has_advanced()
+    assert coordinator.has_advanced([0])
+    assert not coordinator.has_advanced([1])
+    assert not coordinator.has_advanced([0, 1]), "one of the task's lanes, and it may be this one"
+    commit_epoch(coordinator, 6)
+    assert coordinator.has_advanced([0, 1])
+
+
+def test_lane_that_fails_before_it_moves_has_not_advanced() -> None:
+    coordinator = running()
+    coordinator.moved(0, 5)
+    commit_epoch(coordinator, 5)
+    coordinator.failed(1)
+    assert not coordinator.has_advanced([1])
+    assert not coordinator.has_advanced([1], was_steady=True)
+
+
+def test_steady_run_without_rows_has_advanced() -> None:
+    coordinator = running()
+    assert not coordinator.has_advanced([0])
+    assert coordinator.has_advanced([0], was_steady=True)
 
 
 def test_epoch_is_committed_when_every_lane_has_reported_it() -> None:

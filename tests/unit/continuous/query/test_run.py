@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
-from pyspark_kafka.continuous.epochs.messages import End
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Started
+from pyspark_kafka.continuous.query import run as run_module
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
 from pyspark_kafka.continuous.query.waits import RowWaits
@@ -121,3 +123,55 @@ def test_query_without_partitions_ends_the_waits_for_rows() -> None:
         finally:
             control.stop_asked.set()
         running.result(20)
+
+
+class Watch:
+    """The slots and partitions of a run, which do not change."""
+
+    due_at = float("inf")
+
+    def start(self) -> None:
+        """Nothing is watched."""
+
+
+@pytest.mark.parametrize("uptime_s", [10.0, 4_000.0, 1e7])
+def test_no_epoch_ends_when_lanes_have_just_started_however_long_the_machine_is_up(
+    monkeypatch: pytest.MonkeyPatch, uptime_s: float
+) -> None:
+    """The monotonic clock is the time since the machine was started."""
+    ahead = uptime_s - time.monotonic()
+    original = time.monotonic
+    clock = SimpleNamespace(monotonic=lambda: original() + ahead, time=time.time)
+    monkeypatch.setattr(run_module, "time", clock)
+    progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None)
+    waits = RowWaits(lambda *_: True)
+    context: Any = SimpleNamespace(
+        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=None, progress=progress
+    )
+    run, coordinator, said = QueryRun(context, 4), EpochCoordinator(2, 4, 100), list[Any]()
+    # As under exactly once, where an idle query ends an epoch each hour.
+    run._idle_epoch_s = 3_600.0
+    for event in (Started(0), Started(1), Failed(1, "boom", "")):
+        run._events.put(event)
+    connections: Any = SimpleNamespace(broadcast=said.append)
+    watch: Any = Watch()
+    run._drive(coordinator, connections, watch, watch)
+    assert said == []
+    assert "boom" in str(run.failure)
+    assert not run.has_advanced
+
+
+@pytest.mark.parametrize(("lost", "has_advanced"), [(0, True), (1, False)])
+def test_run_with_a_lost_task_has_advanced_if_all_rows_of_its_lanes_are_committed(
+    lost: int, has_advanced: bool
+) -> None:
+    run, coordinator = run_of_two_lanes(lambda _: "the end")
+    run._coordinator, run._lanes_of = coordinator, {0: {0}, 1: {1}}
+    coordinator.moved(0, 4)
+    for lane in range(2):
+        coordinator.reported(LaneReport(lane, 4, "{}", ""))
+    coordinator.committed(4)
+    coordinator.moved(1, 5)
+    run._take(coordinator, run_module._TaskLost(lost, "its connection ended"))
+    assert f"task {lost} is lost" in str(run.failure)
+    assert run.has_advanced is has_advanced

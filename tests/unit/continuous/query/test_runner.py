@@ -23,11 +23,10 @@ def outage() -> TransportError:
 
 
 class Script:
-    """What each run of a query does: fails, is planned again, or raises; the number of epochs that it commits first."""
+    """What each run of a query does: fails, is planned again, or raises; by how many epochs it advances first."""
 
     def __init__(self, *runs: Any) -> None:
         self.runs = list(runs)
-        self.count = 0
         self.pauses: list[float] = []
         self.owner = ""
         self.is_over = False
@@ -35,12 +34,11 @@ class Script:
     def run(self) -> Any:
         if not self.runs:
             self.is_over = True
-            return SimpleNamespace(failure=None, has_read=True, is_at_end=False)
+            return SimpleNamespace(failure=None, has_read=True, is_at_end=False, has_advanced=False)
         epochs, outcome = self.runs.pop(0)
-        self.count += epochs
         if isinstance(outcome, tuple):
             raise outcome[0]
-        return SimpleNamespace(failure=outcome, has_read=True, is_at_end=outcome == "end")
+        return SimpleNamespace(failure=outcome, has_read=True, is_at_end=outcome == "end", has_advanced=epochs > 0)
 
     def take_over(self, run_id: str) -> None:
         self.owner = run_id
@@ -64,7 +62,7 @@ def run(monkeypatch: pytest.MonkeyPatch, script: Script, *, most: int = 3, pause
 
     class Run:
         def __init__(self, *_: Any) -> None:
-            self.done: Any = None
+            self.done: Any = SimpleNamespace(has_advanced=False)
 
         def run(self) -> None:
             self.done = script.run()
@@ -97,7 +95,7 @@ def test_query_ends_after_more_failures_in_a_row_than_it_may_have(monkeypatch: p
     assert script.pauses == []
 
 
-def test_committed_epoch_begins_the_row_of_failures_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_advances_begins_the_row_of_failures_again(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(*[(0, failed("boom"))] * 3, *[(1, failed("boom"))] * 5)
     run(monkeypatch, script, pauses=RestartPauses(1_000, 2_000))
     assert script.pauses == [1, 2, 2, 1, 1, 1, 1, 1]
