@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.client.waiting import Contact, Wait, clock_time, what_failed
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
+from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ class Patience:
         contact: which broker responded last, for errors and logs.
         reached: whether the query is known to have reached the cluster before; otherwise its first success counts.
         clock: monotonic seconds; tests pass their own.
-        sleep: waits for seconds; tests pass their own.
+        sleep: waits for seconds, and returns true if the wait was ended early; tests pass their own.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Patience:
         *,
         reached: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = pause,
     ) -> None:
         self._timeout_ms = timeout_ms
         self._contact = contact
@@ -80,7 +81,8 @@ class Patience:
 
         Raises:
             DeadlineError: the outage has lasted too long (condition OUTAGE_TOO_LONG).
-            ConnectorError: a failure that is not one of an outage, or the first one if the cluster was never reached.
+            ConnectorError: a failure that is not one of an outage; the first one if the cluster was never reached; the
+                last one if the wait was interrupted (`pyspark_kafka.interrupt`).
         """
         backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
         began: float | None = None
@@ -100,7 +102,8 @@ class Patience:
                     left_s = self._timeout_ms / 1000 - (self._clock() - began)
                     if left_s <= 0:
                         raise outage_error(step, self._clock() - began, self._contact, error, self._done) from error
-                    self._sleep(min(backoff.next_s(), left_s))
+                    if self._sleep(min(backoff.next_s(), left_s)):
+                        raise
                 else:
                     self._done += 1
                     wait.progress()

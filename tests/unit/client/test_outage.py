@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark_kafka.client.outage import Patience, may_be_outage
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.client.wire.messages import ErrorCode, broker_error
 from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
+from pyspark_kafka.interrupt import interrupted_by, pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,3 +143,30 @@ def test_final_failure_ends_a_step_in_an_outage_too() -> None:
     with pytest.raises(AccessError) as caught:
         _patience(clock).ride_out("listing partitions", attempt)
     assert caught.value is refused
+
+
+def test_wait_that_is_interrupted_ends_with_the_last_failure() -> None:
+    stopped, tries = threading.Event(), list[int]()
+    contact = Contact()
+    contact.answered("kafka-2:9092")
+    patience = Patience(600_000, contact, reached=lambda: True)
+
+    def attempt() -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            stopped.set()
+        raise LOST
+
+    with interrupted_by(stopped), pytest.raises(TransportError, match="was lost"):
+        patience.ride_out("listing partitions", attempt)
+    assert len(tries) == 2
+
+
+def test_innermost_event_ends_a_wait() -> None:
+    outer, inner = threading.Event(), threading.Event()
+    outer.set()
+    with interrupted_by(outer):
+        with interrupted_by(inner):
+            assert not pause(0.01)
+        assert pause(600)
+    assert not pause(0.01)

@@ -14,6 +14,7 @@ from pyspark_kafka.connector.engine.checks import check_offset
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.query.states import QueryStates
 from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.interrupt import interrupted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -179,10 +180,11 @@ class EpochCommitter:
     Args:
         commits: of the query.
         on_end: called after each commit, on the thread of the committer.
+        give_up: when it is set, outages are not waited out any longer.
     """
 
-    def __init__(self, commits: EpochCommits, on_end: Callable[[CommitEnded], None]) -> None:
-        self._commits, self._on_end = commits, on_end
+    def __init__(self, commits: EpochCommits, on_end: Callable[[CommitEnded], None], give_up: threading.Event) -> None:
+        self._commits, self._on_end, self._give_up = commits, on_end, give_up
         self._asked: queue.SimpleQueue[CommitEpoch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
 
@@ -199,6 +201,10 @@ class EpochCommitter:
             self._thread.join()
 
     def _run(self) -> None:
+        with interrupted_by(self._give_up):
+            self._commit_what_is_asked()
+
+    def _commit_what_is_asked(self) -> None:
         while (action := self._asked.get()) is not None:
             try:
                 ended = CommitEnded(action, self._commits.commit(action))

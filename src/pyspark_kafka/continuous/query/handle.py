@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A second `stop` waits no longer, even if Spark or the sink do not answer.
 _GIVE_UP_SECONDS = 15.0
+# A run takes 30 s at most to end its epoch, and some seconds to end its tasks.
+_STOP_SECONDS = 40.0
 
 
 class ContinuousQuery(GuessedNames):
@@ -81,6 +83,10 @@ class ContinuousQuery(GuessedNames):
     def stop(self) -> None:
         """End the epoch that runs, commit it, and end the query. Blocks; at most about 40 seconds.
 
+        Outages that are waited out end with the call. If a commit, the checkpoint or Spark does not respond within that
+        time, the query ends without it: `status` says that it is not known whether the last epoch was committed, which
+        the next start finds out.
+
         May be called in a signal handler. A second call that comes meanwhile, from another thread or for a second
         signal, does not wait for the epoch: it is aborted, and both calls return within some seconds. An exception that
         interrupts the call is raised at once, and the epoch is aborted as well. Its rows are read again by the next
@@ -88,14 +94,22 @@ class ContinuousQuery(GuessedNames):
         """
         if self._runner.is_stopping:
             self._runner.give_up()
-            self._runner.wait_in_handler(_GIVE_UP_SECONDS)
+            self._await_end(_GIVE_UP_SECONDS)
             return
         self._runner.stop()
         try:
-            self._runner.wait_in_handler(float("inf"))
+            self._await_end(_STOP_SECONDS)
         except BaseException:
             self._runner.give_up()
             raise
+
+    def _await_end(self, seconds: float) -> None:
+        if not self._runner.wait_in_handler(seconds):
+            self._runner.abandon()
+
+    def _stop_by_signal(self) -> None:
+        self._runner.stop()
+        self._await_end(_STOP_SECONDS)
 
     def stopOnSignals(self) -> None:
         """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.
@@ -115,7 +129,7 @@ class ContinuousQuery(GuessedNames):
                 # None: set by a library in C, which cannot be called from here.
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
             # On a thread: this one may hold a lock that `stop` takes.
-            threading.Thread(target=self._runner.stop, name="continuous-stop", daemon=True).start()
+            threading.Thread(target=self._stop_by_signal, name="continuous-stop", daemon=True).start()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             former[number] = signal.signal(number, end)

@@ -127,7 +127,7 @@ class QueryRun:
         self._late_lanes = LateLanes(context.query_id, self._say)
         # After which time an epoch ends although nothing has moved.
         self._idle_epoch_s: float | None = None
-        self._committer = EpochCommitter(context.commits, self._events.put)
+        self._committer = EpochCommitter(context.commits, self._events.put, context.control.give_up)
 
     @property
     def epoch(self) -> int:
@@ -336,6 +336,8 @@ class QueryRun:
             if control.give_up.is_set():
                 self.failure = run_failed("it was asked to stop again before the epoch had ended", "Start it again.")
             if stop_since is not None and now - stop_since > _STOP_SECONDS:
+                # A commit that rides out an outage ends with the run.
+                control.give_up.set()
                 self.failure = run_failed(
                     f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after the query was asked to stop",
                     "Look for a function that waits; the rows of this epoch will be read again.",

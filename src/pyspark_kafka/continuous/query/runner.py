@@ -13,6 +13,7 @@ from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun, RunContext
 from pyspark_kafka.continuous.query.waits import RowWaits
 from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.interrupt import interrupted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,8 @@ class QueryRunner:
         self._has_read = False
         # Why a query that was asked to stop could not commit its last epoch.
         self._uncommitted = ""
+        # Taken by who tells the end: the thread of the query, or who does not wait for it any longer.
+        self._end_is_told = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
 
     @property
@@ -111,12 +114,33 @@ class QueryRunner:
         """Wait for the end of the query; return whether it has ended."""
         return self._ended.wait(seconds)
 
-    def wait_in_handler(self, seconds: float) -> None:
-        """Wait for the end of the query, also within a signal handler that has interrupted a wait for it."""
+    def wait_in_handler(self, seconds: float) -> bool:
+        """Wait for the end of the query, also within a signal handler that has interrupted a wait for it.
+
+        Returns:
+            Whether it has ended.
+        """
         # Not by the event: the wait that was interrupted may hold its lock.
         until = time.monotonic() + seconds
         while self.is_active and time.monotonic() < until:
             time.sleep(_HANDLER_LOOK_SECONDS)
+        return not self.is_active
+
+    def abandon(self) -> None:
+        """End the query though its thread waits for a commit, a checkpoint, a broker or Spark that does not respond.
+
+        The thread is left behind: it starts nothing new when its call returns, and the next start of the query fences
+        whatever it may still write.
+        """
+        waits_for = self._control.message
+        self._uncommitted = f"it is not known; the query did not end within its time ({waits_for})"
+        _LOG.warning(
+            "Continuous query %s was stopped, and did not end within its time (%s). It is not known whether its last "
+            "epoch is committed; the next start finds out.",
+            self._names.id,
+            waits_for,
+        )
+        self._tell_end()
 
     def wait_until_idle(self) -> None:
         """Wait until every row that is readable now is committed; return if the query ends first."""
@@ -124,29 +148,48 @@ class QueryRunner:
 
     def _work(self) -> None:
         try:
-            self._run_until_stopped()
+            # An outage that is waited out while the query recovers or plans ends with the query.
+            with interrupted_by(self._control.stop_asked):
+                self._run_until_stopped()
         except BaseException as error:  # noqa: BLE001 - the handle raises it
+            if not self.is_active:
+                # The query was abandoned: nobody waits for its error.
+                _LOG.warning("Continuous query %s, which was stopped before, ended: %s", self._names.id, error)
+                return
             self._failure = error
             _LOG.error("Continuous query %s ended: %s", self._names.id, error)
         finally:
-            self._control.is_reading = False
-            if self._failure is not None:
-                self._control.message = "Terminated with exception"
-            elif not self._uncommitted:
-                self._control.message = "Stopped"
-            else:
-                self._control.message = f"Stopped; the last epoch was not committed: {self._uncommitted}"
             try:
                 self._plan.stream.stop()
             finally:
-                # Who has waited for the end finds it told.
-                try:
-                    self._on_end(self._failure)
-                finally:
-                    self._ended.set()
-                self._waits.wake()
+                self._tell_end()
+
+    def _tell_end(self) -> None:
+        if not self._end_is_told.acquire(blocking=False):
+            return
+        self._control.is_reading = False
+        if self._failure is not None:
+            self._control.message = "Terminated with exception"
+        elif not self._uncommitted:
+            self._control.message = "Stopped"
+        else:
+            self._control.message = f"Stopped; the last epoch was not committed: {self._uncommitted}"
+        # Who has waited for the end finds it told.
+        try:
+            self._on_end(self._failure)
+        finally:
+            self._ended.set()
+        self._waits.wake()
 
     def _run_until_stopped(self) -> None:
+        try:
+            self._run_again_and_again()
+        except ConnectorError as error:
+            if not error.retriable or not self._control.stop_asked.is_set():
+                raise
+            self._stopped_with(error)
+
+    def _run_again_and_again(self) -> None:
         failures = 0
         self._commits.take_over(self._names.run_id)
         if self._plan.available_now:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from typing import Any
 
@@ -35,10 +34,14 @@ class Runner:
         self.is_active = not self._ends
         return self._ends
 
-    def wait_in_handler(self, seconds: float) -> None:
+    def wait_in_handler(self, seconds: float) -> bool:
         self.calls.append(("wait in handler", seconds))
         if self.interrupts:
             raise KeyboardInterrupt
+        return self._ends
+
+    def abandon(self) -> None:
+        self.calls.append("abandon")
 
     def give_up(self) -> None:
         self.calls.append("give up")
@@ -88,7 +91,7 @@ def test_progress_is_that_of_the_log() -> None:
 def test_stop_waits_for_the_end() -> None:
     runner = Runner(failure=FAILURE)
     handle(runner).stop()
-    assert runner.calls == ["stop", ("wait in handler", math.inf)]
+    assert runner.calls == ["stop", ("wait in handler", 40.0)]
 
 
 def test_second_stop_gives_the_epoch_up() -> None:
@@ -98,12 +101,20 @@ def test_second_stop_gives_the_epoch_up() -> None:
     assert runner.calls == ["give up", ("wait in handler", 15.0)]
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_stop_returns_though_the_query_does_not_end(again: bool) -> None:
+    runner = Runner(ends=False)
+    runner.is_stopping = again
+    handle(runner).stop()
+    assert runner.calls[1:] == [("wait in handler", 15.0 if again else 40.0), "abandon"]
+
+
 def test_stop_that_is_interrupted_gives_the_epoch_up() -> None:
     runner = Runner()
     runner.interrupts = True
     with pytest.raises(KeyboardInterrupt):
         handle(runner).stop()
-    assert runner.calls == ["stop", ("wait in handler", math.inf), "give up"]
+    assert runner.calls == ["stop", ("wait in handler", 40.0), "give up"]
 
 
 def test_wait_says_whether_the_query_has_ended() -> None:

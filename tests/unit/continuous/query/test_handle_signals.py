@@ -23,6 +23,9 @@ class Runner:
     def stop(self) -> None:
         self.stopped.set()
 
+    def wait_in_handler(self, seconds: float) -> bool:
+        return seconds > 0
+
 
 @pytest.fixture
 def runner() -> Iterator[Runner]:

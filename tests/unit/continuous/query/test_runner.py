@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pyspark_kafka.client.outage import Patience
+from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.continuous.query import runner
 from pyspark_kafka.continuous.query.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.query.runner import QueryRunner
@@ -125,3 +128,51 @@ def test_query_that_is_at_its_end_runs_no_more(monkeypatch: pytest.MonkeyPatch) 
     script = Script((1, "end"), (0, failed("boom")))
     run(monkeypatch, script)
     assert len(script.runs) == 1
+
+
+def test_query_that_is_stopped_in_an_outage_ends_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(Script):
+        def run(self) -> Any:
+            self.is_over = True
+            return super().run()
+
+    run(monkeypatch, Stopped((0, (outage(),))))
+
+
+def test_error_that_another_run_does_not_mend_is_raised_by_a_stopped_query_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopped(Script):
+        def run(self) -> Any:
+            self.is_over = True
+            return super().run()
+
+    error = CheckpointError("taken over", condition="CHECKPOINT_CHANGED", hint="Look.")
+    with pytest.raises(CheckpointError, match="taken over"):
+        run(monkeypatch, Stopped((0, (error,))))
+
+
+def test_wait_for_the_end_of_an_outage_ends_when_the_query_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As planning does it, on the thread of the query."""
+    asked, contact, tries = threading.Event(), Contact(), list[int]()
+    patience = Patience(600_000, contact, reached=lambda: True)
+
+    def attempt() -> None:
+        tries.append(1)
+        asked.set()
+        raise outage()
+
+    def plan(runner: QueryRunner) -> None:
+        runner._control.stop_asked = asked
+        patience.ride_out("listing partitions", attempt)
+
+    nothing: Any = None
+    stream: Any = SimpleNamespace(hasReached=None, stop=lambda: None)
+    query_plan = QueryPlan(stream, nothing, Stages(()), 1, 100, "", 3, pauses=RestartPauses())
+    monkeypatch.setattr(runner, "TaskSlots", lambda _: None)
+    names: Any = SimpleNamespace(id="id-of-the-query", run_id="this start")
+    query = QueryRunner(nothing, query_plan, nothing, nothing, names, nothing)
+    query._control.stop_asked = asked
+    query._run_again_and_again = lambda: plan(query)  # type: ignore[method-assign]
+    query.start()
+    assert query.wait(20)
+    assert (tries, query.failure) == ([1], None)
+    assert "no broker" in query.message

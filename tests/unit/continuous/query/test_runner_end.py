@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,3 +76,40 @@ def test_query_ends_though_stream_and_listener_fail(monkeypatch: pytest.MonkeyPa
     runner._thread.join(30)
     assert calls == ["stream fails", "stream stopped", FAILURE]
     assert runner.failure is FAILURE
+
+
+def test_query_that_does_not_end_is_abandoned_and_its_end_is_told_once() -> None:
+    calls: list[Any] = []
+    held, waits = threading.Event(), threading.Event()
+    runner = runner_of(calls, lambda _, error: calls.append(("end", error)))
+
+    def wait_for_a_commit() -> None:
+        waits.set()
+        assert held.wait(30)
+        raise FAILURE
+
+    runner._run_until_stopped = wait_for_a_commit  # type: ignore[method-assign]
+    runner.start()
+    assert waits.wait(30)
+    runner.stop()
+    assert not runner.wait_in_handler(0.05)
+    runner.abandon()
+    assert not runner.is_active
+    assert runner.failure is None
+    assert "it is not known; the query did not end within its time" in runner.message
+    assert calls == [("end", None)]
+    held.set()
+    runner._thread.join(30)
+    assert calls == [("end", None), "stream stopped"]
+    assert runner.failure is None, "nobody waits for it"
+
+
+def test_query_that_has_ended_is_not_abandoned() -> None:
+    calls: list[Any] = []
+    runner = runner_of(calls, lambda _, error: calls.append(("end", error)))
+    runner.start()
+    assert runner.wait(30)
+    runner._thread.join(30)
+    runner.abandon()
+    assert calls == ["stream stopped", ("end", None)]
+    assert runner.message == "Stopped"
