@@ -152,6 +152,7 @@ class QueryRun:
             return
         stream.prepareForTasks(tasks)
         partitions = check_partitions(stream.planInputPartitions(stream.deserializeOffset(commits.start)), stream)
+        self._waits.look_again()
         if not partitions and self._plan.available_now:
             self.is_at_end = True
             return

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
 
 _LOOK_SECONDS = 0.1
+# Lanes find no rows below a target for so long: the source is asked again, as the log may have been cut.
+_STALE_SECONDS = 2.0
 
 
 @dataclass(slots=True, eq=False)
@@ -24,6 +26,7 @@ class _Wait:
         is_looked_for: whether the source is or was asked where they end.
         was_looked: whether it has said so.
         target: where; None if the source does not know.
+        since: when it has said so last, by the monotonic clock.
         is_over: whether they are committed, or nobody can say where they end.
         error: why nobody can.
     """
@@ -32,6 +35,7 @@ class _Wait:
     is_looked_for: bool = False
     was_looked: bool = False
     target: Offset | None = None
+    since: float = 0.0
     is_over: bool = False
     error: BaseException | None = None
 
@@ -111,8 +115,14 @@ class RowWaits:
         with self._changed:
             for wait in self._waits:
                 if wait.is_looked_for and not wait.was_looked:
-                    wait.was_looked, wait.target = True, target
+                    wait.was_looked, wait.target, wait.since = True, target, time.monotonic()
             self._end(reached, None)
+
+    def look_again(self) -> None:
+        """Take note that the query was planned again: a target may be of a topic that is gone, or was recreated."""
+        with self._changed:
+            for wait in self._waits:
+                wait.is_looked_for = wait.was_looked = False
 
     def committed(self, reached: Offset, idle_since: float | None) -> None:
         """Take note of a commit: end the waits that are over with it.
@@ -131,8 +141,10 @@ class RowWaits:
 
     def _end(self, reached: Offset, idle_since: float | None) -> None:
         for wait in self._waits:
-            if wait.target is not None:
+            if wait.was_looked and wait.target is not None:
                 wait.is_over = self._has_reached(reached, wait.target)
+                if not wait.is_over and idle_since is not None and idle_since >= wait.since + _STALE_SECONDS:
+                    wait.is_looked_for = wait.was_looked = False
             elif wait.was_looked and idle_since is not None:
                 wait.is_over = idle_since >= wait.asked
         self._waits = [wait for wait in self._waits if not wait.is_over]

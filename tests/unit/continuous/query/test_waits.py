@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ class Waiting:
         self.waits = RowWaits(given)
         self.pool = ThreadPoolExecutor()
         self.ended = False
+
+    def needs_target(self) -> bool:
+        return self.waits.need_target
 
     def come(self) -> Future[None]:
         """Return when somebody waits."""
@@ -82,3 +86,38 @@ def test_wait_that_is_interrupted_is_forgotten(waiting: Waiting) -> None:
         waiting.waits.wait(interrupted, lambda: None)
     assert not waiting.waits.are_waiting
     assert not waiting.waits.need_target
+
+
+def test_wait_for_rows_that_are_gone_ends_after_the_query_was_planned_again(waiting: Waiting) -> None:
+    """The topic was deleted, or recreated and is shorter: nobody reaches the former end."""
+    first = waiting.come()
+    end: Any = 7
+    waiting.waits.begin_look()
+    waiting.waits.set_target(end, end - 4)
+    assert not waiting.needs_target()
+    waiting.waits.look_again()
+    assert waiting.needs_target()
+    waiting.waits.committed(end, None)
+    assert not wait([first], 0.3).done, "the former target does not count any more"
+    waiting.waits.begin_look()
+    waiting.waits.set_target(end - 4, end - 4)
+    first.result(_SECONDS)
+
+
+def test_source_is_asked_again_if_lanes_find_no_rows_below_a_target(
+    waiting: Waiting,
+) -> None:
+    first = waiting.come()
+    end: Any = 7
+    waiting.waits.begin_look()
+    waiting.waits.set_target(end, end - 4)
+    asked = time.monotonic()
+    waiting.waits.committed(end - 4, asked + 1)
+    assert not waiting.needs_target(), "rows may just not have arrived"
+    waiting.waits.committed(end - 4, None)
+    assert not waiting.needs_target(), "there were rows"
+    waiting.waits.committed(end - 4, asked + 3)
+    assert waiting.needs_target()
+    waiting.waits.begin_look()
+    waiting.waits.set_target(end - 4, end - 4)
+    first.result(_SECONDS)
