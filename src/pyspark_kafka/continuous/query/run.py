@@ -59,7 +59,7 @@ _SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
 # Those of a run that failed: Spark ends them itself if it has lost one of them.
 _FAILED_TASKS_END_SECONDS = 1.0
-# A query without rows that has run for so long was not stopped by the failure before.
+# A query without rows that has run for this time was not stopped by the failure before.
 _STEADY_SECONDS = 60.0
 # Within this time a lane looks for rows at least once, as readers return after about 100 ms; unless it is held up.
 _IDLE_SECONDS = 0.3

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
 
 _LOOK_SECONDS = 0.1
-# Lanes find no rows below a target for so long: the source is asked again, as the log may have been cut.
+# After this time in which lanes find no rows below a target the source is asked again: the log may have been cut.
 _STALE_SECONDS = 2.0
 
 
