@@ -155,6 +155,8 @@ class FileLocation:
             f"Cannot {action} {name} of {self.purpose} {self.shown}: {type(error).__name__}: {error}.",
             condition=f"{self.condition}_IO",
             hint=_hint(error),
+            # A full disk, a server that fails over: whoever can start again at the last committed batch may do so.
+            retriable=getattr(error, "errno", None) not in _NO_RIGHT,
             facts={"location": self.shown, "name": name, "action": action},
         )
 

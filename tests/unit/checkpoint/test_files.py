@@ -353,3 +353,20 @@ def test_copy_that_fails_leaves_the_former_file(tmp_path: Path, monkeypatch: pyt
     assert caught.value.condition == "CHECKPOINT_IO"
     assert everything(tmp_path / "checkpoint") == ["metadata"]
     assert files.read("metadata") == b"kept"
+
+
+@pytest.mark.parametrize(
+    ("number", "retriable"),
+    [(errno.EIO, True), (errno.ENOSPC, True), (errno.ESTALE, True), (errno.EACCES, False), (errno.EROFS, False)],
+)
+def test_failure_of_a_file_may_pass_unless_a_right_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, retriable: bool
+) -> None:
+    def fail(descriptor: int) -> None:  # noqa: ARG001
+        raise OSError(number, os.strerror(number))
+
+    files = CheckpointFiles(str(tmp_path))
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(CheckpointError, match="CHECKPOINT_IO") as caught:
+        files.create("offsets/1", b"x")
+    assert caught.value.retriable is retriable
