@@ -114,25 +114,16 @@ class ContinuousQuery(GuessedNames):
     def stopOnSignals(self) -> None:
         """From now on, end the query at Ctrl-C (SIGINT) and at SIGTERM as `stop` does; `awaitTermination` then returns.
 
-        A second signal has the effect that signals had before the call. Without this method, Ctrl-C on classic Spark
-        cancels all jobs of the session, those of the query as well: the epoch that runs may then be read again.
+        One signal ends all queries of the program that have called it. A second signal has the effect that signals had
+        before the first call. Without this method, Ctrl-C on classic Spark cancels all jobs of the session, those of
+        the query as well: the epoch that runs may then be read again.
 
         Runs on: the main thread, after the session was made; does not block.
 
         Raises:
             ValueError: another thread calls it.
         """
-        former: dict[int, Any] = {}
-
-        def end(_number: int, _frame: Any) -> None:
-            for number, handler in former.items():
-                # None: set by a library in C, which cannot be called from here.
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-            # On a thread: this one may hold a lock that `stop` takes.
-            threading.Thread(target=self._stop_by_signal, name="continuous-stop", daemon=True).start()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            former[number] = signal.signal(number, end)
+        _SIGNALS.end(self)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:
         """Wait for the end of the query.
@@ -173,3 +164,32 @@ class ContinuousQuery(GuessedNames):
         failure = self._runner.failure
         if failure is not None:
             raise failure
+
+
+class _Signals:
+    """The queries of this process that a signal ends, and the one handler for them."""
+
+    def __init__(self) -> None:
+        self._queries: list[ContinuousQuery] = []
+        self._former: dict[int, Any] = {}
+
+    def end(self, query: ContinuousQuery) -> None:
+        """From now on, end a query at the first signal."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            former = signal.signal(number, self._handle)
+            if former != self._handle:
+                self._former[number] = former
+        self._queries = [other for other in self._queries if other.isActive]
+        self._queries.append(query)
+
+    def _handle(self, _number: int, _frame: Any) -> None:
+        for number, handler in self._former.items():
+            # None: set by a library in C, which cannot be called from here.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        queries, self._queries = self._queries, []
+        for query in queries:
+            # On a thread: this one may hold a lock that `stop` takes. All at the same time, as each may take 40 s.
+            threading.Thread(target=query._stop_by_signal, name="continuous-stop", daemon=True).start()  # noqa: SLF001 - of its module
+
+
+_SIGNALS = _Signals()
