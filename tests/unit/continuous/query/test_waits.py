@@ -121,3 +121,15 @@ def test_source_is_asked_again_if_lanes_find_no_rows_below_a_target(
     waiting.waits.begin_look()
     waiting.waits.set_target(end - 4, end - 4)
     first.result(_SECONDS)
+
+
+def test_wait_without_a_target_ends_with_an_idle_epoch_that_began_after_the_call(waiting: Waiting) -> None:
+    before = time.monotonic()
+    first = waiting.come()
+    waiting.waits.begin_look()
+    position: Any = 7
+    waiting.waits.set_target(None, position)
+    waiting.waits.committed(position, before)
+    assert not wait([first], 0.3).done, "rows may have come after that epoch had begun"
+    waiting.waits.committed(position, time.monotonic())
+    first.result(_SECONDS)

@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafka.formats.protobuf.message_index import MessageIndexError, read_message_index, write_message_index
 
 
-@pytest.mark.parametrize("path", [(0,), (1,), (0, 0), (200, 3, 70_000)])
+@pytest.mark.parametrize("path", [(0,), (1,), (0, 0), (200, 3, 70_000), tuple(range(16))])
 def test_a_path_is_read_as_it_was_written(path: tuple[int, ...]) -> None:
     raw = write_message_index(path)
     assert read_message_index(b"id" + raw + b"v", 2) == (path, 2 + len(raw))

@@ -188,6 +188,12 @@ def test_rates_stay_if_the_position_went_back_or_was_not_known(position: int | N
     assert with_rates(after, report(first)) == after
 
 
+def test_rates_stay_if_the_log_went_back() -> None:
+    before = report(partition_lag(A, 100, Log(0, 200), now_ms=NOW))
+    after = report(partition_lag(A, 100, Log(0, 150), now_ms=NOW), at_ms=NOW + 10_000)
+    assert with_rates(after, before) == after
+
+
 def test_rates_stay_if_no_time_has_passed_between_two_looks() -> None:
     one = report(partition_lag(A, 1, Log(0, 2), now_ms=NOW))
     assert with_rates(one, one) == one

@@ -10,6 +10,8 @@ import pytest
 from kit.checkpoint_files import PLANNED_MS, STEP_MS, write_checkpoint
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.operations.lag import positions
 from pyspark_kafka.operations.lag.positions import checkpoint_positions
 
 if TYPE_CHECKING:
@@ -65,3 +67,9 @@ def test_checkpoint_of_another_source_is_refused(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ['{"logOffset":3}'])
     with pytest.raises(CheckpointError, match="or the query reads something else"):
         checkpoint_positions(str(tmp_path))
+
+
+def test_source_that_is_further_behind_counts_where_two_read_a_partition() -> None:
+    offsets = {"0": KafkaSourceOffset({A: 5, B: 1}), "1": KafkaSourceOffset({A: 3})}
+    assert positions._merge(offsets) == {A: 3, B: 1}
+    assert positions._merge(dict(reversed(offsets.items()))) == {A: 3, B: 1}

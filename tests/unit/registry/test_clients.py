@@ -1,0 +1,41 @@
+"""Clients of a registry that are kept between questions, also over a fork of the process."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyspark_kafka.options import RegistryOptions
+from pyspark_kafka.registry import clients as clients_module
+from pyspark_kafka.registry.clients import Clients
+
+URL = "http://registry:8081"
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch) -> Clients:
+    def opened(*_: Any) -> Any:
+        return SimpleNamespace(clear_caches=lambda: None)
+
+    monkeypatch.setattr(clients_module, "_open_client", opened)
+    return Clients(RegistryOptions(urls=(URL,)))
+
+
+def test_client_that_was_put_back_is_taken_again_for_its_address(clients: Clients) -> None:
+    built_at, first = clients.take(URL)
+    clients.put_back(URL, built_at, first)
+    assert clients.take("http://other:8081")[1] is not first
+    assert clients.take(URL) == (built_at, first)
+    assert clients.take(URL)[1] is not first, "another thread has it"
+
+
+def test_forked_process_opens_a_client_of_its_own(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection would be shared with the parent: each would read responses of the other."""
+    clients.put_back(URL, *clients.take(URL))
+    child = os.getpid() + 1
+    kept = clients._kept[0][2]
+    monkeypatch.setattr(os, "getpid", lambda: child)
+    assert clients.take(URL)[1] is not kept
