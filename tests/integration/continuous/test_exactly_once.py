@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from kafka import KafkaAdminClient
 
-from kit.independent_client import Record, await_committed, produce
+from kit.independent_client import Record, await_committed, consume_all, produce
 from kit.pointers import REPO
 from kit.waiting import eventually
 from pyspark_kafka import continuous
@@ -198,6 +199,32 @@ def test_driver_that_is_killed_between_brokers_and_checkpoint_loses_and_doubles_
 def whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield batch.select(["value"])
+
+
+def test_query_that_ends_by_a_failure_leaves_no_transaction_open(
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+) -> None:
+    """Committed readers of the target would see nothing of any producer until the transaction times out."""
+    source, target = make_topic(), make_topic()
+
+    def deadly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if b"9" in batch.column("value").to_pylist():
+                # It comes for the next rows when the former ones were sent.
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch.select(["value"])
+
+    query = start(
+        spark, bootstrap_servers, source, target, tmp_path, function=deadly, epochs="100 seconds",
+        **{"maxFailures": "0", "kafka.transaction.timeout.ms": "600000"},
+    )  # fmt: skip
+    produce(bootstrap_servers, source, numbers(1, 2))
+    eventually(lambda: len(consume_all(bootstrap_servers, target)) == 2)
+    produce(bootstrap_servers, source, numbers(9))
+    with pytest.raises(ConnectorError, match="task 0 is lost"):
+        query.awaitTermination(120)
+    produce(bootstrap_servers, target, numbers(77))
+    await_committed(bootstrap_servers, target, values([77]))
 
 
 def test_second_driver_fences_the_first(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+# For a last look at the brokers; what they do not abort then ends with `kafka.transaction.timeout.ms`.
+_LAST_SECONDS = 5.0
+
 
 class EpochCommits:
     """Commits the epochs of a query. It alone talks to the checkpoint and to the sink's commit.
@@ -56,6 +59,8 @@ class EpochCommits:
         self.states = QueryStates(plan.stages.with_state, files, epochs)
         # The epoch that is in the checkpoint and perhaps in the sink: the next run commits it again, as it is.
         self._prepared: int | None = None
+        # Whether lanes of this start may have transactions of their own.
+        self._has_transactions = False
 
     def take_over(self, run_id: str) -> None:
         """Make this start of the query the owner of its checkpoint; called once, before anything else.
@@ -90,6 +95,7 @@ class EpochCommits:
         if isinstance(write, SupportsSourceOffsets):
             # First of all: a driver that another one has replaced must not touch the checkpoint.
             write.takeOver()
+            self._has_transactions = True
         found = recover(self._files, self._epochs)
         if found.unfinished is not None:
             unfinished = found.unfinished
@@ -107,6 +113,33 @@ class EpochCommits:
             # What is visible already may be ahead of the checkpoint.
             self.start = write.committedOffset(stream.deserializeOffset(self.start))
         return found.next_epoch
+
+    def end_transactions(self) -> None:
+        """Abort what the lanes of a query that has failed for good have left open; errors are logged.
+
+        Until then readers of committed records see nothing behind it, of no producer. A query that another start has
+        replaced leaves the transactions to that one.
+        """
+        write = self._plan.write
+        if not isinstance(write, SupportsSourceOffsets) or not self._has_transactions:
+            return
+        over = threading.Event()
+        timer = threading.Timer(_LAST_SECONDS, over.set)
+        timer.daemon = True
+        timer.start()
+        try:
+            with interrupted_by(over):
+                self._epochs.check_owner()
+                write.takeOver()
+        except Exception as error:  # noqa: BLE001 - logged: the failure of the query matters more
+            _LOG.warning(
+                "The open transactions of continuous query %s could not be aborted; brokers abort them after "
+                "kafka.transaction.timeout.ms: %s",
+                self._query_id,
+                str(error).partition("\n")[0],
+            )
+        finally:
+            timer.cancel()
 
     def commit(self, action: CommitEpoch) -> Offset:
         """Commit an epoch, and return the offset behind it.

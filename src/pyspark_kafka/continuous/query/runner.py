@@ -158,6 +158,7 @@ class QueryRunner:
                 return
             self._failure = error
             _LOG.error("Continuous query %s ended: %s", self._names.id, error)
+            self._commits.end_transactions()
         finally:
             try:
                 self._plan.stream.stop()
@@ -241,3 +242,4 @@ class QueryRunner:
         # The traceback is for those who look into the log.
         self._uncommitted = str(failure).partition("\n")[0]
         _LOG.warning("Continuous query %s was stopped, and its last epoch failed: %s", self._names.id, failure)
+        self._commits.end_transactions()

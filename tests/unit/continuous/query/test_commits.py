@@ -1,14 +1,20 @@
-"""What a run that failed leaves in the sink."""
+"""What a run that failed, and a query that failed for good, leave in the sink."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.connector import StreamingWrite, WriterCommitMessage
+from pyspark_kafka.connector import StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
+from pyspark_kafka.continuous.query import commits as commits_module
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.task.stages import Stages
+from pyspark_kafka.errors import CheckpointError, TransportError
+from pyspark_kafka.interrupt import pause
+
+if TYPE_CHECKING:
+    import pytest
 
 
 class NotingWrite(StreamingWrite):
@@ -52,3 +58,69 @@ def test_epochs_that_are_not_committed_are_aborted() -> None:
 
 def test_epoch_that_will_be_committed_again_is_not_aborted() -> None:
     assert aborted_epochs(4) == [5]
+
+
+class FencingWrite(NotingWrite, SupportsSourceOffsets):
+    """A sink whose lanes have transactions of their own."""
+
+    def __init__(self, *outcomes: Any) -> None:
+        super().__init__()
+        self.outcomes, self.fenced = list(outcomes), 0
+
+    def takeOver(self) -> None:
+        self.fenced += 1
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if callable(outcome):
+            outcome()
+        elif outcome is not None:
+            raise outcome
+
+    def committedOffset(self, start: Any) -> str:
+        raise NotImplementedError
+
+    def prepareLanes(self, planned: Any, lanes: int) -> None:
+        raise NotImplementedError
+
+
+def commits_of(write: Any, owner: Any = lambda: None, *, has_transactions: bool = True) -> EpochCommits:
+    nothing: Any = None
+    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
+    epochs: Any = type("Epochs", (), {"check_owner": staticmethod(owner)})()
+    commits = EpochCommits(plan, "id-of-the-query", nothing, epochs, nothing)
+    commits._has_transactions = has_transactions
+    return commits
+
+
+def test_open_transactions_are_aborted_at_the_end_of_a_query_that_has_failed() -> None:
+    write = FencingWrite()
+    commits_of(write).end_transactions()
+    assert write.fenced == 1
+
+
+def test_nothing_is_fenced_at_the_end_of_a_query_that_has_no_transactions() -> None:
+    write = FencingWrite()
+    commits_of(write, has_transactions=False).end_transactions()
+    assert write.fenced == 0
+    commits_of(NotingWrite()).end_transactions()
+
+
+def test_transactions_are_left_to_the_start_that_has_replaced_this_one(caplog: pytest.LogCaptureFixture) -> None:
+    def replaced() -> None:
+        raise CheckpointError("taken over", condition="CHECKPOINT_CHANGED", hint="Look.")
+
+    write = FencingWrite()
+    commits_of(write, replaced).end_transactions()
+    assert write.fenced == 0
+    assert "could not be aborted" in caplog.text
+
+
+def test_brokers_that_are_away_do_not_hold_up_the_end_of_a_query(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ride_out() -> None:
+        assert pause(600), "the outage is over"
+        raise TransportError("no broker", condition="CONNECTION_FAILED", retriable=True, hint="Wait.")
+
+    monkeypatch.setattr(commits_module, "_LAST_SECONDS", 0.05)
+    commits_of(FencingWrite(ride_out)).end_transactions()
+    assert "brokers abort them after kafka.transaction.timeout.ms: [CONNECTION_FAILED] no broker" in caplog.text

@@ -46,6 +46,9 @@ class Script:
     def take_over(self, run_id: str) -> None:
         self.owner = run_id
 
+    def end_transactions(self) -> None:
+        self.pauses.append(-1)
+
     def go_on(self) -> int:
         return 7
 
@@ -136,7 +139,9 @@ def test_query_that_is_stopped_in_an_outage_ends_without_an_error(monkeypatch: p
             self.is_over = True
             return super().run()
 
-    run(monkeypatch, Stopped((0, (outage(),))))
+    script = Stopped((0, (outage(),)))
+    run(monkeypatch, script)
+    assert script.pauses == [-1], "its transactions are ended"
 
 
 def test_error_that_another_run_does_not_mend_is_raised_by_a_stopped_query_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,3 +113,12 @@ def test_query_that_has_ended_is_not_abandoned() -> None:
     runner.abandon()
     assert calls == ["stream stopped", ("end", None)]
     assert runner.message == "Stopped"
+
+
+def test_transactions_of_a_query_that_fails_are_ended_before_its_end_is_told() -> None:
+    calls: list[Any] = []
+    runner = runner_of(calls, lambda _, error: calls.append(("end", error)), FAILURE)
+    runner._commits.end_transactions = lambda: calls.append("transactions ended")  # type: ignore[method-assign]
+    runner.start()
+    assert runner.wait(30)
+    assert calls == ["transactions ended", "stream stopped", ("end", FAILURE)]
