@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import errno
 import json
-import subprocess
 import uuid
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -175,7 +174,6 @@ def test_an_outage_makes_no_value_bad() -> None:
             decode(decoder, b"\0\0\0\0\1\0")
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_a_compiler_that_fails_makes_no_value_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     def start_nothing(*_: object, **__: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
@@ -186,7 +184,7 @@ def test_a_compiler_that_fails_makes_no_value_bad(monkeypatch: pytest.MonkeyPatc
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", wanted, PROTO, MESSAGE), registry)
     value = b"\0\0\0\0\1\0\x08\1"
     with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "run", start_nothing)
+        patch.setattr("pyspark_kafka.formats.protobuf.proto_text.subprocess.run", start_nothing)
         with pytest.raises(SetupError, match="protoc did not start"):
             decode(decoder, value)
     found = decode(decoder, value)
@@ -226,7 +224,6 @@ def test_protobuf_is_read_by_numbers_of_the_readers_message() -> None:
     assert registry.asked == [1, 2]
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_values_of_another_message_are_bad() -> None:
     other = file_set()
     next(each for each in other.file[0].message_type[1].field if each.name == "i").type = 9

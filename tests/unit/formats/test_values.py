@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 
 import pyarrow as pa
-import pytest
 from google.protobuf import message_factory
 
 from kit.protobuf_schema import everything
@@ -64,7 +63,6 @@ def test_times_beyond_64_bits_are_bad_in_protobuf() -> None:
     assert found.column.is_valid().to_pylist() == [True, False, True, False, False]
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_durations_beyond_64_bits_are_bad_in_protobuf() -> None:
     text = """
     syntax = "proto3"; import "google/protobuf/duration.proto";

@@ -53,7 +53,6 @@ def _encode(options: FormatOptions) -> Any:
 @pytest.mark.parametrize("plan", [_read, _write, _decode, _encode])
 @pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
 @pytest.mark.parametrize("text", OTHER_FILES)
-@pytest.mark.usefixtures("protoc_in_process")
 def test_file_that_holds_no_schema_is_named_and_not_shown(
     tmp_path: Path, plan: Callable[[FormatOptions], Any], name: str, text: str
 ) -> None:

@@ -184,7 +184,6 @@ ITEM = 'syntax = "proto3"; package shop; message Item { string name = 1; uint32 
 OF_PROTO = RegisteredSchema("PROTOBUF", PROTO, (NamedSchema("item.proto", ITEM),), schema_id=5)
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_plan_of_protobuf_has_descriptors_so_that_tasks_need_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     options = TypedReadOptions(value=FormatOptions("protobuf", "confluent"), registry=URL)
     column = plan_read(options, "t", registry(t_value=OF_PROTO)).value
@@ -212,7 +211,6 @@ def test_plan_of_protobuf_has_descriptors_so_that_tasks_need_no_compiler(monkeyp
     assert [each and (each["id"], each["kind"]) for each in found.to_pylist()] == [(5, "GIFT"), (0, "NONE"), None]
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_message_is_the_named_one() -> None:
     options = of_values("protobuf", ITEM + " message Other { bool b = 1; }", message="shop.Other")
     column = plan_read(options, "t").value
@@ -224,7 +222,6 @@ def test_message_is_the_named_one() -> None:
     assert caught.value.hint == "Name one of its messages: shop.Item, shop.Order."
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_file_of_descriptors_is_read(tmp_path: Path) -> None:
     file = tmp_path / "item.desc"
     file.write_bytes(proto_text.read_file_set(RegisteredSchema("PROTOBUF", ITEM)))

@@ -65,7 +65,6 @@ def test_protobuf_comes_back_with_a_file_descriptor_set() -> None:
     assert decoded.column.to_pylist() == column.to_pylist()
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_protobuf_comes_back_with_the_text_of_its_file() -> None:
     schema = 'syntax = "proto3"; package p; message One { int64 a = 1; } message Two { string b = 1; }'
     column = pa.array([{"b": "x"}], pa.struct([("b", pa.string())]))

@@ -292,7 +292,6 @@ def test_a_descriptor_of_protobuf_is_looked_up_as_one_file() -> None:
         plan(options(given), registry, value=pa.struct([("x", pa.float64())]))
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_a_file_of_protobuf_is_compiled_once_and_looked_up_as_its_text() -> None:
     text = 'syntax = "proto3"; package p; message A { int64 a = 1; } message B { string b = 1; }'
     registry = MemoryRegistry(t_value=[registered(text, "PROTOBUF")])

@@ -120,7 +120,6 @@ message Inner { repeated group G = 3 { optional int32 x = 4; } optional int32 y 
 """
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_groups_are_refused_on_both_sides_wherever_they_stand() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", GROUPS)))
     with pytest.raises(SchemaError, match=r"field 'Inner.g' is a group of proto2, which cannot be read or written"):
@@ -129,7 +128,6 @@ def test_groups_are_refused_on_both_sides_wherever_they_stand() -> None:
         ProtobufEncoder(descriptor, pa.struct([("z", pa.int32())]))
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_groups_that_are_not_among_the_columns_are_skipped() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", GROUPS)))
     kind = pa.struct([("inner", pa.struct([("y", pa.int32())])), ("z", pa.int32())])
@@ -160,7 +158,6 @@ service S { rpc Ask(google.type.Date) returns (google.type.TimeOfDay); }
 """
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_dates_and_times_of_day_are_structs_with_what_the_value_has() -> None:
     """A date may lack its day or its year, and be none."""
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", DATED, DATES)))
@@ -186,7 +183,6 @@ def test_dates_and_times_of_day_are_structs_with_what_the_value_has() -> None:
     assert [made.FromString(each) for each in written] == messages
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_date_may_be_the_message_itself() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", DATED, DATES)), "google.type.Date")
     found = ProtobufDecoder(descriptor).decode(pa.array([b"\x08\x05"], pa.binary()))

@@ -51,7 +51,6 @@ def test_lists_and_maps_that_are_null_are_empty() -> None:
     assert encode(kind, {"n": None, "m": None}) == [b""]
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_minus_zero_keeps_its_sign_only_where_the_field_may_be_absent() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", OPTIONAL)))
     kind = pa.struct([("d", pa.float64()), ("od", pa.float64())])
@@ -89,7 +88,6 @@ def test_null_in_a_field_that_is_always_there_is_an_error(kind: Any, good: Any, 
         encode(kind, {name: good}, {name: bad})
 
 
-@pytest.mark.usefixtures("protoc_in_process")
 def test_null_in_a_field_that_may_be_absent_leaves_it_out() -> None:
     descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", OPTIONAL)))
     inner = pa.struct([("b", pa.bool_()), ("os", pa.string())])

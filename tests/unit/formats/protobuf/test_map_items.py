@@ -47,7 +47,6 @@ def within(tag: bytes, text: bytes) -> bytes:
         within(b"\x22", b"\x0a\x01k"),
     ],
 )
-@pytest.mark.usefixtures("protoc_in_process")
 def test_entry_without_a_value_has_an_empty_message(text: bytes) -> None:
     descriptor, made = message()
     good = made(m={1: {"a": 2}}, i=3).SerializeToString()
@@ -85,7 +84,6 @@ def test_entry_without_a_value_costs_no_other_value_a_call(capfd: pytest.Capture
         ("M", "b''"),
     ],
 )
-@pytest.mark.usefixtures("protoc_in_process")
 def test_entry_without_a_value_has_an_empty_message_of_google(kind: str, empty: str) -> None:
     imports = "".join(
         f'import "google/protobuf/{each}.proto"; ' for each in ("any", "duration", "timestamp", "wrappers")
