@@ -34,7 +34,11 @@ EXACTLY_ONCE = [
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("exactly_once", [False, True], ids=["at least once", "exactly once"])
+@pytest.mark.parametrize(
+    "exactly_once",
+    [pytest.param(False, marks=pytest.mark.full("The weaker guarantee")), True],
+    ids=["at least once", "exactly once"],
+)
 def test_killed_query_loses_nothing_and_repeats_what_it_may(
     connect_url: str, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, exactly_once: bool
 ) -> None:

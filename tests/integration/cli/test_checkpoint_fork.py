@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 HOUR_MS = 3_600_000
 
+_SECOND = pytest.mark.full("Second state store")
+
 
 def numbered(first: int, last: int, timestamp_ms: int | None = None) -> list[Record]:
     return [Record(b"k%d" % (i % 3), b"%d" % i, partition=i % 2, timestamp_ms=timestamp_ms) for i in range(first, last)]
@@ -69,7 +71,7 @@ def copy(
 @pytest.mark.parametrize(
     "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
 )
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=_SECOND)])
 def test_fork_to_a_time_writes_what_came_since_once(
     spark: SparkSession,
     bootstrap_servers: str,
@@ -168,9 +170,6 @@ _STORES = {
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     },
 }
-
-
-_SECOND = pytest.mark.full("Second state store")
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ print("latest", found.num_input_rows, found.terminated, found.sources[0].max_off
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_events_and_figures_are_the_same_on_spark_connect(
     bootstrap_servers: str, make_topic: TopicMaker, connect_url: str, tmp_path: Path
 ) -> None:

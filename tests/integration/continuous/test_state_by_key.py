@@ -116,7 +116,7 @@ copy_until_killed(
     [
         "files prepare before",
         pytest.param("sink commit before", marks=pytest.mark.long),
-        "sink commit after",
+        pytest.param("sink commit after", marks=pytest.mark.full("Kills at every point")),
         pytest.param("files commit after", marks=pytest.mark.long),
     ],
 )

@@ -217,6 +217,7 @@ def test_a_broker_that_goes_away_in_the_middle_costs_no_row_and_doubles_none(
     assert all(values == sorted(values) for values in by_partition(records).values())
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_broker_that_stays_away_ends_a_write_with_its_address_and_the_counts_of_rows(
     mortal_broker: MortalBroker,
 ) -> None:

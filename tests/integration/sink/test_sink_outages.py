@@ -207,6 +207,7 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     assert any(line.startswith("Waiting for Kafka is over after ") for line in lines)
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_commit_whose_outage_lasts_too_long_names_the_outage(mortal_broker: MortalBroker, tmp_path: Path) -> None:
     name = f"sink-{uuid.uuid4().hex}"
     publisher, borrowed = publisher_of(mortal_broker, tmp_path, name, outageTimeout="3s")

@@ -92,6 +92,7 @@ def test_a_stream_that_has_run_looks_up_through_an_outage(
     assert lines[-1] == over(lines)[-1]
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_an_outage_that_lasts_too_long_ends_the_stream_with_what_was_true(mortal_broker: MortalBroker) -> None:
     mortal_broker.kafka.create_topic("outage-long")
     stream = stream_of(mortal_broker, "outage-long", outageTimeout="5s")
@@ -168,6 +169,7 @@ def test_a_task_of_a_stream_reads_on_after_an_outage_longer_than_its_poll_timeou
     assert len(over(lines)) == 1
 
 
+@pytest.mark.full("Waits for limits of time")
 def test_a_task_whose_outage_lasts_too_long_says_what_was_true(mortal_broker: MortalBroker) -> None:
     short = {"kafkaConsumer.pollTimeoutMs": "2000", "kafka.request.timeout.ms": "1000", "outageTimeout": "4s"}
     stream, planned = _planned(mortal_broker, "outage-task-long", **short)

@@ -89,6 +89,7 @@ def test_view_of_the_checkpoint_of_a_real_query_is_behind_by_what_it_has_not_rea
     assert (row.position, row.log_end, row.records_behind) == (10, 13, 3)
 
 
+@pytest.mark.full("Spark Connect")
 def test_view_works_on_spark_connect(bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path) -> None:
     group = group_of(bootstrap_servers, make_topic(2))
     said = run_connect_program(_SCRIPT, bootstrap_servers, group, place=tmp_path)

@@ -251,6 +251,7 @@ spark.stop()
 """
 
 
+@pytest.mark.full("Spark Connect")
 def test_pushed_filters_are_the_same_on_spark_connect(
     bootstrap_servers: str, topics: list[str], connect_url: str, tmp_path: Path
 ) -> None:

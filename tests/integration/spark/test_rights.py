@@ -120,7 +120,16 @@ def test_stream_ends_with_the_line_that_grants_the_right_and_continues_where_it_
         query.stop()
 
 
-@pytest.mark.parametrize("kind", ["source", "target", "transactional-id"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "source",
+        *(
+            pytest.param(kind, marks=pytest.mark.full("Further missing rights"))
+            for kind in ("target", "transactional-id")
+        ),
+    ],
+)
 def test_continuous_query_ends_and_continues_exactly_once_when_the_right_is_back(
     spark: SparkSession, guarded: Guarded, tmp_path: Path, kind: str
 ) -> None:

@@ -154,6 +154,7 @@ class TestKafkaExactlyOnce(KafkaSinkContract):
         }
 
 
+@pytest.mark.full("Large batches")
 class TestKafkaExactlyOnceSpooled(TestKafkaExactlyOnce):
     """Tasks leave all record batches in files."""
 

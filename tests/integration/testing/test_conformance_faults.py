@@ -17,6 +17,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     return outcomes_of(contracts.__file__, ["TestLines", "TestFiles", *cases], tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.full("Faults that the contract kit notices")
 @pytest.mark.parametrize("name", ["TestLines", "TestFiles"])
 def test_connector_that_keeps_its_contract_passes(outcomes: dict[str, dict[str, str]], name: str) -> None:
     assert len(outcomes[name]) >= 10
