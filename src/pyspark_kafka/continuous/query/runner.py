@@ -65,8 +65,8 @@ class QueryRunner:
         self._failure: BaseException | None = None
         # Whether the lanes of a run have read.
         self._has_read = False
-        # Why a query that was asked to stop could not commit its last epoch.
-        self._uncommitted = ""
+        # What a query that was asked to stop has left, as a sentence; empty if its last epoch was committed.
+        self._left = ""
         # Taken by who tells the end: the thread of the query, or who does not wait for it any longer.
         self._end_is_told = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"continuous-query-{names.id[:8]}", daemon=True)
@@ -133,7 +133,7 @@ class QueryRunner:
         whatever it may still write.
         """
         waits_for = self._control.message
-        self._uncommitted = f"it is not known; the query did not end within its time ({waits_for})"
+        self._left = f"Stopped; it is not known whether the last epoch was committed, after a wait in: {waits_for}"
         _LOG.warning(
             "Continuous query %s was stopped, and did not end within its time (%s). It is not known whether its last "
             "epoch is committed; the next start finds out.",
@@ -171,10 +171,8 @@ class QueryRunner:
         self._control.is_reading = False
         if self._failure is not None:
             self._control.message = "Terminated with exception"
-        elif not self._uncommitted:
-            self._control.message = "Stopped"
         else:
-            self._control.message = f"Stopped; the last epoch was not committed: {self._uncommitted}"
+            self._control.message = self._left or "Stopped"
         # Who has waited for the end finds it told.
         try:
             self._on_end(self._failure)
@@ -240,6 +238,6 @@ class QueryRunner:
 
     def _stopped_with(self, failure: BaseException) -> None:
         # The traceback is for those who look into the log.
-        self._uncommitted = str(failure).partition("\n")[0]
+        self._left = "Stopped; the last epoch was not committed: " + str(failure).partition("\n")[0]
         _LOG.warning("Continuous query %s was stopped, and its last epoch failed: %s", self._names.id, failure)
         self._commits.end_transactions()
