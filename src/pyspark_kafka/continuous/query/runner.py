@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _HANDLER_LOOK_SECONDS = 0.02
+_TELL_SECONDS = 5.0
 
 
 class QueryRunner:
@@ -140,7 +141,10 @@ class QueryRunner:
             self._names.id,
             waits_for,
         )
-        self._tell_end()
+        # On a thread: in a signal handler this one may hold a lock that it takes.
+        telling = threading.Thread(target=self._tell_end, name="continuous-end", daemon=True)
+        telling.start()
+        telling.join(_TELL_SECONDS)
 
     def wait_until_idle(self) -> None:
         """Wait until every row that is readable now is committed; return if the query ends first."""
