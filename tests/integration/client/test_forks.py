@@ -7,12 +7,11 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark import SparkFiles
 
 from kit.fakes.schema_registry import RegistryAnswer, SchemaRegistryServer
 from pyspark_kafka.client import waiting
 from pyspark_kafka.client.waiting import Contact, Wait
-from pyspark_kafka.counters import COUNTERS, RETRIES, Counters
+from pyspark_kafka.counters import RETRIES, Counters
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.connect import open_registry
 from pyspark_kafka.spark.processes.counter_files import CounterFile, CounterFiles, ProcessTotals
@@ -21,16 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONG = '"long"'
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A process that Spark has started, and the folder for files of its application."""
-    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path))
-    monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
-    # A thread that reports waits of earlier tests would write, too.
-    monkeypatch.setattr(COUNTERS, "publish", lambda: None)
-    return tmp_path
 
 
 def test_a_forked_child_reports_by_itself() -> None:
@@ -43,8 +32,8 @@ def test_a_forked_child_reports_by_itself() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_child_has_a_file_of_its_own(root: Path) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+def test_a_forked_child_has_a_file_of_its_own(worker_root: Path) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.add(RETRIES, 2)
     file.write()

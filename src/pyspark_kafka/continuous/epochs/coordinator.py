@@ -203,14 +203,13 @@ class EpochCoordinator:
 
     def ticked(self, now_ms: int) -> list[Action]:
         """Take note of the time: called when every lane has started, when it is `due_ms`, and as often as one likes."""
-        if self._current_since_ms is None and self.is_running:
+        if self._stopping or not self.is_running:
+            return []
+        if self._current_since_ms is None:
             # Before, there was nothing to read: the first epoch is as long as the others.
             self._current_since_ms = now_ms
-        if self._stopping or not self._moved or not self.is_running:
-            return []
-        if self._current_since_ms is None or now_ms - self._current_since_ms < self._interval_ms:
-            return []
-        if self._current - self._uncommitted >= MOST_OPEN:
+        is_due = self._moved and now_ms - self._current_since_ms >= self._interval_ms
+        if not is_due or self._current - self._uncommitted >= MOST_OPEN:
             return []
         self._current_since_ms = now_ms
         return self._end_current()

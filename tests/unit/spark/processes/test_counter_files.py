@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark import SparkFiles, TaskContext
 
-from pyspark_kafka.counters import CLIENTS_LENT, COUNTERS, RETRIES, Counters
+from pyspark_kafka.counters import CLIENTS_LENT, RETRIES, Counters
 from pyspark_kafka.spark.processes import counter_files
 from pyspark_kafka.spark.processes.counter_files import FOLDER, CounterFile, CounterFiles, ProcessTotals, to_lines
 
@@ -24,57 +24,47 @@ if TYPE_CHECKING:
 NO_PROCESS = 1 << 30
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A process that Spark has started, and the folder for files of its application."""
-    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path))
-    monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
-    # A thread that reports waits of earlier tests would write, too.
-    monkeypatch.setattr(COUNTERS, "publish", lambda: None)
-    return tmp_path
-
-
 def file_of(folder: Path, process_id: int, values: dict[str, float], role: str = "task") -> Path:
     path = folder / FOLDER / f"{process_id}-x.json"
     path.write_bytes(to_lines({"pid": process_id, "started": None, "role": role, "values": values}))
     return path
 
 
-def test_nothing_is_written_where_nobody_reads(root: Path) -> None:
+def test_nothing_is_written_where_nobody_reads(worker_root: Path) -> None:
     counters = Counters()
     counters.add(RETRIES)
     CounterFile(counters).write()
-    assert list(root.iterdir()) == []
+    assert list(worker_root.iterdir()) == []
 
 
-def test_nothing_is_written_by_a_program_of_the_user(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    CounterFiles(str(root))
+def test_nothing_is_written_by_a_program_of_the_user(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    CounterFiles(str(worker_root))
     monkeypatch.setattr(SparkFiles, "_is_running_on_worker", False)
     counters = Counters()
     counters.add(RETRIES)
     CounterFile(counters).write()
-    assert list((root / FOLDER).iterdir()) == []
+    assert list((worker_root / FOLDER).iterdir()) == []
 
 
-def test_counters_are_read_as_they_were_written_and_again_after_a_change(root: Path) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+def test_counters_are_read_as_they_were_written_and_again_after_a_change(worker_root: Path) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.add(RETRIES, 3)
     file.write()
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 3})}
-    (path,) = (root / FOLDER).iterdir()
+    (path,) = (worker_root / FOLDER).iterdir()
     written = path.stat().st_mtime_ns, path.stat().st_ino
     file.write()
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == written
     counters.add(RETRIES)
     file.write()
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 4})}
-    assert [each.name for each in (root / FOLDER).iterdir()] == [path.name]
-    assert (root / FOLDER).stat().st_mode & 0o077 == 0
+    assert [each.name for each in (worker_root / FOLDER).iterdir()] == [path.name]
+    assert (worker_root / FOLDER).stat().st_mode & 0o077 == 0
 
 
-def test_a_process_that_has_run_a_task_is_one_of_tasks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+def test_a_process_that_has_run_a_task_is_one_of_tasks(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.add(RETRIES)
     monkeypatch.setattr(TaskContext, "_taskContext", object())
@@ -85,27 +75,27 @@ def test_a_process_that_has_run_a_task_is_one_of_tasks(root: Path, monkeypatch: 
     assert files.read() == {"task": ProcessTotals(1, {RETRIES: 2})}
 
 
-def test_an_ended_process_leaves_what_it_counted_and_no_gauge(root: Path) -> None:
-    files = CounterFiles(str(root))
-    file_of(root, os.getpid(), {RETRIES: 1, CLIENTS_LENT: 2})
-    path = file_of(root, NO_PROCESS, {RETRIES: 5, CLIENTS_LENT: 3})
+def test_an_ended_process_leaves_what_it_counted_and_no_gauge(worker_root: Path) -> None:
+    files = CounterFiles(str(worker_root))
+    file_of(worker_root, os.getpid(), {RETRIES: 1, CLIENTS_LENT: 2})
+    path = file_of(worker_root, NO_PROCESS, {RETRIES: 5, CLIENTS_LENT: 3})
     for _ in range(3):
         assert files.read() == {"task": ProcessTotals(1, {RETRIES: 6, CLIENTS_LENT: 2})}
     assert not path.exists()
 
 
-def test_a_file_that_is_gone_stays_counted(root: Path) -> None:
-    files = CounterFiles(str(root))
-    path = file_of(root, os.getpid(), {RETRIES: 5})
+def test_a_file_that_is_gone_stays_counted(worker_root: Path) -> None:
+    files = CounterFiles(str(worker_root))
+    path = file_of(worker_root, os.getpid(), {RETRIES: 5})
     assert files.read()["task"].values == {RETRIES: 5}
     path.unlink()
-    (root / FOLDER).rmdir()
+    (worker_root / FOLDER).rmdir()
     assert files.read() == {"task": ProcessTotals(0, {RETRIES: 5})}
 
 
-def test_a_process_id_that_is_used_again_is_another_process(root: Path) -> None:
-    files = CounterFiles(str(root))
-    path = file_of(root, os.getpid(), {RETRIES: 5})
+def test_a_process_id_that_is_used_again_is_another_process(worker_root: Path) -> None:
+    files = CounterFiles(str(worker_root))
+    path = file_of(worker_root, os.getpid(), {RETRIES: 5})
     path.write_bytes(to_lines({**json.loads(path.read_text().split("\n")[0]), "started": "1"}))
     expected = 0 if os.path.exists("/proc/self/stat") else 1  # noqa: PTH110 - of Linux
     assert files.read()["task"].processes == expected
@@ -124,16 +114,16 @@ def test_a_process_id_that_is_used_again_is_another_process(root: Path) -> None:
     ],
     ids=["empty", "cut short", "list", "null", "nothing", "no number", "deep"],
 )
-def test_a_file_that_cannot_be_read_is_left_out(root: Path, content: str) -> None:
-    files = CounterFiles(str(root))
-    file_of(root, os.getpid(), {RETRIES: 1})
+def test_a_file_that_cannot_be_read_is_left_out(worker_root: Path, content: str) -> None:
+    files = CounterFiles(str(worker_root))
+    file_of(worker_root, os.getpid(), {RETRIES: 1})
     line = content.encode()
-    (root / FOLDER / "1-y.json").write_bytes(b"%s\n%08x\n" % (line, zlib.crc32(line)))
+    (worker_root / FOLDER / "1-y.json").write_bytes(b"%s\n%08x\n" % (line, zlib.crc32(line)))
     assert files.read() == {"task": ProcessTotals(1, {RETRIES: 1})}
 
 
-def test_a_folder_that_cannot_be_written_ends_no_task(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = CounterFiles(str(root))
+def test_a_folder_that_cannot_be_written_ends_no_task(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = CounterFiles(str(worker_root))
     counters = Counters()
     counters.add(RETRIES)
 
@@ -148,16 +138,16 @@ def test_a_folder_that_cannot_be_written_ends_no_task(root: Path, monkeypatch: p
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 1})}
 
 
-def test_a_file_that_is_half_written_counts_as_it_was_before(root: Path) -> None:
-    files = CounterFiles(str(root))
-    path = file_of(root, os.getpid(), {RETRIES: 10.0})
+def test_a_file_that_is_half_written_counts_as_it_was_before(worker_root: Path) -> None:
+    files = CounterFiles(str(worker_root))
+    path = file_of(worker_root, os.getpid(), {RETRIES: 10.0})
     assert files.read()["task"].values == {RETRIES: 10.0}
     path.write_bytes(path.read_bytes().replace(b"10.0", b"90.0"))
     assert files.read()["task"].values == {RETRIES: 10.0}
 
 
-def test_a_shorter_text_takes_the_place_of_a_longer_one(root: Path) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+def test_a_shorter_text_takes_the_place_of_a_longer_one(worker_root: Path) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.set(CLIENTS_LENT, 123_456.789)
     file.write()
@@ -166,28 +156,30 @@ def test_a_shorter_text_takes_the_place_of_a_longer_one(root: Path) -> None:
     assert files.read() == {"driver": ProcessTotals(1, {CLIENTS_LENT: 1})}
 
 
-def test_a_folder_that_is_made_again_gets_the_counters_again(root: Path) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+def test_a_folder_that_is_made_again_gets_the_counters_again(worker_root: Path) -> None:
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.add(RETRIES)
     file.write()
-    shutil.rmtree(root / FOLDER)
+    shutil.rmtree(worker_root / FOLDER)
     counters.add(RETRIES)
     file.write()
-    assert list(root.iterdir()) == []
-    files = CounterFiles(str(root))
+    assert list(worker_root.iterdir()) == []
+    files = CounterFiles(str(worker_root))
     file.write()
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 2})}
 
 
-def test_a_second_reader_of_an_application_is_no_error(root: Path) -> None:
-    CounterFiles(str(root))
-    CounterFiles(str(root))
+def test_a_second_reader_of_an_application_is_no_error(worker_root: Path) -> None:
+    CounterFiles(str(worker_root))
+    CounterFiles(str(worker_root))
 
 
-def test_file_that_cannot_be_read_for_once_is_not_counted_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = CounterFiles(str(root))
-    file_of(root, os.getpid(), {RETRIES: 10.0})
+def test_file_that_cannot_be_read_for_once_is_not_counted_twice(
+    worker_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = CounterFiles(str(worker_root))
+    file_of(worker_root, os.getpid(), {RETRIES: 10.0})
     assert files.read()["task"].values == {RETRIES: 10.0}
     with monkeypatch.context() as broken:
         broken.setattr(counter_files, "_read", lambda _: None)
@@ -195,23 +187,23 @@ def test_file_that_cannot_be_read_for_once_is_not_counted_twice(root: Path, monk
     assert files.read()["task"].values == {RETRIES: 10.0}
 
 
-def test_file_that_cannot_be_removed_is_counted_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = CounterFiles(str(root))
-    file_of(root, NO_PROCESS, {RETRIES: 10.0})
+def test_file_that_cannot_be_removed_is_counted_once(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = CounterFiles(str(worker_root))
+    file_of(worker_root, NO_PROCESS, {RETRIES: 10.0})
 
     def refuse(_: Path) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(type(root), "unlink", refuse)
+    monkeypatch.setattr(type(worker_root), "unlink", refuse)
     for _ in range(3):
         assert files.read()["task"].values == {RETRIES: 10.0}
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES])
 def test_folder_that_cannot_be_listed_for_once_ends_no_process(
-    root: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    worker_root: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    files, counters = CounterFiles(str(root)), Counters()
+    files, counters = CounterFiles(str(worker_root)), Counters()
     file = CounterFile(counters)
     counters.add(RETRIES, 100)
     file.write()
@@ -221,7 +213,7 @@ def test_folder_that_cannot_be_listed_for_once_ends_no_process(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as broken:
-        broken.setattr(type(root), "iterdir", refuse)
+        broken.setattr(type(worker_root), "iterdir", refuse)
         assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 100})}
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 100})}
     counters.add(RETRIES)
@@ -229,10 +221,10 @@ def test_folder_that_cannot_be_listed_for_once_ends_no_process(
     assert files.read() == {"driver": ProcessTotals(1, {RETRIES: 101})}
 
 
-def test_file_that_is_one_too_many_ends_no_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_is_one_too_many_ends_no_process(worker_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counter_files, "_MOST_FILES", 2)
-    files, folder = CounterFiles(str(root)), root / FOLDER
-    content = file_of(root, os.getpid(), {RETRIES: 1}).read_bytes()
+    files, folder = CounterFiles(str(worker_root)), worker_root / FOLDER
+    content = file_of(worker_root, os.getpid(), {RETRIES: 1}).read_bytes()
     for name in ("y1", "y2"):
         (folder / f"{name}.json").write_bytes(content)
     # The first two of three, by name.
