@@ -94,7 +94,10 @@ def main(servers: str, queries: str) -> None:
         reader = reader.options(subscribe=each["topic"], place=place, holds=",".join(each["holds"]), **each["options"])
         rows = reader.load().selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
         writer = rows.writeStream.format("parquet").option("path", f"{place}/out")
-        writer.option("checkpointLocation", f"{place}/checkpoint").start()
+        query = writer.option("checkpointLocation", f"{place}/checkpoint").start()
+        # Spark gives each process that plans a query 10 s to connect: on a busy machine four at once take longer.
+        while query.isActive and not Path(place, "latest").exists():
+            time.sleep(0.02)
     spark.streams.awaitAnyTermination()
 
 
