@@ -30,6 +30,8 @@ before_tests = $(1)/bin/python tools/get_broker.py && $(1)/bin/python tools/arch
 # Who is done takes over tests of who is not: they differ much in how long they take.
 pytest = { $(call with_kernel,$(1)) $(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(2) $(ARGS); }
 checks := types style imports commits
+# Hundreds of processes that tests start import the package: the bytecode of the first is for all of them.
+unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
 .PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
@@ -82,8 +84,10 @@ quick-wheel:
 wheel:
 	@$(VENV)/bin/python tools/check_wheel.py
 
+# Collected once for its bytecode: each process that shares the tests would rewrite all asserts for itself.
 ready:
 	@$(call before_tests,$(VENV))
+	@$(VENV)/bin/python -m pytest --collect-only -qq > /dev/null
 
 format:  ## Format the code and fix what can be fixed
 	@$(prepare) $(VENV) --group dev
