@@ -41,12 +41,19 @@ def make_world(tmp_path: Path) -> Callable[..., World]:
     return make
 
 
+@pytest.mark.parametrize(
+    "chains",
+    [
+        [(point,) for point in EXACTLY_ONCE],
+        pytest.param(list(TWICE.values()), marks=pytest.mark.full("Kills at every point")),
+    ],
+    ids=["once", "again in recovery"],
+)
 @pytest.mark.timeout(600)
 def test_a_process_killed_at_any_point_neither_loses_nor_duplicates(
-    kafka: EmbeddedKafka, make_world: Callable[..., World]
+    kafka: EmbeddedKafka, make_world: Callable[..., World], chains: list[tuple[str, ...]]
 ) -> None:
     world = make_world(kafka)
-    chains: list[tuple[str, ...]] = [(point,) for point in EXACTLY_ONCE] + list(TWICE.values())
     stops = [
         Stop(batch, point, after=Stop(batch, points[number - 1]).name if number else "")
         for batch, points in enumerate(chains)
