@@ -2,7 +2,8 @@
 # changed. Variables: PYTHON=interpreter; ARGS="arguments for pytest, the demo or the benchmark"; JVM_JARS=directory;
 # CASES=of the benchmark, by name; WORKERS=processes that share the tests, each with a broker and a Spark session;
 # SECONDS=to fuzz each target; KILLS=of drivers and of tasks, SEED=of their places, for the fault tests; MINUTES=of
-# faults, SEED=of them, for the cluster in motion; CONTINUOUS=guarantee for KILLS of a continuous query instead.
+# faults, SEED=of them, for the cluster in motion, and of the soak; CONTINUOUS=guarantee for KILLS of a continuous query
+# instead.
 
 VENV := .venv
 comma := ,
@@ -34,7 +35,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format test-pyspark42 test-interop test-faults security-matrix test-chaos audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -144,6 +145,11 @@ test-chaos:  ## Run queries on a cluster in motion for MINUTES, and print what c
 	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(if $(JVM_JARS),.venv-pyspark42,$(VENV))/bin/python -m \
 		$(if $(CONTINUOUS),chaos.continuous.run --guarantee $(CONTINUOUS) --kills $(KILLS),chaos.run --minutes $(MINUTES)) \
 		--seed $(SEED) $(if $(JVM_JARS),--jvm-jars '$(JVM_JARS)') $(ARGS)
+
+soak:  ## Run queries of all kinds for MINUTES, and print whether memory, descriptors, threads or files grow
+	@$(prepare) $(VENV) --group test --with 'psutil>=7,<8'
+	@$(call before_tests,$(VENV))
+	@PYTHONPATH="$(CURDIR)/tests:$(CURDIR)/tools" $(VENV)/bin/python -m soak.run --minutes $(MINUTES) $(ARGS)
 
 bench:  ## Measure, 10 minutes (30 beside the JVM connector of JVM_JARS=directory); CASES=read,write-exactly-once for some
 	@$(prepare) .venv-bench --group typed --with 'pyspark==4.2.0'
