@@ -95,7 +95,7 @@ def main(servers: str, queries: str) -> None:
         rows = reader.load().selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value")
         writer = rows.writeStream.format("parquet").option("path", f"{place}/out")
         query = writer.option("checkpointLocation", f"{place}/checkpoint").start()
-        # Spark gives each process that plans a query 10 s to connect: on a busy machine four at once take longer.
+        # Spark waits 10 s for each process that plans a query: on a busy machine four at once take longer.
         while query.isActive and not Path(place, "latest").exists():
             time.sleep(0.02)
     spark.streams.awaitAnyTermination()
