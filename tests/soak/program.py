@@ -147,6 +147,8 @@ class Program:
 
         def job() -> int:
             end = source.getOffset()
+            if end is None:
+                return 0
             start = done[-1] if done else source.initialOffset()
             rows = source.getBatch(start, end).count()
             source.commit(end)

@@ -80,7 +80,7 @@ def take(program: int, place: Path) -> dict[str, float]:
             memory = process.memory_full_info().pss / (1 << 20)
             descriptors, threads = process.num_fds(), process.num_threads()
             sockets = len(process.net_connections(kind="all"))
-            figures[f"{kind_of(process, program)} MiB"] += memory  # type: ignore[assignment]
+            figures[f"{kind_of(process, program)} MiB"] += memory
             figures.update(processes=1, descriptors=descriptors, threads=threads, sockets=sockets)
     for path in place.rglob("*"):
         temporary = path.parts[len(place.parts)] in {"local", "temporary"}
