@@ -125,3 +125,16 @@ def test_next_owner_of_a_transactional_id_aborts_an_open_transaction_and_fences_
     assert write(broker, owner, former, topic, sequence=2) == INVALID_PRODUCER_EPOCH
     with pytest.raises(TransactionInDoubtError):
         owner.end(former, commit=True)
+
+
+def test_late_write_of_a_transaction_that_its_owner_gave_up_is_refused(
+    broker: AskedBroker, owner: TransactionalId
+) -> None:
+    topic = broker.make_topic()
+    given_up = owner.fence()
+    owner.join(given_up, [TopicPartition(topic, 0)])
+    assert write(broker, owner, given_up, topic) == 0
+    owner.renew(given_up)
+    # The network has delayed it; the end of the transaction came first.
+    assert write(broker, owner, given_up, topic, sequence=2) == INVALID_PRODUCER_EPOCH
+    assert visible(broker, topic) == []

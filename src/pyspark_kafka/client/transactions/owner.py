@@ -26,7 +26,7 @@ from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, Tra
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
@@ -41,6 +41,8 @@ _FEATURE_V2 = 2
 _FIRST_INIT_WITH_OWNER = 3
 
 _NOBODY = TransactionIdentity(-1, -1, Generation.V1)
+# Codes for partitions that can no longer be written to: no late write to them is appended.
+_NOT_WRITABLE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
 class TransactionalId:
@@ -66,7 +68,7 @@ class TransactionalId:
         self._timeout_ms = timeout_ms
         self._right = Right("Write", "transactional-id", name)
         self._coordinator = CoordinatorCalls(client, lambda deadline: find_coordinator(client, name, deadline))
-        # What is part of the transaction by request.
+        # What is part of the transaction by request; of one that was given up, until late writes to it are refused.
         self._joined: set[TopicPartition] = set()
         self._joined_groups: set[str] = set()
 
@@ -86,7 +88,7 @@ class TransactionalId:
         """Give up a transaction of this owner and begin another one, unless someone else has taken over.
 
         What was open is aborted. A commit that is being applied is completed first, so that a look at what was written
-        shows afterwards whether the transaction was committed.
+        shows afterwards whether the transaction was committed. Writes in flight are refused.
 
         Raises:
             TransactionLostError: someone else has taken over, or (first generation) the coordinator has ended the
@@ -99,15 +101,7 @@ class TransactionalId:
         coordinator aborts it before it compares epochs (`TransactionCoordinator.prepareInitProducerIdTransit`), also
         that of whoever has taken over. EndTxn compares first.
         """
-
-        def attempt(connection: Connection, deadline: Deadline) -> None:
-            code = int(_request_end(connection, transaction, deadline, commit=False).error_code)
-            # Nothing is open: it was committed or aborted already, or nothing was written.
-            if code != ErrorCode.INVALID_TXN_STATE:
-                what = "Giving up the transaction of"
-                raise_for_code(code, what, self.name, connection.address, rights=(self._right,), owned=True)
-
-        self._coordinator.run(f"Giving up the transaction of '{self.name}'", attempt)
+        self._give_up(transaction)
         return self._begin(f"Renewing transactional id '{self.name}'", transaction.identity)
 
     def join(self, transaction: OpenTransaction, topic_partitions: Iterable[TopicPartition]) -> None:
@@ -123,23 +117,7 @@ class TransactionalId:
             return
 
         def attempt(connection: Connection, deadline: Deadline) -> None:
-            response = connection.call(_build_join(transaction, new), deadline, max_version=MAX_ADD_VERSION)
-            codes = {
-                TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
-                for topic in response.results_by_topic_v3_and_below
-                for entry in topic.results_by_partition
-            }
-            # One refusal refuses all; the codes of the others are "not attempted", which explains nothing.
-            for topic_partition in sorted(codes, key=lambda tp: codes[tp] == ErrorCode.OPERATION_NOT_ATTEMPTED):
-                raise_for_code(
-                    codes[topic_partition],
-                    f"Joining {topic_partition} to the transaction of",
-                    self.name,
-                    connection.address,
-                    rights=(self._right, Right("Write", "topic", topic_partition.topic)),
-                    topic_partition=topic_partition,
-                    owned=True,
-                )
+            self._raise_for_join(_request_join(connection, transaction, new, deadline), connection.address)
 
         self._coordinator.run(f"Joining {len(new)} partitions to the transaction of '{self.name}'", attempt)
         self._joined.update(new)
@@ -203,7 +181,7 @@ class TransactionalId:
 
     def _begin(self, step: str, owner: TransactionIdentity) -> OpenTransaction:
         """Get the next epoch: for anyone, or for `owner` if it is still the owner."""
-        self._joined, self._joined_groups = set(), set()
+        self._joined_groups = set()
 
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
             named = connection.api_version(InitProducerIdRequest) >= _FIRST_INIT_WITH_OWNER
@@ -228,7 +206,62 @@ class TransactionalId:
             return OpenTransaction(self.name, identity)
 
         # A commit that is being applied, or an abort, ends in about the time of a request to every leader.
-        return self._coordinator.run(step, attempt)
+        transaction = self._coordinator.run(step, attempt)
+        if transaction.identity.generation is Generation.V1:
+            self._refuse_late_writes(transaction)
+        self._joined = set()
+        return transaction
+
+    def _give_up(self, transaction: OpenTransaction) -> None:
+        """Abort a transaction of this owner, if it is open."""
+
+        def attempt(connection: Connection, deadline: Deadline) -> None:
+            code = int(_request_end(connection, transaction, deadline, commit=False).error_code)
+            # Nothing is open: it was committed or aborted already, or nothing was written.
+            if code != ErrorCode.INVALID_TXN_STATE:
+                what = "Giving up the transaction of"
+                raise_for_code(code, what, self.name, connection.address, rights=(self._right,), owned=True)
+
+        self._coordinator.run(f"Giving up the transaction of '{self.name}'", attempt)
+
+    def _refuse_late_writes(self, transaction: OpenTransaction) -> None:
+        """Make the new epoch known to the partitions of the former transaction.
+
+        In V1 an abort leaves the epoch of a partition as it is. A write that the network has delayed would be appended
+        behind the abort by brokers that do not verify transactions (before Kafka 3.6), and the commit of a later
+        transaction would make it visible. The abort marker of another epoch ends what has arrived, and has the leader
+        refuse the rest.
+
+        Source: KIP-890, "hanging transactions".
+        """
+        left = set(self._joined)
+
+        def attempt(connection: Connection, deadline: Deadline) -> None:
+            while left:
+                codes = _request_join(connection, transaction, sorted(left), deadline)
+                gone = {topic_partition for topic_partition, code in codes.items() if code in _NOT_WRITABLE}
+                if not gone:
+                    return self._raise_for_join(codes, connection.address)
+                left.difference_update(gone)
+            return None
+
+        if not left:
+            return
+        self._coordinator.run(f"Refusing late writes to {len(left)} partitions by '{self.name}'", attempt)
+        self._give_up(transaction)
+
+    def _raise_for_join(self, codes: Mapping[TopicPartition, int], address: str) -> None:
+        # One refusal refuses all; the codes of the others are "not attempted", which explains nothing.
+        for topic_partition in sorted(codes, key=lambda tp: codes[tp] == ErrorCode.OPERATION_NOT_ATTEMPTED):
+            raise_for_code(
+                codes[topic_partition],
+                f"Joining {topic_partition} to the transaction of",
+                self.name,
+                address,
+                rights=(self._right, Right("Write", "topic", topic_partition.topic)),
+                topic_partition=topic_partition,
+                owned=True,
+            )
 
     def _no_response(self, error: ConnectorError) -> ConnectorError:
         return in_doubt(self.name, f"no response to its end arrived ({error.condition})")
@@ -241,6 +274,18 @@ class TransactionalId:
             hint="Lower it, or raise the brokers' transaction.max.timeout.ms (15 minutes where it is not set).",
             facts={"timeout_ms": self._timeout_ms, "broker": address},
         )
+
+
+def _request_join(
+    connection: Connection, transaction: OpenTransaction, topic_partitions: Iterable[TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, int]:
+    """Send AddPartitionsToTxn and return the code of each partition."""
+    response = connection.call(_build_join(transaction, topic_partitions), deadline, max_version=MAX_ADD_VERSION)
+    return {
+        TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
+        for topic in response.results_by_topic_v3_and_below
+        for entry in topic.results_by_partition
+    }
 
 
 def _request_end(connection: Connection, transaction: OpenTransaction, deadline: Deadline, *, commit: bool) -> Any:
