@@ -314,6 +314,17 @@ class Producer:
                 self._loop.step(everything=True, wait=True)
             self._flushed = True
 
+    def settle(self, seconds: float) -> bool:
+        """Wait, for at most this long, until nothing is in flight; send nothing more.
+
+        For who wants to abort: a write that arrives behind the abort of its transaction may be appended all the same.
+
+        Returns:
+            Whether it is known of every batch that was sent whether a broker has appended it.
+        """
+        with self._guarded():
+            return self._loop.settle(seconds)
+
     def close(self) -> None:
         """Return the connections; what is not flushed is dropped. Safe to call again."""
         self._closed = True

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.group_positions import GroupPosition, GroupPositions
+from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.counters import COUNTERS
@@ -38,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 
 # Brokers apply the end of a transaction within milliseconds; until then they refuse the next one. Java waits 20 ms.
 _RETRY_MS = 5
+# How long an abort waits for the responses to writes in flight; a lost packet is sent again within 2 s.
+_SETTLE_SECONDS = 5
 # Brokers forget positions, and transactional ids, that are not used for days; an idle lane renews them.
 RENEWAL_SECONDS = 3_000.0
 
@@ -149,13 +152,29 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         if not (self._is_open and self._is_sound):
             # After an error of the brokers the driver's next takeover ends it, or its timeout.
             return
-        # What is in flight must not come after the end.
-        self._producer.close()
-        try:
-            self._id.end(self._transaction, commit=False)
-        except ConnectorError as error:
-            _LOG.warning("The transaction of '%s' is left open until its timeout: %s", self._transaction.name, error)
         self._is_open = False
+        try:
+            if self._is_settled():
+                self._producer.close()
+                self._id.end(self._transaction, commit=False)
+                return
+            reason: object = f"a write to it had no response within {_SETTLE_SECONDS} s"
+        except ConnectorError as error:
+            reason = error
+        _LOG.warning(
+            "The transaction of '%s' is left open until the next run of the query, or its timeout: %s",
+            self._transaction.name,
+            reason,
+        )
+
+    def _is_settled(self) -> bool:
+        """Whether no write of the transaction can come after its end.
+
+        In V2 an end raises the epoch, and brokers refuse what comes later. In V1 brokers before Kafka 3.6 append it,
+        and the commit of a later transaction makes it visible. A takeover raises the epoch in both.
+        """
+        is_v2 = self._transaction.identity.generation is Generation.V2
+        return is_v2 or self._producer.settle(_SETTLE_SECONDS)
 
     def close(self) -> None:
         """Return the connections. Safe to call again."""
@@ -166,10 +185,14 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
             self._is_open, self._opened_at = True, self._clock()
 
     def _send(self, batches: Iterable[EncodedBatch]) -> None:
+        if self._transaction.identity.generation is Generation.V1:
+            # Partitions join before they are written to: all of what was gathered in one request.
+            batches = list(batches)
+            if batches:
+                self._open()
+                self._id.join(self._transaction, {batch.topic_partition for batch in batches})
         for topic_partition, data, record_count in batches:
-            # In V1 a partition joins first; it waits for a response once an epoch.
             self._open()
-            self._id.join(self._transaction, (topic_partition,))
             self._producer.send(topic_partition, data, record_count)
 
     def _note(self, topic_partition: TopicPartition, epoch_id: int) -> str:

@@ -436,6 +436,44 @@ def test_flush_refuses_when_a_reservation_was_not_used() -> None:
 # Life cycle
 
 
+def test_producer_settles_when_all_that_is_in_flight_has_its_response_and_sends_nothing_more() -> None:
+    cluster = MemoryCluster()
+    cluster.latency_s = 1.5
+    with make_producer(cluster) as producer:
+        # The first batch of a partition travels alone.
+        send_numbered(producer, ORDERS_0, 1, 2)
+        began_at = cluster.clock.now
+        assert producer.settle(5.0)
+        assert cluster.clock.now - began_at == pytest.approx(1.5, abs=0.01)
+    assert len(cluster.requests) == 1
+    assert cluster.values(0) == numbers(1)
+
+
+@pytest.mark.parametrize("fault", [SILENCE, LOST_REPLY])
+def test_producer_does_not_settle_while_a_write_has_no_response(fault: Fault) -> None:
+    cluster = MemoryCluster()
+    cluster.faults.append(fault)
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        began_at = cluster.clock.now
+        assert not producer.settle(5.0)
+        assert cluster.clock.now - began_at <= 5.01
+
+
+def test_throttled_producer_does_not_wait_longer_to_settle() -> None:
+    cluster = MemoryCluster()
+    cluster.latency_s = 0.5
+    cluster.faults += [Fault(throttle_ms=40_000), SILENCE]
+    with make_producer(cluster) as producer:
+        send_numbered(producer, ORDERS_0, 1)
+        send_numbered(producer, ORDERS_1, 2)
+        producer.poll()
+        began_at = cluster.clock.now
+        assert not producer.settle(5.0)
+        assert cluster.clock.now - began_at == pytest.approx(5.0, abs=0.01)
+    assert len(cluster.requests) == 2
+
+
 def test_close_gives_connections_back_and_may_be_called_again() -> None:
     cluster = MemoryCluster(brokers=2)
     producer = make_producer(cluster)

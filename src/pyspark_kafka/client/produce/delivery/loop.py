@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
     from pyspark_kafka.client.produce.batches.state import ProducerState
     from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
+    from pyspark_kafka.client.produce.delivery.lanes import ProduceLane
     from pyspark_kafka.client.produce.identity import WriteMode
     from pyspark_kafka.client.produce.leaders import PartitionLeaders
     from pyspark_kafka.client.waiting import Wait
@@ -116,6 +117,23 @@ class DeliveryLoop:
         if wait and not heard and not sent:
             self._wait()
 
+    def settle(self, seconds: float) -> bool:
+        """Wait for the responses to what is in flight, and send nothing more.
+
+        Returns:
+            Whether it is known of every batch whether a broker has appended it.
+
+        Raises:
+            DeliveryError: a batch was refused.
+        """
+        ends_at = self._clock.wall() + seconds
+        while (listening := [lane for lane in self.lanes if lane.requests]) and self._clock.wall() < ends_at:
+            for request in [request for lane in listening for request in lane.requests]:
+                request.ends_at = min(request.ends_at, ends_at)
+            if not self._receiver.take_arrived():
+                self._listen(listening, max(0.0, ends_at - self._clock.wall()))
+        return not self._state.counts().unknown
+
     def last_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return where the batch of a partition that was acknowledged last begins in its log; None if unknown."""
         offset = self._receiver.last_offsets.get(topic_partition, -1)
@@ -149,7 +167,12 @@ class DeliveryLoop:
             self.lanes.wait_connected(timeout_s)
         elif not listening:
             self._clock.sleep(timeout_s)
-        elif len(listening) == 1 and not self.lanes.connecting:
+        else:
+            self._listen(listening, timeout_s)
+
+    def _listen(self, listening: list[ProduceLane], timeout_s: float) -> None:
+        """Block until a response arrives, if all is waited for at one broker, or for a moment."""
+        if len(listening) == 1 and not self.lanes.connecting:
             listening[0].connection.readable(timeout_s)
         else:
             oldest = min(listening, key=lambda lane: lane.ends_at)
