@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
+import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest
-from kafka.protocol.producer import InitProducerIdRequest, InitProducerIdResponse
+from kafka.protocol.producer import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 
 from kit.fakes.scripts import Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.owner import TransactionalId
+from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
+
+NOT_COORDINATOR = 16
 
 
 def test_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None:
@@ -27,3 +38,49 @@ def test_silent_broker_does_not_hold_up_the_search_for_the_coordinator() -> None
         # One that is waited for alone has 30 s for its answer.
         assert time.monotonic() - began_at < 20
         assert (fenced.identity.producer_id, fenced.identity.producer_epoch) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    ("request_class", "response_class"),
+    [(InitProducerIdRequest, InitProducerIdResponse), (EndTxnRequest, EndTxnResponse)],
+    ids=lambda each: each.__name__,
+)
+def test_coordinator_that_has_moved_is_looked_up_and_asked_again(request_class: Any, response_class: Any) -> None:
+    refusal = response_class(throttle_time_ms=0, error_code=NOT_COORDINATOR, producer_id=-1, producer_epoch=-1)
+    with TcpCluster(2) as cluster, KafkaClient(cluster.options()) as client:
+        cluster.add_topic("t", partitions=1)
+        cluster.script(FindCoordinatorRequest, coordinator(0), coordinator(1))
+        cluster.script(request_class, refusal, broker_id=0)
+        owner = TransactionalId(client, "sink", 60_000)
+        transaction = owner.fence()
+        owner.join(transaction, [TopicPartition("t", 0)])
+        owner.end(transaction, commit=True)
+        asked = [each.broker_id for each in cluster.requests(request_class)]
+        assert asked == [0, 1]
+
+
+def test_partition_joins_every_transaction_of_the_first_generation_anew() -> None:
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.add_topic("t", partitions=1)
+        owner = TransactionalId(client, "sink", 60_000)
+        transaction = owner.fence()
+        for joins in (1, 2):
+            owner.join(transaction, [TopicPartition("t", 0)])
+            owner.join(transaction, [TopicPartition("t", 0)])
+            assert len(cluster.requests(AddPartitionsToTxnRequest)) == joins
+            transaction = owner.end(transaction, commit=True)
+
+
+def test_renewal_makes_the_epoch_known_to_partitions_that_are_still_there() -> None:
+    gone, kept = TopicPartition("gone", 0), TopicPartition("kept", 0)
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        for topic_partition in (gone, kept):
+            cluster.add_topic(topic_partition.topic, partitions=1)
+        owner = TransactionalId(client, "sink", 60_000)
+        given_up = owner.fence()
+        owner.join(given_up, [gone, kept])
+        del cluster.logs["gone", 0]
+        renewed = owner.renew(given_up)
+        identity = renewed.identity
+        known = cluster.logs["kept", 0].producers[identity.producer_id]
+        assert (known.epoch, identity.producer_epoch) == (1, 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
+from pyspark_kafka.client.transactions.position_parts import split_positions
 from pyspark_kafka.client.wire.messages import ErrorCode, OffsetCommitRequest, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.client.wire.versions import MAX_OFFSET_COMMIT_VERSION
@@ -13,17 +13,12 @@ from pyspark_kafka.errors import BrokerError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.net.connection import Connection
 
-# A coordinator writes the positions of one request as one record batch, which must fit into the topic of groups.
-_MOST_PARTITIONS = 2_000
-_MOST_BYTES = 512 * 1024
-# What a position takes in that topic beside the names of group and topic.
-_BYTES_OF_POSITION = 64
 # Codes that are about one partition, with those of others in the same response.
 _OF_PARTITION = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 # Codes for somebody who is not a member of a group that has members.
@@ -68,7 +63,7 @@ class GroupCommits:
             TransportError: no broker can be reached.
         """
         refused: dict[TopicPartition, BrokerError] = {}
-        for topics in split_topics(self.group_id, positions):
+        for topics in split_positions(self.group_id, positions):
             request = build_request(self.group_id, topics)
 
             def attempt(
@@ -79,22 +74,6 @@ class GroupCommits:
 
             refused.update(self._coordinator.run(f"Setting the positions of group '{self.group_id}'", attempt))
         return refused
-
-
-def split_topics(group_id: str, positions: Mapping[TopicPartition, int]) -> Iterator[dict[str, dict[int, int]]]:
-    """Yield positions in parts that a broker takes in one request, as offset by partition by topic. Pure."""
-    left = iter(sorted(positions.items()))
-    while True:
-        part: dict[str, dict[int, int]] = {}
-        size = 0
-        for topic_partition, offset in islice(left, _MOST_PARTITIONS):
-            part.setdefault(topic_partition.topic, {})[topic_partition.partition] = offset
-            size += len(group_id) + len(topic_partition.topic) + _BYTES_OF_POSITION
-            if size >= _MOST_BYTES:
-                break
-        if not part:
-            return
-        yield part
 
 
 def build_request(group_id: str, topics: Mapping[str, Mapping[int, int]]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.transactions.coordinator import CoordinatorCalls, find_group_coordinator
 from pyspark_kafka.client.transactions.errors import raise_for_code
 from pyspark_kafka.client.transactions.open_transaction import Generation
+from pyspark_kafka.client.transactions.position_parts import split_positions
 from pyspark_kafka.client.wire.messages import (
     ErrorCode,
     OffsetFetchRequest,
@@ -100,7 +101,7 @@ class GroupPositions:
         return self._coordinator.run(f"Reading the positions of group '{self.group_id}'", attempt)
 
     def commit_within(self, transaction: OpenTransaction, positions: Mapping[TopicPartition, GroupPosition]) -> None:
-        """Set positions as part of a transaction: they count once it is committed.
+        """Set positions as part of a transaction, in as many requests as they need: they count once it is committed.
 
         In V1 the group must have joined it; see `TransactionalId.join_group`.
 
@@ -109,13 +110,17 @@ class GroupPositions:
         Raises:
             TransactionLostError: the owner has lost the transaction.
         """
+        for part in split_positions(self.group_id, positions, lambda position: position.metadata):
+            self._commit_part(transaction, part)
+
+    def _commit_part(self, transaction: OpenTransaction, part: Mapping[str, Mapping[int, GroupPosition]]) -> None:
         identity = transaction.identity
         request = TxnOffsetCommitRequest(
             transactional_id=transaction.name,
             group_id=self.group_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
-            topics=_topics(positions),
+            topics=_topics(part),
         )
         max_version = _MAX_VERSION_V2 if identity.generation is Generation.V2 else _MAX_VERSION_V1
 
@@ -138,9 +143,8 @@ class GroupPositions:
                     owned=True,
                 )
 
-        self._coordinator.run(
-            f"Setting {len(positions)} positions of group '{self.group_id}' by '{transaction.name}'", attempt
-        )
+        count = sum(map(len, part.values()))
+        self._coordinator.run(f"Setting {count} positions of group '{self.group_id}' by '{transaction.name}'", attempt)
 
     def _raise(self, code: int, what: str, connection: Connection, right: Right) -> None:
         if code != ErrorCode.NONE:
@@ -153,20 +157,24 @@ class GroupPositions:
             )
 
 
-def _topics(positions: Mapping[TopicPartition, GroupPosition]) -> list[Any]:
+def _topics(positions: Mapping[str, Mapping[int, GroupPosition]]) -> list[Any]:
     topic_class = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     partition_class = topic_class.TxnOffsetCommitRequestPartition
-    by_topic: dict[str, list[Any]] = {}
-    for topic_partition, position in positions.items():
-        by_topic.setdefault(topic_partition.topic, []).append(
-            partition_class(
-                partition_index=topic_partition.partition,
-                committed_offset=position.offset,
-                committed_leader_epoch=-1,
-                committed_metadata=position.metadata,
-            )
+    return [
+        topic_class(
+            name=name,
+            partitions=[
+                partition_class(
+                    partition_index=number,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=-1,
+                    committed_metadata=position.metadata,
+                )
+                for number, position in partitions.items()
+            ],
         )
-    return [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+        for name, partitions in positions.items()
+    ]
 
 
 def _codes(response: Any) -> list[tuple[TopicPartition, int]]:

@@ -112,6 +112,7 @@ def _owner_error(cluster: TcpCluster, request: Any, prefix: str = "") -> int:
 
 
 def _end(cluster: TcpCluster, transaction: Transaction, *, commit: bool) -> None:
-    for key in sorted(transaction.partitions):
+    # Partitions that were deleted meanwhile get none.
+    for key in sorted(transaction.partitions & cluster.logs.keys()):
         cluster.logs[key].end_transaction(transaction.producer_id, transaction.epoch, commit=commit)
     transaction.partitions.clear()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kafka.protocol.consumer import OffsetCommitResponse
 
-from pyspark_kafka.client.transactions.group_commits import build_request, parse_response, split_topics
+from pyspark_kafka.client.transactions.group_commits import build_request, parse_response
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError, BrokerError
@@ -33,33 +31,6 @@ def test_request_is_that_of_nobody_in_the_group() -> None:
     ((topic),) = request.topics
     assert topic.name == "t"
     assert [(each.partition_index, each.committed_offset) for each in topic.partitions] == [(0, 7), (2, 9)]
-
-
-@given(
-    st.dictionaries(
-        st.builds(TopicPartition, st.sampled_from(["a", "b" * 249]), st.integers(0, 5_000)), st.integers(0), max_size=60
-    ),
-    st.integers(0, 6_000),
-)
-def test_parts_are_all_positions_once_and_none_is_too_large(positions: dict[TopicPartition, int], more: int) -> None:
-    positions |= {TopicPartition("c", number): number for number in range(more)}
-    parts = list(split_topics("group", positions))
-    merged = [
-        (TopicPartition(topic, number), offset)
-        for part in parts
-        for topic, offsets in part.items()
-        for number, offset in offsets.items()
-    ]
-    assert len(merged) == len(positions)
-    assert dict(merged) == positions
-    assert all(0 < sum(map(len, part.values())) <= 2_000 for part in parts)
-
-
-def test_long_names_make_smaller_parts() -> None:
-    positions = {TopicPartition("t" * 249, number): 0 for number in range(10_000)}
-    sizes = [len(part["t" * 249]) for part in split_topics("g" * 1_000, positions)]
-    assert max(sizes) * (1_000 + 249 + 64) < 1024 * 1024
-    assert sum(sizes) == 10_000
 
 
 def test_partitions_that_are_refused_alone_are_named_with_the_missing_right() -> None:
