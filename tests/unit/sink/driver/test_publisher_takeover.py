@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pyspark_kafka.client.retry import Backoff
-from pyspark_kafka.client.transactions.errors import TransactionLostError
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
-from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.errors import CheckpointError, DeliveryError
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.commit_marker import CommitMarker, MarkerFinding
 from pyspark_kafka.sink.driver import publisher as publisher_module
@@ -65,6 +67,8 @@ class FakeTopic:
     def ensure(self) -> None:
         pass
 
+    check_rights = check_policy = ensure
+
 
 class FakeMarkers:
     found: CommitMarker | None = None
@@ -109,6 +113,18 @@ class Scene:
 
     def publish(self) -> MarkerFinding:
         return self.publisher.publish(MARKER, [])
+
+    def complete(self, monkeypatch: pytest.MonkeyPatch, method: str, *, call: int = 1, marker: CommitMarker) -> None:
+        """Let a call to the id complete a commit that is being applied: its marker is there afterwards."""
+        usual, calls = getattr(self.id, method), itertools.count(1)
+
+        def completing(*arguments: Any) -> OpenTransaction:
+            if next(calls) == call:
+                self.markers.found = marker
+            transaction: OpenTransaction = usual(*arguments)
+            return transaction
+
+        monkeypatch.setattr(self.id, method, completing)
 
 
 def test_an_id_that_nobody_uses_is_taken_back_and_the_batch_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,3 +192,56 @@ def test_batch_committed_by_the_driver_that_took_over_is_not_written_again(monke
     monkeypatch.setattr(scene.publisher, "_write", committed_by_another)
     scene.publish()
     assert (scene.writes, scene.id.fences, scene.id.ended) == (1, 1, [])
+
+
+def test_commit_that_the_first_fence_completes_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.complete(monkeypatch, "fence", marker=MARKER)
+    assert scene.publish() is MarkerFinding.COMMITTED
+    assert (scene.writes, scene.id.ended) == (0, [])
+
+
+def test_commit_in_doubt_that_the_renewal_completes_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.taken_over = 0
+    scene.complete(monkeypatch, "renew", marker=MARKER)
+
+    def lose_response(*_: Any, **__: Any) -> None:
+        raise TransactionInDoubtError("No response.", condition="TRANSACTION_IN_DOUBT")
+
+    monkeypatch.setattr(scene.id, "end", lose_response)
+    scene.publish()
+    assert scene.writes == 1
+
+
+def test_commit_that_is_completed_when_the_id_is_taken_back_is_not_written_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(monkeypatch)
+    scene.complete(monkeypatch, "fence", call=2, marker=MARKER)
+    scene.publish()
+    assert (scene.writes, scene.id.fences, scene.id.ended) == (1, 2, [])
+
+
+def test_check_sees_the_commit_of_another_query_that_its_fence_completes(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch)
+    scene.complete(monkeypatch, "fence", marker=replace(MARKER, query_id="another"))
+    with pytest.raises(CheckpointError, match="another"):
+        scene.publisher.check(MARKER)
+
+
+@pytest.mark.parametrize(("seconds", "writes"), [(59.0, 2), (61.0, 1)])
+def test_batch_is_written_again_only_if_its_transaction_was_not_too_long(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, writes: int
+) -> None:
+    scene = Scene(monkeypatch)
+    scene.publisher._timeout_ms = 60_000
+    times = itertools.count(0.0, seconds)
+    stand_in = SimpleNamespace(monotonic=lambda: next(times), sleep=lambda _: None)
+    monkeypatch.setattr(publisher_module, "time", stand_in)
+    if writes == 2:
+        scene.publish()
+    else:
+        with pytest.raises(DeliveryError, match=r"TRANSACTION_TIMED_OUT.* took 61000 ms"):
+            scene.publish()
+    assert scene.writes == writes
