@@ -222,6 +222,11 @@ def test_times_keep_their_meaning_when_the_unit_changes() -> None:
             logical("bytes", "decimal", precision=5, scale=1),
             "a decimal of scale 2, the reader wants one of scale 1",
         ),
+        (
+            logical("bytes", "decimal", precision=5, scale=1),
+            logical("bytes", "decimal", precision=5, scale=2),
+            "a decimal of scale 1, the reader wants one of scale 2",
+        ),
     ],
 )
 def test_schemas_that_do_not_fit_say_where(writer: Any, reader: Any, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -36,14 +36,14 @@ def search(
 
 
 @st.composite
-def topics(draw: st.DrawFn) -> tuple[Logs, dict[TopicPartition, tuple[int, int]]]:
+def topics(draw: st.DrawFn, latest: int = 30) -> tuple[Logs, dict[TopicPartition, tuple[int, int]]]:
     logs, ends = Logs(), {}
     for number in range(draw(st.integers(1, 4))):
         where = TopicPartition("t", number)
         begin = draw(st.integers(0, 50))
         end = begin + draw(st.integers(0, 40))
         offsets = draw(st.sets(st.integers(begin, end - 1))) if end > begin else set()
-        logs[where] = {offset: draw(st.integers(0, 30)) for offset in sorted(offsets)}
+        logs[where] = {offset: draw(st.integers(0, latest)) for offset in sorted(offsets)}
         ends[where] = (begin, end)
     return logs, ends
 
@@ -64,6 +64,23 @@ def test_last_records_are_the_ends_of_partitions_with_the_latest_times(
     taken = [counted[where, offset] for where, times in found.items() for offset in times]
     left = [time for (where, offset), time in counted.items() if offset not in found[where]]
     assert not taken or not left or max(left) <= min(taken)
+
+
+# The search has as many records as are wanted before it meets the later one of the same time.
+@example(({ONE: {8: 5, 9: 5}, TWO: {4: 5, 5: 5}}, {ONE: (0, 10), TWO: (0, 6)}), 2, 1, 100)
+@given(topics(latest=2), st.integers(1, 20), st.integers(1, 8), st.integers(1, 100))
+def test_offset_decides_between_records_of_one_time_however_the_search_goes(
+    topic: tuple[Logs, dict[TopicPartition, tuple[int, int]]], count: int, window: int, kept: int
+) -> None:
+    logs, ends = topic
+    found, _ = search(logs, ends, count, window, kept)
+    order = sorted(
+        (min(time for behind, time in times.items() if behind >= offset), offset, where)
+        for where, times in logs.items()
+        for offset in times
+    )
+    expected = [(where, offset) for _, offset, where in order[-count:]]
+    assert sorted((where, offset) for where, times in found.items() for offset in times) == sorted(expected)
 
 
 def test_search_ends_as_soon_as_nothing_can_be_later() -> None:

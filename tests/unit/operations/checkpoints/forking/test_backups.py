@@ -13,6 +13,7 @@ from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.operations.checkpoints.forking.backups import (
     back_up,
     check_belongs,
+    is_marked,
     names_backup,
     note_of,
     restore,
@@ -96,6 +97,25 @@ def test_file_that_the_backup_has_lost_ends_the_restore_before_anything_is_remov
     assert {**before, "metadata": b""} == {**content(location), "metadata": b""}
     with pytest.raises(CheckpointError, match="CHECKPOINT_REWIND_UNFINISHED"):
         check_finished(files_of(location))
+
+
+@pytest.mark.parametrize("content_now", [b"v1", b"v1\n{}\n{}\n" + b"-" * 1_000], ids=["smaller", "larger"])
+def test_backup_of_a_checkpoint_whose_file_changes_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content_now: bytes
+) -> None:
+    location, backup = write_checkpoint(tmp_path / "query", ENDS), tmp_path / "backup"
+    real = CheckpointFiles.copy_from
+
+    def copy(self: CheckpointFiles, other: CheckpointFiles, name: str) -> bool:
+        copied = real(self, other, name)
+        if name == "offsets/1":
+            (location / name).write_bytes(content_now)
+        return copied
+
+    monkeypatch.setattr(CheckpointFiles, "copy_from", copy)
+    with pytest.raises(CheckpointError, match="offsets/1 changed while it was backed up"):
+        back_up(files_of(location), files_of(backup), NEW_ID)
+    assert not is_marked(files_of(backup))
 
 
 def test_backup_of_another_query_is_refused(tmp_path: Path) -> None:

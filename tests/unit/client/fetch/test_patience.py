@@ -1,0 +1,52 @@
+"""When a read without progress is an outage of brokers, and gets the longer time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from kit.fakes.clock import Clock
+from pyspark_kafka.client.fetch.cursor import Cursor
+from pyspark_kafka.client.fetch.patience import FetchPatience
+from pyspark_kafka.client.fetch.request_size import RecordSizes
+from pyspark_kafka.errors import DeadlineError
+from pyspark_kafka.model import OffsetRange, TopicPartition
+from pyspark_kafka.options import ConnectionOptions, FetchOptions
+
+if TYPE_CHECKING:
+    from pyspark_kafka.client.fetch.session import FetchSession
+
+FETCH = FetchOptions(max_wait_ms=500, poll_timeout_ms=10_000, outage_timeout_ms=60_000)
+
+
+class Scene:
+    """A read with one request in flight, and records to come."""
+
+    def __init__(self, in_flight_s: float) -> None:
+        self.clock = Clock()
+        options = ConnectionOptions((("b", 9092),))
+        cursor = Cursor(OffsetRange(TopicPartition("t", 0), 0, 9), FETCH, options, RecordSizes())
+        session = SimpleNamespace(
+            active=[cursor], last_error=None, waits_for_records=True, forget_errors=lambda: True,
+            oldest_request_s=lambda _: in_flight_s,
+        )  # fmt: skip
+        self.patience = FetchPatience(options, FETCH, cast("FetchSession", session), self.clock, self.clock.sleep)
+
+
+def test_broker_that_is_late_by_more_than_a_second_is_an_outage() -> None:
+    scene = Scene(in_flight_s=1.6)
+    progress = scene.patience.begin()
+    scene.clock.now += 11
+    assert scene.patience.check(progress).timeout_ms == 60_000
+    assert not scene.patience.rest()
+
+
+def test_broker_that_waits_for_records_as_long_as_it_may_is_no_outage() -> None:
+    scene = Scene(in_flight_s=1.4)
+    progress = scene.patience.begin()
+    scene.clock.now += 11
+    with pytest.raises(DeadlineError, match="FETCH_NO_PROGRESS"):
+        scene.patience.check(progress)
+    assert scene.patience.rest()
