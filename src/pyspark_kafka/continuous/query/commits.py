@@ -95,6 +95,8 @@ class EpochCommits:
         if isinstance(write, SupportsSourceOffsets):
             # First of all: a driver that another one has replaced must not touch the checkpoint.
             write.takeOver()
+            # Another start may have begun meanwhile: it takes over again from a restart that goes no further.
+            self._epochs.check_owner()
             self._has_transactions = True
         found = recover(self._files, self._epochs)
         if found.unfinished is not None:

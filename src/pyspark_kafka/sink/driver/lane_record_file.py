@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.checkpoint.continuous_files import OWNER, read_owner
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.sink.source_positions import LaneRecord
@@ -32,6 +33,10 @@ class LaneRecordFile:
 
     def __init__(self, files: CheckpointFiles) -> None:
         self._files = files
+
+    def start(self) -> str | None:
+        """Return the id of the start of the query that owns the checkpoint; None if nobody says that it does."""
+        return read_owner(self._files.read(OWNER))
 
     def read(self) -> LaneRecord | None:
         """Return the record; None if the query has never run in this mode."""

@@ -140,6 +140,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             settings.offsets_group_id or f"{_PREFIX}{query_id}",
         )
         self._schemas = schemas
+        # The start of the query that takes over; a write without an engine has a name of its own.
         self._owner = uuid.uuid4().hex
         self._has_taken_over = False
         self._record: LaneRecord | None = None
@@ -154,6 +155,8 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             CapabilityError: source and sink are in different clusters.
             CheckpointError: the group has positions of something else.
         """
+        if not self._has_taken_over:
+            self._owner = self._file.start() or self._owner
         self._record = record = self._own()
         query_id, group_id = self._factory.query_id, self._factory.group_id
 
@@ -255,7 +258,11 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             self._transactions[0] = owner.end(first, commit=True)
 
     def _own(self) -> LaneRecord:
-        """Write this driver down as the owner, unless another one has done so since; return what there was."""
+        """Write this driver down as the owner, unless another one has done so since; return what there was.
+
+        A start of the query that was replaced may write itself down late. It ends when it looks at the checkpoint the
+        next time, so the start that owns the checkpoint takes over again.
+        """
         found = self._file.read()
         group_id = self._factory.group_id
         if found is None:
@@ -274,7 +281,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                     hint=f"Set '{option}' to {before!r}.",
                     facts={"option": option, "before": before, "now": now},
                 )
-        if self._has_taken_over and found.owner != self._owner:
+        if self._has_taken_over and found.owner != self._owner and self._file.start() != self._owner:
             raise self._taken_by_other("it has taken over since")
         record = replace(found, owner=self._owner)
         if record != found or not self._has_taken_over:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from pyspark_kafka.connector import StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
@@ -12,9 +14,6 @@ from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CheckpointError, TransportError
 from pyspark_kafka.interrupt import pause
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class NotingWrite(StreamingWrite):
@@ -102,6 +101,23 @@ def test_nothing_is_fenced_at_the_end_of_a_query_that_has_no_transactions() -> N
     commits_of(write, has_transactions=False).end_transactions()
     assert write.fenced == 0
     commits_of(NotingWrite()).end_transactions()
+
+
+def test_start_that_is_replaced_while_it_takes_the_sink_over_goes_no_further() -> None:
+    is_replaced = False
+
+    def replace() -> None:
+        nonlocal is_replaced
+        is_replaced = True
+
+    def check() -> None:
+        if is_replaced:
+            raise CheckpointError("taken over", condition="CHECKPOINT_CHANGED", hint="Look.")
+
+    commits = commits_of(FencingWrite(replace), check)
+    with pytest.raises(CheckpointError, match="CHECKPOINT_CHANGED"):
+        # Nothing of the checkpoint is read, which these commits do not have.
+        commits.go_on()
 
 
 def test_transactions_are_left_to_the_start_that_has_replaced_this_one(caplog: pytest.LogCaptureFixture) -> None:
