@@ -207,8 +207,11 @@ class TransactionalId:
 
         # A commit that is being applied, or an abort, ends in about the time of a request to every leader.
         transaction = self._coordinator.run(step, attempt)
-        if transaction.identity.generation is Generation.V1:
+        if transaction.identity.generation is Generation.V1 and self._joined:
             self._refuse_late_writes(transaction)
+            # A copy of that abort which arrives late must not end the next transaction.
+            owner = transaction.identity
+            transaction = self._coordinator.run(step, attempt)
         self._joined = set()
         return transaction
 
@@ -245,8 +248,6 @@ class TransactionalId:
                 left.difference_update(gone)
             return None
 
-        if not left:
-            return
         self._coordinator.run(f"Refusing late writes to {len(left)} partitions by '{self.name}'", attempt)
         self._give_up(transaction)
 
