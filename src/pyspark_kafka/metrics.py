@@ -72,8 +72,8 @@ def prometheus(
         registry: takes them; by default one of their own with `port`, and the library's own without.
         max_partitions: how many partitions, of all queries together, have a series of their own: those that are most
             behind. Sums and maxima are of all.
-        connection: options of the cluster, as a query has them; with them its brokers are asked once a minute how long
-            the records that are read next will stay (head-room), in a thread of its own.
+        connection: options of the cluster, as a query has them; with them its brokers are asked once a minute how far
+            queries are behind, and how long the records that are read next will stay, in a thread of its own.
 
     Returns:
         Where they are; `stop()` ends it.

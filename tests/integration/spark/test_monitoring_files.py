@@ -71,7 +71,8 @@ def scrape() -> dict[str, set[str]]:
     # What a look at brokers finds; nobody looks here.
     watch = figures._headroom
     assert watch is not None
-    watch._rows = [(("q", "id", "0", "t", "0"), 3_600.0, 5.0)]
+    watch._headroom = [(("q", "id", "0", "t", "0"), 3_600.0)]
+    watch._ages = [(("q", "id", "0", "t", "0"), 5.0)]
     text = prometheus_client.generate_latest(registry).decode()
     return {
         sample.name: set(sample.labels) for family in text_string_to_metric_families(text) for sample in family.samples
@@ -130,8 +131,12 @@ class Series:
             # A series that is not in a scrape ends there.
             return self._samples.get(end)
         if isinstance(node, promql_parser.Call):
-            assert node.func.name == "increase"
             found = self._within(at - node.args[0].range.total_seconds(), at)
+            if node.func.name == "last_over_time":
+                return found[-1] if found else None
+            if node.func.name == "changes":
+                return float(sum(a != b for a, b in itertools.pairwise(found))) if found else None
+            assert node.func.name == "increase"
             steps = [later - former if later >= former else later for former, later in itertools.pairwise(found)]
             return sum(steps) if steps else None
         assert isinstance(node, promql_parser.BinaryExpr)
@@ -139,6 +144,9 @@ class Series:
         if str(node.op) == ">":
             assert isinstance(node.rhs, promql_parser.NumberLiteral)
             return left if left is not None and left > node.rhs.val else None
+        if str(node.op) == ">=":
+            assert isinstance(node.rhs, promql_parser.NumberLiteral)
+            return left if left is not None and left >= node.rhs.val else None
         right = self._value(node.rhs, at)
         if str(node.op) == "or":
             return right if left is None else left
@@ -166,6 +174,18 @@ def test_alert_fires_for_ten_minutes_whenever_something_was_counted(
 ) -> None:
     (expression,) = (rule["expr"] for rule in ALERTS if rule["alert"] == alert)
     assert series.alerts(expression) == minutes
+
+
+def test_alert_fires_while_a_program_that_was_there_is_gone() -> None:
+    (expression,) = (rule["expr"] for rule in ALERTS if rule["alert"] == "KafkaProgramGone")
+    series = Series(*[None] * 5, *[1] * 5, *[None] * 10, *[1] * 20)
+    assert series.alerts(expression) == list(range(10, 20))
+
+
+def test_alert_fires_for_a_program_that_restarts_again_and_again() -> None:
+    (expression,) = (rule["expr"] for rule in ALERTS if rule["alert"] == "KafkaProgramRestarts")
+    assert Series(*[1] * 10, *[2] * 10, *[3] * 20).alerts(expression) == []
+    assert Series(*[1] * 10, *[2] * 2, *[3] * 2, *[4] * 26).alerts(expression) == list(range(14, 39))
 
 
 def test_rules_have_what_prometheus_asks_for_and_what_an_operator_needs() -> None:

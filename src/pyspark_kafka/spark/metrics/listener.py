@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgres
 from pyspark_kafka.spark.metrics.connect_bus import join_again, join_bus, leave_bus
 from pyspark_kafka.spark.metrics.local_bus import LOCAL_BUS, session_key
 from pyspark_kafka.spark.metrics.store import MetricsStore
-from pyspark_kafka.spark.metrics.values import query_metrics
+from pyspark_kafka.spark.metrics.values import query_metrics, reads_other_data
 from pyspark_kafka.spark.processes.process_log import stand_in
 from pyspark_kafka.spark.processes.python_choice import warn_without_package
 
@@ -75,6 +75,18 @@ class MetricsListener(StreamingQueryListener):
         join_bus(session, self)
         # Spark knows nothing of continuous queries, which run in this process.
         LOCAL_BUS.add(self, session_key(session), weakly=True)
+        self._take_in(session)
+
+    def _take_in(self, session: SparkSession) -> None:
+        """Note the queries that run already, of which no start is heard."""
+        try:
+            for query in session.streams.active:
+                self._store.start(str(query.id), str(query.runId), query.name, "", by=self)
+                # Its end may have been heard of before.
+                if not query.isActive:
+                    self._store.terminate(str(query.id), str(query.runId), failed=query.exception() is not None)
+        except Exception:  # noqa: BLE001 - logged
+            _LOG.warning("The queries that run already could not be listed; each is heard of later.", exc_info=True)
 
     def belong_to(self, session: Any) -> None:
         """Live as long as this object of the session: PySpark's client of Spark Connect drops its listeners at will."""
@@ -118,15 +130,26 @@ class MetricsListener(StreamingQueryListener):
         return self._jlistenerobj
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Do nothing: there are no figures yet."""
+        """Note that a query runs, whatever it reads: one may fail in its first micro-batch."""
+        try:
+            if not self._stopped:
+                self._store.start(str(event.id), str(event.runId), event.name, event.timestamp, by=self)
+        except Exception:  # noqa: BLE001 - logged
+            _LOG.warning("The start of a streaming query cannot be read; it is left out.", exc_info=True)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Compute, log and keep the figures of a micro-batch."""
         try:
             metrics = query_metrics(event.progress)
-            if metrics is not None and not self._stopped:
+            if self._stopped:
+                return
+            if metrics is not None:
                 self._store.put(metrics, by=self)
                 _LOG.info("%s", metrics)
+            elif reads_other_data(event.progress):
+                self._store.dismiss(str(event.progress.id), str(event.progress.runId))
+            else:
+                self._store.touch(str(event.progress.id), str(event.progress.runId), by=self)
         except Exception:  # noqa: BLE001 - logged
             _LOG.warning("A progress event of a streaming query cannot be read; it is left out.", exc_info=True)
 
@@ -196,7 +219,7 @@ def _make_visible() -> None:
 
 
 def latest(query: StreamingQuery | UUID | str) -> QueryMetrics | None:
-    """Return the newest figures of a query, by the query or its id; None before its first micro-batch.
+    """Return the newest figures of a query, by the query or its id; None if nothing was heard of it.
 
     They stay when the query ends, marked as `terminated`, and when nobody listens any more, marked as `unheard`.
     Figures of the latest 1,000 queries are kept.

@@ -6,16 +6,15 @@ import threading
 import weakref
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pyspark_kafka.spark.metrics import values
 from pyspark_kafka.spark.metrics.totals import QueryTotals
-
-if TYPE_CHECKING:
-    from pyspark_kafka.spark.metrics.values import QueryMetrics
+from pyspark_kafka.spark.metrics.values import QueryMetrics
 
 # A driver may start queries for weeks. The figures of one are small, but each query has its own.
 _KEPT_QUERIES = 1_000
+_KEPT_ENDS = 100
 
 
 class Hears(Protocol):
@@ -41,6 +40,8 @@ class MetricsStore:
         # The most recently reported one comes last.
         self._by_id: OrderedDict[str, QueryMetrics] = OrderedDict()
         self._totals: dict[str, QueryTotals] = {}
+        # Runs of which nothing but the end was heard, and whether they have failed.
+        self._ended_first: OrderedDict[str, bool] = OrderedDict()
         # Who heard of a query last. Spark may drop a listener silently.
         self._by: dict[str, weakref.ref[Hears]] = {}
 
@@ -52,26 +53,45 @@ class MetricsStore:
             by: who hears of the query; None if that does not end.
         """
         with self._lock:
-            self._note(metrics.query_id, by)
-            self._by_id[metrics.query_id] = metrics
-            self._by_id.move_to_end(metrics.query_id)
             self._totals[metrics.query_id] = self._totals.get(metrics.query_id, QueryTotals()).plus(metrics)
-            if len(self._by_id) > self._capacity:
-                ended = (query_id for query_id in self._by_id if not self._known(query_id).is_running)
-                dropped = next(ended, next(iter(self._by_id)))
-                del self._by_id[dropped], self._totals[dropped]
-                self._by.pop(dropped, None)
+            self._keep(metrics, by)
+
+    def start(self, query_id: str, run_id: str, name: str | None, timestamp: str, by: Hears | None = None) -> None:
+        """Take in a run that has no figures yet: before its first micro-batch nobody knows what it reads.
+
+        Args:
+            query_id: the query.
+            run_id: its run; nothing happens if something was heard of it already.
+            name: of the query.
+            timestamp: when it was started.
+            by: as in `put`.
+        """
+        with self._lock:
+            known = self._by_id.get(query_id)
+            if known is not None and known.run_id == run_id:
+                return
+            self._keep(QueryMetrics(query_id, run_id, name, -1, timestamp, 0, (), heard_at=values.now()), by)
+            if run_id in self._ended_first:
+                self._end(query_id, failed=self._ended_first.pop(run_id))
+
+    def dismiss(self, query_id: str, run_id: str) -> None:
+        """Forget a run that turns out to read nothing of Kafka, unless there are figures of it."""
+        with self._lock:
+            known = self._by_id.get(query_id)
+            if known is not None and known.run_id == run_id and not known.sources:
+                self._drop(query_id)
 
     def terminate(self, query_id: str, run_id: str, *, failed: bool = False) -> None:
         """Mark a run as ended, unless the query runs again already."""
         with self._lock:
             known = self._by_id.get(query_id)
             if known is not None and known.run_id == run_id:
-                # A thousand ended queries of many partitions would take much memory.
-                sources = tuple(replace(source, behind={}, positions={}) for source in known.sources)
-                self._by_id[query_id] = replace(
-                    known, sources=sources, terminated=True, failed=failed, ended_at=values.now()
-                )
+                self._end(query_id, failed=failed)
+            else:
+                # On Spark Connect, start and end are heard of in two threads.
+                self._ended_first[run_id] = failed
+                if len(self._ended_first) > _KEPT_ENDS:
+                    self._ended_first.popitem(last=False)
 
     def touch(self, query_id: str, run_id: str, by: Hears | None = None) -> None:
         """Note that a run is alive without a micro-batch; `by` as in `put`."""
@@ -95,6 +115,28 @@ class MetricsStore:
         """Return the figures of all queries, each with its sums since it was first heard of."""
         with self._lock:
             return tuple((self._known(query_id), self._totals[query_id]) for query_id in self._by_id)
+
+    def _keep(self, metrics: QueryMetrics, by: Hears | None) -> None:
+        self._note(metrics.query_id, by)
+        self._by_id[metrics.query_id] = metrics
+        self._by_id.move_to_end(metrics.query_id)
+        self._totals.setdefault(metrics.query_id, QueryTotals())
+        if len(self._by_id) > self._capacity:
+            ended = (query_id for query_id in self._by_id if not self._known(query_id).is_running)
+            self._drop(next(ended, next(iter(self._by_id))))
+
+    def _drop(self, query_id: str) -> None:
+        del self._by_id[query_id], self._totals[query_id]
+        self._by.pop(query_id, None)
+
+    def _end(self, query_id: str, *, failed: bool) -> None:
+        known = self._by_id[query_id]
+        # A thousand ended queries of many partitions would take much memory.
+        sources = tuple(replace(source, behind={}, positions={}) for source in known.sources)
+        self._by_id[query_id] = replace(known, sources=sources, terminated=True, failed=failed, ended_at=values.now())
+        if failed and not known.terminated:
+            totals = self._totals[query_id]
+            self._totals[query_id] = replace(totals, failures=totals.failures + 1)
 
     def _note(self, query_id: str, by: Hears | None) -> None:
         if by is None:

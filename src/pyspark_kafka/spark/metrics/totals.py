@@ -25,6 +25,7 @@ class QueryTotals:
         rows_written: rows that the sink received; None if Spark has never counted them.
         duration_s: how long they took together.
         phases_s: the same by part, with Spark's names.
+        failures: how many runs have ended with an error.
         buckets: how many of them took as long as each bucket of `DURATION_BUCKETS` says; not cumulative.
     """
 
@@ -33,6 +34,7 @@ class QueryTotals:
     rows_written: int | None = None
     duration_s: float = 0.0
     phases_s: Mapping[str, float] = field(default_factory=dict)
+    failures: int = 0
     buckets: tuple[int, ...] = (0,) * (len(DURATION_BUCKETS) + 1)
 
     def plus(self, metrics: QueryMetrics) -> QueryTotals:

@@ -49,6 +49,7 @@ class SourceMetrics:
         avg_offsets_behind_latest: the mean over all partitions.
         behind: the same of each partition; empty once the run has ended.
         positions: the next offset to read of each partition; empty once the run has ended.
+        is_continuous: whether the query is a continuous one.
     """
 
     index: int
@@ -59,6 +60,18 @@ class SourceMetrics:
     avg_offsets_behind_latest: float
     behind: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
     positions: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
+    is_continuous: bool = field(default=False, compare=False, repr=False)
+
+    @property
+    def known_behind(self) -> Mapping[TopicPartition, int]:
+        """Of `behind` what says how far the query is behind, without the partitions of which that is not known.
+
+        A micro-batch that reads all that its trigger saw does not know what was written since, so its 0 is none of the
+        log. The readers of a continuous query hear of the ends of the logs all the time.
+        """
+        if self.is_continuous:
+            return {each: max(0, behind) for each, behind in self.behind.items()}
+        return {each: behind for each, behind in self.behind.items() if behind > 0}
 
     @property
     def metrics(self) -> dict[str, str]:
@@ -78,10 +91,10 @@ class QueryMetrics:
         query_id: the id of the query, the same after a restart from its checkpoint.
         run_id: the id of the run, another one after a restart.
         name: set with `queryName`; None without.
-        batch_id: the number of the micro-batch.
-        timestamp: when its trigger began, ISO 8601 in UTC.
+        batch_id: the number of the micro-batch; -1 before the first one of the run has ended.
+        timestamp: when its trigger began, ISO 8601 in UTC; before the first micro-batch when the query was started.
         num_input_rows: records that it read from all sources, also from those that are not of this package.
-        sources: the Kafka sources of this package, in the order of the query.
+        sources: the Kafka sources of this package, in the order of the query; none before the first micro-batch.
         latency_p50_ms: of a continuous query: in an epoch, the time from a record's timestamp until the sink had what
             became of it, of the record in the middle; None for micro-batches, and without records.
         latency_p99_ms: the same, of the record that one of a hundred exceeds.
@@ -92,8 +105,8 @@ class QueryMetrics:
         duration_ms: how long the micro-batch took.
         phases_ms: the parts of it that Spark measures, such as `addBatch`, by Spark's names.
         ended_at: when the run ended, in seconds of `time.monotonic`; None while it runs.
-        heard_at: when Spark last reported a micro-batch of the query, or that it had nothing to do, in seconds of
-            `time.monotonic`; see `seconds_since_progress`.
+        heard_at: when Spark last reported the start of the query, a micro-batch, or that it had nothing to do, in
+            seconds of `time.monotonic`; see `seconds_since_progress`.
     """
 
     query_id: str
@@ -121,7 +134,7 @@ class QueryMetrics:
 
     @property
     def seconds_since_progress(self) -> float | None:
-        """Seconds since the query last ended a micro-batch or had nothing to do; None if it has ended, or is unheard.
+        """Seconds since the query was started, ended a micro-batch or had nothing to do; None if ended or unheard.
 
         It grows while any process of the query waits for brokers, and during a long micro-batch.
         """
@@ -138,9 +151,11 @@ class QueryMetrics:
 
 def _source_text(source: SourceMetrics) -> str:
     more = f" and {len(source.topics) - _LISTED_TOPICS} more" if len(source.topics) > _LISTED_TOPICS else ""
+    known = f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) rows={source.num_input_rows} "
+    if source.max_offsets_behind_latest <= 0 and not source.is_continuous:
+        return f"{known}behind unknown"
     return (
-        f"source {source.index} ({', '.join(source.topics[:_LISTED_TOPICS])}{more}) rows={source.num_input_rows} "
-        f"behind min={source.min_offsets_behind_latest} max={source.max_offsets_behind_latest} "
+        f"{known}behind min={source.min_offsets_behind_latest} max={source.max_offsets_behind_latest} "
         f"avg={source.avg_offsets_behind_latest:.1f}"
     )
 
@@ -177,6 +192,30 @@ def query_metrics(progress: StreamingQueryProgress) -> QueryMetrics | None:
     )
 
 
+def reads_other_data(progress: StreamingQueryProgress) -> bool:
+    """Return whether a progress event shows that its query has no source of this package.
+
+    It shows nothing as long as the offsets of a Python source are not known.
+    """
+    return not any(
+        source.description.startswith((_PYTHON_STREAM, _CONTINUOUS))
+        and (_is_unknown(source.endOffset) or _is_kafka(source.endOffset))
+        for source in progress.sources
+    )
+
+
+def _is_unknown(offset: str | None) -> bool:
+    # "None" is from classic Spark.
+    return offset in (None, "null", "None")
+
+
+def _is_kafka(offset: str) -> bool:
+    try:
+        return bool(KafkaSourceOffset.from_json(offset).partitions)
+    except CheckpointError:
+        return False
+
+
 def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
     if not source.description.startswith((_PYTHON_STREAM, _CONTINUOUS)):
         return None
@@ -199,4 +238,5 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
         avg_offsets_behind_latest=float(figures["avgOffsetsBehindLatest"]),
         behind={each: log_end - consumed.get(each, 0) for each, log_end in latest.partitions.items()},
         positions=consumed,
+        is_continuous=source.description.startswith(_CONTINUOUS),
     )

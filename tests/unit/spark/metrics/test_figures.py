@@ -7,10 +7,11 @@ import logging
 import uuid
 import weakref
 from dataclasses import FrozenInstanceError
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryTerminatedEvent
+from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka import metrics
@@ -152,6 +153,53 @@ def test_offsets_that_are_not_known_are_left_out(listener: MetricsListener, stor
     assert store.all() == ()
 
 
+def test_line_of_a_batch_that_read_all_it_saw_names_no_lag(
+    listener: MetricsListener, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
+    listener.onQueryProgress(progress(source({"a": {"0": 3}}, {"a": {"0": 3}}, rows=8)))
+    assert caplog.messages == [f"query 'orders' {QUERY[:8]} batch 7: source 0 (a) rows=8 behind unknown"]
+
+
+def started(query: str = QUERY, run: str = RUN) -> QueryStartedEvent:
+    return QueryStartedEvent(uuid.UUID(query), uuid.UUID(run), "orders", "2026-01-01T00:00:00.000Z", set())
+
+
+def test_query_that_fails_in_its_first_batch_is_heard_of(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryStarted(started())
+    assert [(each.batch_id, each.sources, each.is_running) for each in store.all()] == [(-1, (), True)]
+    listener.onQueryTerminated(QueryTerminatedEvent(uuid.UUID(QUERY), uuid.UUID(RUN), "poison", None))
+    assert [(each.name, each.terminated, each.failed) for each in store.all()] == [("orders", True, True)]
+
+
+def test_start_that_is_heard_after_a_batch_changes_nothing(listener: MetricsListener, store: MetricsStore) -> None:
+    listener.onQueryProgress(progress(source({"a": {"0": 3}}, {"a": {"0": 4}})))
+    listener.onQueryStarted(started())
+    assert [each.batch_id for each in store.all()] == [7]
+
+
+@pytest.mark.parametrize("other", [source(5, 9), source({"a": {"0": 1}}, {}, description="KafkaV2[Subscribe[a]]")])
+def test_query_whose_batch_shows_other_sources_is_forgotten(
+    listener: MetricsListener, store: MetricsStore, other: Mapping[str, Any]
+) -> None:
+    listener.onQueryStarted(started())
+    listener.onQueryProgress(progress(source("null", "null")))
+    assert len(store.all()) == 1
+    listener.onQueryProgress(progress(other))
+    listener.onQueryTerminated(terminated())
+    assert store.all() == ()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_query_that_runs_already_is_heard_of_when_listening_begins(store: MetricsStore, failed: bool) -> None:
+    session: Any = StandInSession(str(uuid.uuid4()))
+    error = ValueError("poison") if failed else None
+    query = SimpleNamespace(id=QUERY, runId=RUN, name="orders", isActive=not failed, exception=lambda: error)
+    session.streams.active.append(query)
+    MetricsListener(store).attach(session)
+    assert [(each.name, each.terminated, each.failed) for each in store.all()] == [("orders", failed, failed)]
+
+
 def test_a_log_line_names_few_of_many_topics(listener: MetricsListener, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pyspark_kafka.metrics")
     offsets = {f"t{number}": {"0": 1} for number in range(8)}
@@ -243,6 +291,7 @@ class StandInStreams:
     def __init__(self) -> None:
         self.listeners: list[object] = []
         self.removed = 0
+        self.active: list[Any] = []
 
     def addListener(self, listener: object) -> None:  # noqa: N802 - Spark's contract
         self.listeners.append(listener)
@@ -324,7 +373,7 @@ def test_queries_of_a_listener_that_is_stopped_are_unheard_and_keep_their_figure
     ours.onQueryProgress(event)
     ours.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=ended))
     ours.onQueryTerminated(terminated(ended))
-    others.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 1}}), query=theirs))
+    others.onQueryProgress(progress(source({"a": {"0": 1}}, {"a": {"0": 2}}), query=theirs))
     assert [each.is_running for each in store.all()] == [True, False, True]
     ours.stop()
     # Spark may still call it.

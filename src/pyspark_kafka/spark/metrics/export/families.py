@@ -8,13 +8,14 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.spark.metrics import values
 from pyspark_kafka.spark.metrics.totals import DURATION_BUCKETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.spark.metrics.totals import QueryTotals
@@ -84,12 +85,17 @@ BEHIND = Family(
     "pyspark_kafka_records_behind",
     Kind.GAUGE,
     "",
-    "Offsets between the end of the newest micro-batch and the end of the partition's log, as the query saw it. Only "
-    "the partitions that are most behind: see pyspark_kafka_partitions_left_out.",
+    "Offsets between the query's position and the end of the partition's log: as brokers said in the last minute, if "
+    "there are options of a connection, else as the newest micro-batch left it. Absent if not known. Only the "
+    "partitions that are most behind: see pyspark_kafka_partitions_left_out.",
     PARTITION_LABELS,
 )
 SOURCE_BEHIND = Family(
-    "pyspark_kafka_source_records_behind", Kind.GAUGE, "", "Offsets behind, of all partitions together.", _SOURCE
+    "pyspark_kafka_source_records_behind",
+    Kind.GAUGE,
+    "",
+    "Offsets behind, of all partitions together. Absent if not known.",
+    _SOURCE,
 )
 SOURCE_BEHIND_MAX = Family(
     "pyspark_kafka_source_records_behind_max",
@@ -130,7 +136,7 @@ SINCE_PROGRESS = Family(
     "pyspark_kafka_time_since_progress_seconds",
     Kind.GAUGE,
     "seconds",
-    "Time since the query last ended a micro-batch or had nothing to do.",
+    "Time since the query was started, last ended a micro-batch, or had nothing to do.",
     _QUERY,
 )
 LATENCY = Family(
@@ -138,14 +144,20 @@ LATENCY = Family(
     Kind.GAUGE,
     "seconds",
     "Of continuous queries, in the newest epoch: time from a record's timestamp until the sink had what became of it.",
-    (*_QUERY, "quantile"),
+    # Prometheus keeps `quantile` for summaries.
+    (*_QUERY, "percentile"),
 )
 UP = Family("pyspark_kafka_query_up", Kind.GAUGE, "", "1 while the query runs, 0 after it has ended.", _QUERY)
 FAILED = Family("pyspark_kafka_query_failed", Kind.GAUGE, "", "1 if the query has ended with an error, else 0.", _QUERY)
 
+FAILURES = Family(
+    "pyspark_kafka_query_failures", Kind.COUNTER, "", "Runs of the query that have ended with an error.", _QUERY
+)
+
 QUERY_FAMILIES = (
     UP,
     FAILED,
+    FAILURES,
     SINCE_PROGRESS,
     BATCHES,
     BATCH_DURATION,
@@ -163,7 +175,9 @@ QUERY_FAMILIES = (
 
 
 def query_families(
-    queries: Sequence[tuple[QueryMetrics, QueryTotals]], max_partitions: int = MOST_PARTITIONS
+    queries: Sequence[tuple[QueryMetrics, QueryTotals]],
+    max_partitions: int = MOST_PARTITIONS,
+    asked: Mapping[tuple[str, int], Mapping[TopicPartition, int]] = MappingProxyType({}),
 ) -> list[Family]:
     """Return the figures of queries; of those that have ended only that they have, for 15 minutes.
 
@@ -174,19 +188,28 @@ def query_families(
     Args:
         queries: the newest figures of each query, and its sums.
         max_partitions: how many partitions, of all queries together, have a series of their own.
+        asked: how far partitions are behind, as brokers said of late, by the id of the query and the index of the
+            source; it takes precedence over what the newest micro-batch left.
     """
     now = values.now()
     known = [
-        each
-        for each, _ in queries
+        (each, totals)
+        for each, totals in queries
         if each.is_running or (each.ended_at is not None and now - each.ended_at < ENDED_SECONDS)
     ]
     running = [(metrics, totals) for metrics, totals in queries if metrics.is_running]
     sources = [(_labels(metrics, source), source) for metrics, _ in running for source in metrics.sources]
-    told, left_out = _most_behind(sources, max_partitions)
+    behind = [
+        (_labels(metrics, source), found)
+        for metrics, _ in running
+        for source in metrics.sources
+        if (found := asked.get((metrics.query_id, source.index), source.known_behind))
+    ]
+    told, left_out = _most_behind(behind, max_partitions)
     return [
-        UP.of((_names(each), float(not each.terminated)) for each in known),
-        FAILED.of((_names(each), float(each.failed)) for each in known),
+        UP.of((_names(each), float(not each.terminated)) for each, _ in known),
+        FAILED.of((_names(each), float(each.failed)) for each, _ in known),
+        FAILURES.of((_names(each), totals.failures) for each, totals in known),
         SINCE_PROGRESS.of((_names(each), max(0.0, now - each.heard_at)) for each, _ in running),
         BATCHES.of((_names(each), totals.batches) for each, totals in running),
         BATCH_DURATION.of((_names(each), Histogram(totals.buckets, totals.duration_s)) for each, totals in running),
@@ -204,13 +227,13 @@ def query_families(
             (_names(each), totals.rows_written) for each, totals in running if totals.rows_written is not None
         ),
         LATENCY.of(
-            ((*_names(each), quantile), ms / 1000)
+            ((*_names(each), percentile), ms / 1000)
             for each, _ in running
-            for quantile, ms in (("0.5", each.latency_p50_ms), ("0.99", each.latency_p99_ms))
+            for percentile, ms in (("50", each.latency_p50_ms), ("99", each.latency_p99_ms))
             if ms is not None
         ),
-        SOURCE_BEHIND.of((labels, sum(max(0, each) for each in source.behind.values())) for labels, source in sources),
-        SOURCE_BEHIND_MAX.of((labels, max(0, source.max_offsets_behind_latest)) for labels, source in sources),
+        SOURCE_BEHIND.of((labels, sum(found.values())) for labels, found in behind),
+        SOURCE_BEHIND_MAX.of((labels, max(found.values())) for labels, found in behind),
         SOURCE_PARTITIONS.of((labels, len(source.behind)) for labels, source in sources),
         BEHIND.of(told),
         LEFT_OUT.of([((), left_out)]),
@@ -227,7 +250,7 @@ def _labels(metrics: QueryMetrics, source: SourceMetrics) -> tuple[str, ...]:
 
 
 def _most_behind(
-    sources: Sequence[tuple[tuple[str, ...], SourceMetrics]], most: int
+    sources: Sequence[tuple[tuple[str, ...], Mapping[TopicPartition, int]]], most: int
 ) -> tuple[list[tuple[tuple[str, ...], float]], int]:
     """Return the values of the partitions that are most behind, and how many others there are.
 
@@ -235,13 +258,13 @@ def _most_behind(
     """
 
     def each() -> Iterator[tuple[int, tuple[str, ...], TopicPartition]]:
-        for labels, source in sources:
-            for topic_partition, behind in source.behind.items():
+        for labels, found in sources:
+            for topic_partition, behind in found.items():
                 yield -behind, labels, topic_partition
 
-    total = sum(len(source.behind) for _, source in sources)
+    total = sum(len(found) for _, found in sources)
     chosen = heapq.nsmallest(most, each()) if total > most else list(each())
     return [
-        ((*labels, topic_partition.topic, str(topic_partition.partition)), max(0, -minus))
+        ((*labels, topic_partition.topic, str(topic_partition.partition)), -minus)
         for minus, labels, topic_partition in chosen
     ], total - len(chosen)

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import threading
+import time
 from typing import TYPE_CHECKING, Any
+
+import pyspark
 
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.spark.metrics.export.families import MOST_PARTITIONS, QUERY_FAMILIES, query_families
+from pyspark_kafka.spark.metrics.export.families import MOST_PARTITIONS, QUERY_FAMILIES, Family, Kind, query_families
 from pyspark_kafka.spark.metrics.export.process_families import PROCESS_FAMILIES, process_families
 from pyspark_kafka.spark.metrics.listener import STORE
 from pyspark_kafka.spark.processes.counter_files import DRIVER, TASK, CounterFiles, ProcessTotals
+from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.spark.metrics.export.families import Family
     from pyspark_kafka.spark.metrics.export.headroom import HeadroomWatch
     from pyspark_kafka.spark.metrics.store import MetricsStore
+
+BUILD = Family(
+    "pyspark_kafka_build_info",
+    Kind.GAUGE,
+    "",
+    "Always 1; the versions of this package, of PySpark and of Python.",
+    ("version", "pyspark", "python"),
+)
+START = Family(
+    "pyspark_kafka_start_time_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "When this program first had figures, in seconds since 1970-01-01 UTC: a change is a restart.",
+    (),
+)
+PROGRAM_FAMILIES = BUILD, START
+"""What is shown about the program itself."""
+
+_BUILD = (__version__, pyspark.__version__, platform.python_version())
+_STARTED_S = time.time()
 
 # Masters whose tasks run on the driver's machine, with its folder for files; `local-cluster` is none.
 _LOCAL = re.compile(r"local(\[|$)")
@@ -88,7 +112,7 @@ class Figures:
         max_partitions: how many partitions have a series of their own; at least 0.
         store: has the figures of the queries.
         totals: returns the counters of processes by role.
-        connection: options of the cluster; with them its brokers are asked for the head-room, after `start`.
+        connection: options of the cluster; with them its brokers are asked for lag and head-room, after `start`.
 
     Raises:
         OptionError: `max_partitions` is negative, or the options are not valid.
@@ -126,13 +150,20 @@ class Figures:
     def known(self) -> Sequence[Family]:
         """Return all families that there can be, without their series."""
         asked = () if self._headroom is None else self._headroom.families()
-        return *QUERY_FAMILIES, *PROCESS_FAMILIES, *(each.of(()) for each in asked)
+        return *QUERY_FAMILIES, *PROCESS_FAMILIES, *PROGRAM_FAMILIES, *(each.of(()) for each in asked)
 
     def now(self) -> Sequence[Family]:
         """Return the families with the values of now."""
-        queries = query_families(self._store.with_totals(), self._max_partitions)
+        behind = {} if self._headroom is None else self._headroom.behind()
+        queries = query_families(self._store.with_totals(), self._max_partitions, behind)
         asked = () if self._headroom is None else self._headroom.families()
-        return *queries, *process_families(self._totals()), *asked
+        return (
+            *queries,
+            *process_families(self._totals()),
+            BUILD.of([(_BUILD, 1.0)]),
+            START.of([((), _STARTED_S)]),
+            *asked,
+        )
 
 
 def _headroom_watch(connection: Mapping[str, Any], store: MetricsStore, most: int) -> HeadroomWatch:

@@ -1,4 +1,7 @@
-"""Looks now and then how long the records that queries read next are certain to stay, in a thread of its own."""
+"""Looks now and then how far queries are behind, and how long what they read next is certain to stay.
+
+It does so in a thread of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,10 @@ from pyspark_kafka.spark.metrics.export.families import PARTITION_LABELS, Family
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.operations.lag.values import LagReport
     from pyspark_kafka.spark.metrics.store import MetricsStore
-    from pyspark_kafka.spark.metrics.values import QueryMetrics
+    from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,18 +49,18 @@ TIME_BEHIND = Family(
     "pyspark_kafka_time_behind_seconds",
     Kind.GAUGE,
     "seconds",
-    "How old the record that is read next is, by its timestamp; 0 if none waits. Of the same partitions.",
+    "How old the record that is read next is, by its timestamp; 0 if none waits. Only the partitions with the oldest.",
     PARTITION_LABELS,
 )
 
 HEADROOM_FAMILIES = (HEADROOM, TIME_BEHIND)
 """What is shown if there are options of a connection."""
 
-_Row = tuple[tuple[str, ...], float, "float | None"]
+_Row = tuple[tuple[str, ...], float]
 
 
 class HeadroomWatch:
-    """Asks the brokers at intervals where the logs of the queries' topics begin, and by which limits they delete.
+    """Asks the brokers at intervals where the logs of the queries' topics begin and end, and when they delete records.
 
     What was found is kept until the next look; if that fails, nothing is known, and a line of the log says so.
 
@@ -66,7 +70,7 @@ class HeadroomWatch:
     Args:
         connection: options of the cluster, as Spark takes them.
         store: has the positions of the queries.
-        most: how many partitions are shown: those with the least head-room.
+        most: how many partitions are shown: those with the least head-room, and the oldest records.
         interval_s: seconds between two looks.
         measure: returns a report about positions; tests pass their own.
 
@@ -87,7 +91,9 @@ class HeadroomWatch:
         self._most = most
         self._interval_s = interval_s
         self._measure = self._ask if measure is None else measure
-        self._rows: list[_Row] = []
+        self._headroom: list[_Row] = []
+        self._ages: list[_Row] = []
+        self._behind: dict[tuple[str, int], dict[TopicPartition, int]] = {}
         # The last look at each source: only two looks show how fast its logs grow, so their head-room by size.
         self._reports: dict[tuple[str, int], LagReport] = {}
         self._failed = False
@@ -109,49 +115,60 @@ class HeadroomWatch:
     def families(self) -> list[Family]:
         """Return what the last look has found, of queries that still run."""
         running = {each.query_id for each in self._store.all() if each.is_running}
-        rows = [row for row in self._rows if row[0][1] in running]
         return [
-            HEADROOM.of((labels, seconds) for labels, seconds, _ in rows),
-            TIME_BEHIND.of((labels, age) for labels, _, age in rows if age is not None),
+            HEADROOM.of(row for row in self._headroom if row[0][1] in running),
+            TIME_BEHIND.of(row for row in self._ages if row[0][1] in running),
         ]
+
+    def behind(self) -> dict[tuple[str, int], dict[TopicPartition, int]]:
+        """Return how many records partitions were behind at the last look, by the id of the query and its source."""
+        return self._behind
 
     def look(self) -> None:
         """Ask the brokers once. Raises nothing."""
-        found: list[_Row] = []
-        running = {each.query_id for each in self._store.all() if each.is_running}
+        headroom: list[_Row] = []
+        ages: list[_Row] = []
+        behind: dict[tuple[str, int], dict[TopicPartition, int]] = {}
+        queries = [each for each in self._store.all() if each.is_running]
+        running = {each.query_id for each in queries}
         self._reports = {key: report for key, report in self._reports.items() if key[0] in running}
         try:
-            for query in self._store.all():
-                if query.is_running:
-                    found += self._rows_of(query)
+            for query in queries:
+                for source in query.sources:
+                    report = self._report_of(query, source)
+                    labels = (query.name or "", query.query_id, str(source.index))
+                    for each in report:
+                        row = (*labels, each.topic, str(each.partition))
+                        if each.headroom_s is not None:
+                            headroom.append((row, each.headroom_s))
+                        if each.seconds_behind is not None:
+                            ages.append((row, each.seconds_behind))
+                    behind[query.query_id, source.index] = {
+                        each.topic_partition: each.records_behind for each in report if each.records_behind is not None
+                    }
         except ConnectorError as error:
-            self._rows = []
+            self._forget()
             if not self._failed:
-                _LOG.warning("The head-room of queries is not known, and is looked for again: %s", error)
+                _LOG.warning("Lag and head-room of queries are not known, and are looked for again: %s", error)
             self._failed = True
             return
         except Exception:  # noqa: BLE001 - logged
-            self._rows = []
-            _LOG.exception("The head-room of queries could not be looked for.")
+            self._forget()
+            _LOG.exception("Lag and head-room of queries could not be looked for.")
             return
         self._failed = False
-        self._rows = heapq.nsmallest(self._most, found, key=lambda row: (row[1], row[0]))
+        self._headroom = heapq.nsmallest(self._most, headroom, key=lambda row: (row[1], row[0]))
+        self._ages = heapq.nsmallest(self._most, ages, key=lambda row: (-row[1], row[0]))
+        self._behind = behind
 
-    def _rows_of(self, query: QueryMetrics) -> list[_Row]:
-        rows: list[_Row] = []
-        for source in query.sources:
-            report = self._measure(LagPositions(f"query {query.query_id}", source.positions))
-            before = self._reports.get((query.query_id, source.index))
-            self._reports[query.query_id, source.index] = report
-            if before is not None:
-                report = with_rates(report, before)
-            labels = (query.name or "", query.query_id, str(source.index))
-            rows += [
-                ((*labels, each.topic, str(each.partition)), each.headroom_s, each.seconds_behind)
-                for each in report
-                if each.headroom_s is not None
-            ]
-        return rows
+    def _forget(self) -> None:
+        self._headroom, self._ages, self._behind = [], [], {}
+
+    def _report_of(self, query: QueryMetrics, source: SourceMetrics) -> LagReport:
+        report = self._measure(LagPositions(f"query {query.query_id}", source.positions))
+        before = self._reports.get((query.query_id, source.index))
+        self._reports[query.query_id, source.index] = report
+        return report if before is None else with_rates(report, before)
 
     def _ask(self, positions: LagPositions) -> LagReport:
         deadline = Deadline(_LOOK_S * 1000)
@@ -162,7 +179,7 @@ class HeadroomWatch:
         looked_at: set[str] = set()
         next_at = 0.0
         while not self._stopped.wait(min(1.0, self._interval_s)):
-            running = {each.query_id for each in self._store.all() if each.is_running}
+            running = {each.query_id for each in self._store.all() if each.is_running and each.sources}
             # A query that is heard of for the first time does not wait for the next look.
             if running and (time.monotonic() >= next_at or running - looked_at):
                 self.look()

@@ -85,7 +85,7 @@ def test_rows_written_are_left_out_while_spark_does_not_count_them(store: Metric
 
 
 def test_partitions_that_are_most_behind_have_series_and_sums_are_of_all(store: MetricsStore) -> None:
-    store.put(query(source(0, {("a", 0): 5, ("a", 1): 0, ("b", 7): 9}), query_id="one"))
+    store.put(query(source(0, {("a", 0): 5, ("a", 1): 1, ("b", 7): 9}), query_id="one"))
     store.put(query(source(1, {("a", 0): 7, ("a", 1): 5}), query_id="two", name=None))
     found = told(store, 3)
     assert found["pyspark_kafka_records_behind"] == {
@@ -96,7 +96,7 @@ def test_partitions_that_are_most_behind_have_series_and_sums_are_of_all(store: 
     }
     assert found["pyspark_kafka_partitions_left_out"] == {(): 2}
     one, two = ("orders", "one", "0"), ("", "two", "1")
-    assert found["pyspark_kafka_source_records_behind"] == {one: 14, two: 12}
+    assert found["pyspark_kafka_source_records_behind"] == {one: 15, two: 12}
     assert found["pyspark_kafka_source_records_behind_max"] == {one: 9, two: 7}
     assert found["pyspark_kafka_source_partitions"] == {one: 3, two: 2}
 
@@ -105,7 +105,7 @@ def test_partitions_that_are_most_behind_have_series_and_sums_are_of_all(store: 
 def test_number_of_partitions_with_series_is_bounded(
     store: MetricsStore, most: int, series: int, left_out: int
 ) -> None:
-    store.put(query(source(0, {("a", number): number for number in range(3)})))
+    store.put(query(source(0, {("a", number): number + 1 for number in range(3)})))
     found = told(store, most)
     assert len(found["pyspark_kafka_records_behind"]) == series
     assert found["pyspark_kafka_partitions_left_out"] == {(): left_out}
@@ -114,8 +114,60 @@ def test_number_of_partitions_with_series_is_bounded(
 def test_a_log_that_is_known_up_to_before_the_position_is_not_behind(store: MetricsStore) -> None:
     store.put(query(source(0, {("a", 0): -4, ("a", 1): 3})))
     found = told(store)
-    assert list(found["pyspark_kafka_records_behind"].values()) == [0, 3]
+    assert list(found["pyspark_kafka_records_behind"].values()) == [3]
     assert list(found["pyspark_kafka_source_records_behind"].values()) == [3]
+
+
+def test_micro_batch_that_read_all_it_saw_has_no_lag_instead_of_none(store: MetricsStore) -> None:
+    store.put(query(source(0, {("a", 0): 0, ("a", 1): 0})))
+    found = told(store)
+    for name in ("records_behind", "source_records_behind", "source_records_behind_max"):
+        assert found[f"pyspark_kafka_{name}"] == {}
+    assert found["pyspark_kafka_source_partitions"] == {("orders", "q", "0"): 2}
+
+
+def test_continuous_query_at_the_end_of_its_logs_is_0_behind(store: MetricsStore) -> None:
+    store.put(query(replace(source(0, {("a", 0): 0, ("a", 1): -1}), is_continuous=True)))
+    assert set(told(store)["pyspark_kafka_records_behind"].values()) == {0}
+
+
+def test_lag_that_brokers_told_takes_precedence_over_that_of_a_micro_batch(store: MetricsStore) -> None:
+    store.put(query(source(0, {("a", 0): 0}), source(1, {("b", 0): 7}), source(2, {("c", 0): 7})))
+    asked: dict[tuple[str, int], Mapping[TopicPartition, int]] = {
+        ("q", 0): {TopicPartition("a", 0): 20_000},
+        ("q", 1): {TopicPartition("b", 0): 0},
+    }
+    found = {each.name: each.samples for each in query_families(store.with_totals(), asked=asked)}
+    key = ("orders", "q")
+    assert found["pyspark_kafka_source_records_behind"] == {(*key, "0"): 20_000, (*key, "1"): 0, (*key, "2"): 7}
+    assert found["pyspark_kafka_records_behind"][(*key, "0", "a", "0")] == 20_000
+
+
+def test_query_has_series_from_its_start_to_its_end_without_a_micro_batch(store: MetricsStore) -> None:
+    key = ("orders", "q")
+    store.start("q", RUN, "orders", "2026-01-01T00:00:00Z")
+    found = told(store)
+    assert found["pyspark_kafka_query_up"] == {key: 1}
+    assert found["pyspark_kafka_batches"] == {key: 0}
+    assert key in found["pyspark_kafka_time_since_progress_seconds"]
+    store.terminate("q", RUN, failed=True)
+    found = told(store)
+    assert found["pyspark_kafka_query_up"] == {key: 0}
+    assert found["pyspark_kafka_query_failed"] == {key: 1}
+    store.start("q", "second", "orders", "2026-01-01T00:00:01Z")
+    found = told(store)
+    assert found["pyspark_kafka_query_failed"] == {key: 0}
+    # A supervisor in the program may start it again before the next scrape.
+    assert found["pyspark_kafka_query_failures"] == {key: 1}
+
+
+def test_end_that_is_heard_before_the_start_ends_the_run(store: MetricsStore) -> None:
+    for number in range(200):
+        store.terminate("q", f"{RUN}{number}", failed=True)
+    store.start("q", f"{RUN}199", "orders", "")
+    assert told(store)["pyspark_kafka_query_failed"] == {("orders", "q"): 1}
+    store.start("q", f"{RUN}0", "orders", "")
+    assert told(store)["pyspark_kafka_query_up"] == {("orders", "q"): 1}
 
 
 def test_topics_that_are_not_read_any_more_disappear(store: MetricsStore) -> None:
@@ -140,6 +192,7 @@ def test_an_ended_query_tells_its_end_for_a_while_and_nothing_else(
     assert found == {
         "pyspark_kafka_query_up": {key: 0},
         "pyspark_kafka_query_failed": {key: float(failed)},
+        "pyspark_kafka_query_failures": {key: int(failed)},
         "pyspark_kafka_partitions_left_out": {(): 0},
     }
     now[0] += 1
@@ -166,7 +219,7 @@ def test_latencies_and_time_since_progress_are_in_seconds(store: MetricsStore, m
     monkeypatch.setattr(values, "now", lambda: 107.5)
     store.put(query(source(0, {("a", 0): 5}), latency_p50_ms=1.5, latency_p99_ms=2500.0, heard_at=100.0))
     found, key = told(store), ("orders", "q")
-    assert found["pyspark_kafka_latency_seconds"] == {(*key, "0.5"): 0.0015, (*key, "0.99"): 2.5}
+    assert found["pyspark_kafka_latency_seconds"] == {(*key, "50"): 0.0015, (*key, "99"): 2.5}
     assert found["pyspark_kafka_time_since_progress_seconds"] == {key: 7.5}
 
 

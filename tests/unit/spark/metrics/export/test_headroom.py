@@ -75,11 +75,30 @@ def test_partitions_with_the_least_are_shown_and_unknown_ones_are_not(store: Met
     assert reports.asked == [{TopicPartition("t", number): 7 for number in (0, 1, 5, 9)}]
     assert shown(watch) == {
         "pyspark_kafka_headroom_seconds": {"0": math.inf, "1": 1.0, "5": 5.0},
-        "pyspark_kafka_time_behind_seconds": {"0": 5.0, "5": 5.0},
+        "pyspark_kafka_time_behind_seconds": {"0": 5.0, "5": 5.0, "9": 5.0},
     }
     bounded = HeadroomWatch(CONNECTION, store, 1, measure=reports)
     bounded.look()
     assert shown(bounded)["pyspark_kafka_headroom_seconds"] == {"1": 1.0}
+
+
+def test_oldest_records_and_lag_are_told_whatever_the_head_room_is(store: MetricsStore) -> None:
+    ages = {0: 5.0, 1: 9.0, 5: None, 9: 0.0}
+
+    def measure(positions: LagPositions) -> LagReport:
+        lags = [
+            PartitionLag(*each, seconds_behind=ages[each.partition], records_behind=each.partition or None)
+            for each in positions.partitions
+        ]
+        return LagReport("", 0, None, tuple(lags), (), 0)
+
+    watch = HeadroomWatch(CONNECTION, store, 2, measure=measure)
+    watch.look()
+    assert shown(watch) == {
+        "pyspark_kafka_headroom_seconds": {},
+        "pyspark_kafka_time_behind_seconds": {"0": 5.0, "1": 9.0},
+    }
+    assert watch.behind() == {("id", 0): {TopicPartition("t", number): number for number in (1, 5, 9)}}
 
 
 def test_an_outage_leaves_nothing_and_is_logged_once(
@@ -91,9 +110,10 @@ def test_an_outage_leaves_nothing_and_is_logged_once(
     reports.failure = AWAY
     for _ in range(3):
         watch.look()
+    assert watch.behind() == {}
     assert shown(watch) == {"pyspark_kafka_headroom_seconds": {}, "pyspark_kafka_time_behind_seconds": {}}
     (line,) = caplog.messages
-    assert line.startswith("The head-room of queries is not known, and is looked for again: ")
+    assert line.startswith("Lag and head-room of queries are not known, and are looked for again: ")
     reports.failure = None
     watch.look()
     assert len(shown(watch)["pyspark_kafka_headroom_seconds"]) == 3

@@ -14,10 +14,9 @@ from pyspark_kafka import metrics
 from pyspark_kafka.counters import CLIENTS_IDLE, PRODUCERS_LENT, RETRIES, TRANSACTION_SECONDS
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.spark.metrics.export.families import QUERY_FAMILIES, Family, Kind
+from pyspark_kafka.spark.metrics.export.families import Family, Kind
 from pyspark_kafka.spark.metrics.export.figures import Figures
 from pyspark_kafka.spark.metrics.export.otel import instrument_name, observe
-from pyspark_kafka.spark.metrics.export.process_families import PROCESS_FAMILIES
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 from pyspark_kafka.spark.processes.counter_files import ProcessTotals
@@ -98,7 +97,7 @@ def test_each_collection_has_the_figures_of_its_moment(
     assert second["pyspark_kafka.batch_duration"].unit == "s"
     assert [each.value for each in second["pyspark_kafka.batch_duration"].data.data_points] == [pytest.approx(0.4)]
     # Every figure has come, none beside them.
-    assert second.keys() == {instrument_name(each) for each in (*QUERY_FAMILIES, *PROCESS_FAMILIES)}
+    assert second.keys() == {instrument_name(each) for each in Figures(store=store, totals=totals).known()}
     (retries,) = second["pyspark_kafka.retries"].data.data_points
     assert (retries.value, dict(retries.attributes or {})) == (7, {"process": "task"})
     shown.stop()
