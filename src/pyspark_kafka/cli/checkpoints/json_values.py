@@ -78,5 +78,6 @@ def _batch(batch: BatchAccount) -> dict[str, Any]:
         "offsets": batch.offsets,
         "offsets_by_topic": None if batch.offsets_by_topic is None else dict(batch.offsets_by_topic),
         "new_partitions": batch.new_partitions,
+        "moved": batch.moved,
         "problem": batch.problem or None,
     }

@@ -114,6 +114,8 @@ def show_checkpoint(location: str, most: int | None, *, as_json: bool) -> ExitSt
                 _time(batch.planned_at_ms),
                 "not finished"
                 if not batch.finished
+                else "moved here"
+                if batch.moved
                 else "-"
                 if batch.took_ms is None
                 else f"{batch.took_ms / 1000:.1f} s",

@@ -94,6 +94,8 @@ def topic_line(lag: TopicLag) -> str:
 
 
 def _figures(lag: PartitionLag | TopicLag) -> str:
+    if lag.records_behind is None:
+        return "records behind unknown"
     if not lag.records_behind:
         return "nothing behind"
     parts = [f"{count(lag.records_behind)} records behind"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
@@ -56,6 +57,9 @@ def report(
             if options is not None:
                 step.update("Asking the brokers where the logs end")
                 facts = add_lag(facts, options, checkpoint)
+            else:
+                said = "How far the query is behind is not known: no broker was asked. --bootstrap-servers names some."
+                facts = replace(facts, sentences=(*facts.sentences, said))
             step.update(f"Writing {html}")
             write_report(facts, html)
         Console(soft_wrap=True, highlight=False).print(printable(f"Wrote {html}."), markup=False)

@@ -35,6 +35,7 @@ class BatchAccount:
             start is not known are left out. None if the start of the batch is not known.
         new_partitions: how many partitions it reads for the first time.
         problem: why the batch cannot be read; empty if it can.
+        moved: whether a fork or a rewind has written it: it reads nothing, and the query continues where it ends.
     """
 
     batch_id: int
@@ -45,6 +46,7 @@ class BatchAccount:
     offsets_by_topic: Mapping[str, int] | None = None
     new_partitions: int = 0
     problem: str = ""
+    moved: bool = False
 
     @property
     def offsets(self) -> int | None:
@@ -287,9 +289,9 @@ class _Account:
         return tuple(found)
 
     def _one(self, batch: PlannedBatch, start: Mapping[str, KafkaSourceOffset] | None) -> BatchAccount:
-        by_topic: Counter[str] | None = Counter() if start else None
+        by_topic: Counter[str] | None = Counter() if start or batch.is_moved else None
         new = 0
-        for source, end in batch.offsets.items():
+        for source, end in ({} if batch.is_moved else batch.offsets).items():
             # The end of the first batch may carry where it begins.
             begin = end.starts if start is not None and source not in start else None
             if begin is None and start is not None and source in start:
@@ -309,6 +311,7 @@ class _Account:
             batch.watermark_ms,
             None if by_topic is None else dict(by_topic),
             new,
+            moved=batch.is_moved,
         )
         return account if (account.took_ms or 0) >= 0 else replace(account, finished_at_ms=None)
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 OFFSETS, COMMITS = "offsets", "commits"
 
+MOVED = "pyspark_kafka.moved"
+"""In the settings of a batch that a fork or a rewind has written. Spark ignores settings that it does not know."""
+
 # Of the year 9999, less a day for any time zone: later times are no times, and programs fail at them.
 _LATEST_MS = 253_402_300_800_000 - 86_400_000
 
@@ -81,6 +84,14 @@ class PlannedBatch:
     @property
     def conf(self) -> Mapping[str, Any]:
         """Return the settings of Spark that stay the same until the query gets a new checkpoint."""
+        return {name: value for name, value in self._conf().items() if name != MOVED}
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether a fork or a rewind has written it: it moved the query to its ends, and read nothing."""
+        return MOVED in self._conf()
+
+    def _conf(self) -> Mapping[str, Any]:
         conf = self.entry.metadata.get("conf")
         return conf if isinstance(conf, dict) else {}
 
@@ -124,6 +135,19 @@ class BatchHistory:
     def last_begun(self) -> int | None:
         """Return the last batch of the offset log; None if it is empty."""
         return self.begun[-1] if self.begun else None
+
+    def is_passed_over(self, batch_id: int) -> bool:
+        """Return whether an unfinished batch is never run again, because a rewind has moved the query after it.
+
+        Raises:
+            CheckpointError: as `get`, of the batch that follows it.
+        """
+        if self.is_finished(batch_id):
+            return False
+        place = bisect_left(self.begun, batch_id)
+        following = next((each for each in self.begun[place + 1 :] if self.is_finished(each)), None)
+        planned = None if following is None else self.get(following)
+        return planned is not None and planned.is_moved
 
     def before(self, batch_id: int) -> int | None:
         """Return the batch before another in the offset log; None if there is none."""

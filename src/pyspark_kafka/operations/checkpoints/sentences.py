@@ -118,7 +118,9 @@ def describe_batch(batch: BatchAccount) -> str:
         said.append("finished,")
     else:
         said.append("not finished,")
-    if batch.offsets_by_topic is None:
+    if batch.moved:
+        said.append("written by a fork or a rewind: it reads nothing, and the query continues where it ends")
+    elif batch.offsets_by_topic is None:
         said.append("its start is not kept")
     elif batch.offsets == 0:
         said.append("no records")

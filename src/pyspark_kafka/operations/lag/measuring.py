@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.surveys.logs import survey_logs
@@ -11,6 +12,7 @@ from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
 from pyspark_kafka.errors import AccessError, ConnectorError
 from pyspark_kafka.operations.lag.figures import Log, partition_lag
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
+from pyspark_kafka.operations.spans import span_text
 from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
 
 if TYPE_CHECKING:
@@ -52,14 +54,21 @@ def measure_lag(
     survey = survey_logs(client, positions.partitions, deadline, isolation_level=isolation_level)
     # The clock is read before records are: no record that waits is younger than that.
     now_ms = time.time_ns() // 1_000_000
-    found = fetch_record_times(client, _behind(positions, survey), deadline) if times else None
+    behind = _behind(positions, survey)
+    found = fetch_record_times(client, behind, deadline) if times else None
+    stale: tuple[str, ...] = ()
+    if positions.consumed_until_ms is not None and now_ms > positions.consumed_until_ms:
+        if behind and positions.consumed_per_s:
+            ended = span_text(now_ms - (positions.reached_at_ms or 0))
+            stale = (f"the rate of reading: the last batch ended {ended} ago, so the query pauses or has ended",)
+        positions = replace(positions, consumed_per_s={})
     policies, reasons = _policies(client, positions, survey, deadline)
     partitions = [
         _lag_of(topic_partition, positions, survey, found, policies, now_ms)
         for topic_partition in sorted({*positions.partitions, *positions.errors})
     ]
     elapsed_ms = deadline.elapsed_ms()
-    missing = (*positions.missing, *reasons)
+    missing = (*positions.missing, *stale, *reasons)
     return LagReport(positions.origin, now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
 
 

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.offsets import KafkaSourceOffset
+    from pyspark_kafka.operations.checkpoints.batches import PlannedBatch
     from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
 
 # The rate of reading is the mean over this number of batches of the checkpoint.
 _BATCHES_OF_RATE = 10
+# For how long it says something about a query that has not finished another one: a pause of a minute is usual.
+_RATE_HOLDS_MS, _RATE_HOLDS_BATCHES = 60_000, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class LagPositions:
         topic_ids: the ids of the topics that were read, by name; none if nobody has kept them.
         reached_at_ms: when the positions were reached, in ms since 1970-01-01 UTC; None if that is not known.
         consumed_per_s: records read per second of late, by partition; none if that is not known.
+        consumed_until_ms: until when that says something, in ms since 1970-01-01 UTC: later, the query has paused or
+            ended. None: at any time.
         lanes_group: the consumer group in which an exactly-once continuous query commits its positions, ahead of its
             checkpoint; None for other queries.
         lanes_partitions: the partitions of which that group has positions.
@@ -45,6 +50,7 @@ class LagPositions:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     reached_at_ms: int | None = None
     consumed_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    consumed_until_ms: int | None = None
     lanes_group: str | None = None
     lanes_partitions: frozenset[TopicPartition] = frozenset()
     missing: tuple[str, ...] = ()
@@ -88,12 +94,16 @@ def checkpoint_positions(location: str) -> LagPositions:
     lanes = checkpoint.lane_record()
     if lanes is not None:
         ids |= {tp.topic: topic_id for tp, topic_id in lanes.partitions.items() if topic_id != UNKNOWN_ID}
+    reached_ms = _reached_ms(checkpoint)
+    rates, apart_ms = _rates(checkpoint, positions)
+    holds_ms = max(_RATE_HOLDS_MS, _RATE_HOLDS_BATCHES * apart_ms)
     return LagPositions(
         f"checkpoint {checkpoint.location}",
         positions,
         topic_ids=ids,
-        reached_at_ms=_reached_ms(checkpoint),
-        consumed_per_s=_rates(checkpoint, positions),
+        reached_at_ms=reached_ms,
+        consumed_per_s=rates,
+        consumed_until_ms=None if reached_ms is None else reached_ms + holds_ms,
         lanes_group=None if lanes is None else lanes.group_id,
         lanes_partitions=frozenset() if lanes is None else frozenset(lanes.partitions),
     )
@@ -136,22 +146,34 @@ def _reached_ms(checkpoint: QueryCheckpoint) -> int | None:
     return planned if written is None or (planned is not None and written < planned) else written
 
 
-def _rates(checkpoint: QueryCheckpoint, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-    """Return how many records a second the last batches have read, by partition; none if there are too few of them."""
+def _rates(
+    checkpoint: QueryCheckpoint, positions: Mapping[TopicPartition, int]
+) -> tuple[dict[TopicPartition, float], int]:
+    """Return how many records a second the last batches have read, by partition, and the ms from one to the next.
+
+    There are none if there are too few batches. What a rewind moved was not read: its batch is the first that counts.
+    """
     history = checkpoint.history
-    both = [each for each in history.finished[-_BATCHES_OF_RATE - 1 :] if history.is_begun(each)]
-    if len(both) < 2:
-        return {}
+    numbers = [each for each in history.finished[-_BATCHES_OF_RATE - 1 :] if history.is_begun(each)]
     # The times of files are those of a copy, if the checkpoint is one.
-    first, last = history.get(both[0]), history.get(both[-1])
-    if first is None or last is None or first.planned_at_ms is None or last.planned_at_ms is None:
-        return {}
-    seconds = (last.planned_at_ms - first.planned_at_ms) / 1000
-    if seconds <= 0:
-        return {}
+    batches: list[PlannedBatch] = []
+    for number in reversed(numbers):
+        batch = history.get(number)
+        if batch is None or batch.planned_at_ms is None:
+            break
+        batches.insert(0, batch)
+        if batch.is_moved:
+            break
+    if len(batches) < 2:
+        return {}, 0
+    first, last = batches[0], batches[-1]
+    span_ms = (last.planned_at_ms or 0) - (first.planned_at_ms or 0)
+    if span_ms <= 0:
+        return {}, 0
     before = _merge(first.offsets)
-    return {
-        topic_partition: (position - before[topic_partition]) / seconds
+    rates = {
+        topic_partition: (position - before[topic_partition]) * 1000 / span_ms
         for topic_partition, position in positions.items()
         if topic_partition in before and position >= before[topic_partition]
     }
+    return rates, span_ms // (len(batches) - 1)

@@ -104,7 +104,7 @@ class PartitionLag:
         return self.records_behind is not None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members as JSON has them; infinite times are the text `infinite`."""
+        """Return the members as JSON has them; null is what is not known, and a time without an end."""
         members = {name: _finite(value) for name, value in asdict(replace(self, log=None)).items() if name != "log"}
         listed = {"headroom_unknown": list(self.headroom_unknown), "missing": list(self.missing)}
         return {**members, "state": self.state.value, **listed}
@@ -119,7 +119,7 @@ class TopicLag:
         partitions: how many there are.
         incomplete: of how many it is not known how far they are behind.
         faults: how many are lost, gone, recreated, or have a position beyond the end.
-        records_behind: of all that are known.
+        records_behind: of all that are known; None if none is, or if that is 0 and others are not known.
         bytes_behind: of all that are known; None if none is.
         seconds_behind: of the one that is furthest behind in time; None if that is not known of any.
         headroom_s: of the one with the least; None if that is not known of any.
@@ -131,7 +131,7 @@ class TopicLag:
     partitions: int
     incomplete: int
     faults: int
-    records_behind: int
+    records_behind: int | None
     bytes_behind: int | None
     seconds_behind: float | None
     headroom_s: float | None
@@ -139,7 +139,7 @@ class TopicLag:
     consumed_per_s: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members as JSON has them; infinite times are the text `infinite`."""
+        """Return the members as JSON has them; null is what is not known, and a time without an end."""
         return {name: _finite(value) for name, value in asdict(self).items()}
 
 
@@ -171,8 +171,8 @@ class LagReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is known of every partition how many records are behind, or that its position is of no use."""
-        return all(each.is_complete or each.state in FAULTS for each in self.partitions)
+        """Whether it is known of every partition how many records are behind."""
+        return all(each.is_complete for each in self.partitions)
 
     def worst(self, most: int | None = None) -> tuple[PartitionLag, ...]:
         """Return the partitions that need attention first: faults, unknown ones, then by time and records behind."""
@@ -184,7 +184,7 @@ class LagReport:
         for each in self.partitions:
             by_topic.setdefault(each.topic, []).append(each)
         found = [_sum(topic, partitions) for topic, partitions in by_topic.items()]
-        return tuple(sorted(found, key=lambda each: (-each.faults, -each.records_behind, each.topic)))
+        return tuple(sorted(found, key=lambda each: (-each.faults, -(each.records_behind or 0), each.topic)))
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
         """Return what could not be found out, each sentence once, with the number of partitions that it is about."""
@@ -226,12 +226,16 @@ def _urgency(each: PartitionLag) -> tuple[Any, ...]:
 
 
 def _sum(topic: str, partitions: list[PartitionLag]) -> TopicLag:
+    behind = _total(each.records_behind for each in partitions)
+    if not all(each.is_complete for each in partitions):
+        # 0 would say that nothing is behind.
+        behind = behind or None
     return TopicLag(
         topic=topic,
         partitions=len(partitions),
         incomplete=sum(not each.is_complete and each.state not in FAULTS for each in partitions),
         faults=sum(each.state in FAULTS for each in partitions),
-        records_behind=sum(each.records_behind or 0 for each in partitions),
+        records_behind=behind,
         bytes_behind=_total(each.bytes_behind for each in partitions),
         seconds_behind=max(_known(each.seconds_behind for each in partitions), default=None),
         headroom_s=min(_known(each.headroom_s for each in partitions), default=None),
@@ -250,4 +254,4 @@ def _total(values: Iterable[Any]) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    return "infinite" if isinstance(value, float) and math.isinf(value) else value
+    return None if isinstance(value, float) and math.isinf(value) else value

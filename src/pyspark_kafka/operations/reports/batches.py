@@ -31,6 +31,7 @@ class BatchFigures:
         first_id: the first of the batches that it stands for; `batch_id` is the last. They differ after `thinned`.
         busy_ms: the sum of the batches' times, in ms; None if no time is known.
         rated: if it stands for several, the rows and the ms of those of which both are known.
+        is_passed_over: whether it is not finished and never run again, because a rewind has moved the query after it.
     """
 
     batch_id: int
@@ -43,6 +44,7 @@ class BatchFigures:
     first_id: int = -1
     busy_ms: int | None = None
     rated: tuple[int, int] | None = None
+    is_passed_over: bool = False
 
     @property
     def duration_ms(self) -> int | None:
@@ -74,7 +76,7 @@ class Gap:
 
     Attributes:
         after: the batch before it.
-        before: the batch after it.
+        before: the batch after it; the same if the batch itself took that long, as one does whose driver was killed.
         began_ms: when it began, in ms since 1970.
         ended_ms: when it ended.
         rows: of the batch after it; None if not known.
@@ -87,6 +89,11 @@ class Gap:
     ended_ms: int
     rows: int | None
     is_restart: bool | None
+
+    @property
+    def is_within(self) -> bool:
+        """Return whether it is in a batch, whose own time is a part of it."""
+        return self.after == self.before
 
     @property
     def length_ms(self) -> int:
@@ -146,7 +153,9 @@ def find_gaps(batches: Sequence[BatchFigures], now_ms: int | None = None) -> lis
     """Return the pauses that are long for this query, the longest first, and every change of the run.
 
     A pause is long if it takes a minute and ten times the usual one. Whether a query that pauses had nothing to do, or
-    did not run, is not known from its batches alone: the rows of the batch after it are a hint.
+    did not run, is not known from its batches alone: the rows of the batch after it are a hint. A driver that is killed
+    within a batch, and started again, leaves a batch that takes as long as the pause: by the same measure it is one, if
+    nothing but the files of the checkpoint tell how long it took.
 
     Args:
         batches: in the order of their numbers.
@@ -173,7 +182,20 @@ def find_gaps(batches: Sequence[BatchFigures], now_ms: int | None = None) -> lis
     if now_ms is not None and batches and (last := batches[-1]).finished_ms is not None:
         pauses.append(Gap(last.batch_id, -1, last.finished_ms, max(last.finished_ms, now_ms), None, None))
     found = [each for each in pauses if each.length_ms >= least or each.is_restart]
+    found += _long_batches(batches)
     return sorted(found, key=lambda each: -each.length_ms)
+
+
+def _long_batches(batches: Sequence[BatchFigures]) -> list[Gap]:
+    # A run that has told its figures has measured how long it worked on the batch.
+    timed = [each for each in batches if each.run_id is None and each.first_id == -1 and each.duration_ms is not None]
+    usual = sorted(each.duration_ms or 0 for each in timed)[:-1]
+    least = max(_LEAST_GAP_MS, _GAP_FACTOR * int(statistics.median(usual)) if usual else 0)
+    return [
+        Gap(each.batch_id, each.batch_id, each.begun_ms or 0, (each.begun_ms or 0) + each.duration_ms, each.rows, None)
+        for each in timed
+        if usual and each.duration_ms is not None and each.duration_ms >= least
+    ]
 
 
 def thinned(batches: Sequence[BatchFigures], most: int) -> list[BatchFigures]:

@@ -78,7 +78,8 @@ def build_page(facts: ReportFacts) -> ReportPage:
     if facts.rows:
         bars = [Bar(printable(each.topic), each.partition, value) for each, value in facts.rows.items()]
         plots["skew"] = partitions_plot(bars, "rows of these batches, by partition")
-    unfinished = [each for each in batches if not each.is_finished]
+    # Of several, a restart runs the last one.
+    unfinished = [each for each in batches[-1:] if not each.is_finished and not each.is_passed_over]
     sentences = list(facts.sentences)
     if unfinished:
         sentences.append(
@@ -94,7 +95,7 @@ def build_page(facts: ReportFacts) -> ReportPage:
         Tile("rows per second, first to last", _rate(summary.rows_per_second)),
         Tile("median time of a batch", _UNKNOWN if summary.median_ms is None else span_text(summary.median_ms)),
         Tile("last batch", _ago(summary.to_ms, facts.made_ms)),
-        Tile("records behind", _UNKNOWN if facts.behind is None else f"{sum(facts.behind.values()):,}"),
+        Tile("records behind", _behind(facts)),
     ]
     zone = datetime.fromtimestamp(facts.made_ms / 1000).astimezone().tzname()
     return ReportPage(
@@ -109,9 +110,25 @@ def build_page(facts: ReportFacts) -> ReportPage:
     )
 
 
+def _behind(facts: ReportFacts) -> str:
+    if facts.behind is None:
+        return _UNKNOWN
+    total = sum(facts.behind.values())
+    unknown = len(facts.positions.keys() - facts.behind.keys())
+    if not unknown:
+        return f"{total:,}"
+    of = "1 partition" if unknown == 1 else f"{unknown:,} partitions"
+    return f"{total:,}, {of} {_UNKNOWN}" if total else _UNKNOWN
+
+
 def _gap_sentence(gap: Gap) -> str:
     if gap.before == -1:
         return f"Since batch {gap.after}, {span_text(gap.length_ms)} ago, no batch has begun."
+    if gap.is_within:
+        return (
+            f"Batch {gap.after} took {span_text(gap.length_ms)}, from {_moment(gap.began_ms)}: far longer than usual. "
+            "It was slow, or the query ended within it, as a driver that is killed does, and was started again."
+        )
     after = "" if gap.rows is None else f"; batch {gap.before} then read {gap.rows:,} rows"
     length, began = span_text(gap.length_ms), _moment(gap.began_ms)
     return f"The longest pause was {length}, from {began}, after batch {gap.after}{after}."
@@ -136,7 +153,7 @@ def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
             str(each.after),
             "-" if each.before == -1 else str(each.before),
             "-" if each.rows is None else f"{each.rows:,}",
-            {None: "-", True: "yes", False: "no"}[each.is_restart],
+            "perhaps" if each.is_within else {None: "-", True: "yes", False: "no"}[each.is_restart],
         )
         for each in gaps[:_MOST_GAPS]
     ]
@@ -146,7 +163,7 @@ def _gaps_table(gaps: Sequence[Gap]) -> ReportTable:
         ("from", "for", "after batch", "before batch", "rows after it", "restart"),
         rows,
         frozenset({2, 3, 4}),
-        note if rows else "None: no pause was longer than a minute and ten times the usual one.",
+        note if rows else "None: no pause, and no batch, was longer than a minute and ten times the usual one.",
     )
 
 

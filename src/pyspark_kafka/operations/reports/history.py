@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.operations.checkpoints.batches import OFFSETS, rows_between
@@ -33,6 +33,7 @@ class CheckpointHistory:
         rows: offsets that the batches cover, by topic-partition.
         has_end_times: whether it is known when batches were finished; files that were copied do not tell.
         other_sources: the names of sources that are not Kafka's.
+        moved: the numbers under which a fork or a rewind has moved the query; they are not among the batches.
     """
 
     batches: Sequence[BatchFigures]
@@ -41,6 +42,7 @@ class CheckpointHistory:
     rows: Mapping[TopicPartition, int] = field(hash=False)
     has_end_times: bool
     other_sources: Sequence[str]
+    moved: Sequence[int] = ()
 
 
 def read_history(
@@ -63,6 +65,7 @@ def read_history(
     rows: Counter[TopicPartition] = Counter()
     before = checkpoint.start_of(numbers[0]) if numbers else {}
     others: set[str] = set()
+    moved: list[int] = []
     found: list[BatchFigures] = []
     for done, number in enumerate(numbers, 1):
         planned = history.get(number)
@@ -71,18 +74,25 @@ def read_history(
             # Spark removed it after it was listed.
             continue
         others |= {name for name, end in planned.ends.items() if end.is_other}
-        of_batch = _rows(before, planned)
+        if planned.is_moved:
+            # It read nothing, and what comes next begins where it ends.
+            moved.append(number)
+            before = planned.offsets
+            continue
+        passed_over = history.is_passed_over(number)
+        of_batch = None if passed_over else _rows(before, planned)
         rows.update(of_batch or {})
         begun_ms = planned.planned_at_ms or history.written_ms(number, OFFSETS)
         finished_ms = history.written_ms(number) if planned.finished else None
         known = None if of_batch is None else sum(of_batch.values())
-        found.append(BatchFigures(number, begun_ms, finished_ms, planned.finished, known))
-        before = planned.offsets
+        found.append(BatchFigures(number, begun_ms, finished_ms, planned.finished, known, is_passed_over=passed_over))
+        # A batch that a rewind has passed over is read by none.
+        before = before if passed_over else planned.offsets
     has_end_times = not _were_copied(found)
     if not has_end_times:
-        found = [BatchFigures(each.batch_id, each.begun_ms, None, each.is_finished, each.rows) for each in found]
+        found = [replace(each, finished_ms=None) for each in found]
     return CheckpointHistory(
-        found, len(history.begun) - len(numbers), checkpoint.position(), rows, has_end_times, sorted(others)
+        found, len(history.begun) - len(numbers), checkpoint.position(), rows, has_end_times, sorted(others), moved
     )
 
 

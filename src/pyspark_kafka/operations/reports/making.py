@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, TransportError
+from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, TransportError, listed
 from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
 from pyspark_kafka.operations.lag.looking import lag
 from pyspark_kafka.operations.lag.values import FAULTS
@@ -197,6 +197,9 @@ def _about(history: CheckpointHistory) -> list[str]:
         found.append(
             "The files of the checkpoint were all written at once, as a copy is: how long batches took is not known."
         )
+    if history.moved:
+        numbers = listed([str(each) for each in history.moved], noun="batches")
+        found.append(f"A fork or a rewind has moved the query, as batch {numbers}: it read nothing of its own.")
     if history.other_sources:
         names = ", ".join(history.other_sources)
         found.append(f"Sources that are not Kafka's are left out: {names}.")

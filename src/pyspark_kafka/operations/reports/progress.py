@@ -53,7 +53,9 @@ def merge_batches(checkpoint: Sequence[BatchFigures], progress: Sequence[BatchFi
     found = {each.batch_id: each for each in progress}
     for each in checkpoint:
         told = found.get(each.batch_id)
-        found[each.batch_id] = each if told is None else replace(told, is_finished=each.is_finished)
+        found[each.batch_id] = (
+            each if told is None else replace(told, is_finished=each.is_finished, is_passed_over=each.is_passed_over)
+        )
     return [found[number] for number in sorted(found)]
 
 

@@ -8,7 +8,9 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.checkpoints.account import DirectoryAccount, list_directories, read_account
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.checkpoints.sentences import describe_batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +51,16 @@ def test_first_batch_is_counted_from_where_the_query_began(tmp_path: Path) -> No
 def test_first_batch_is_counted_from_the_start_that_its_end_carries(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ['{"t":{"00":1,"0":5}}'])
     assert account_of(tmp_path).batches[0].offsets == 4
+
+
+def test_batch_of_a_rewind_reads_nothing_and_says_what_it_is(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, [{"t": {"0": 500}}, {"t": {"0": 5, "1": 9}}])
+    (tmp_path / "offsets" / "1").write_text(offsets_text(1, [{"t": {"0": 5, "1": 9}}], conf={MOVED: "true"}))
+    last = account_of(tmp_path).batches[-1]
+    assert (last.moved, last.offsets, last.new_partitions) == (True, 0, 0)
+    assert describe_batch(last).endswith(
+        "written by a fork or a rewind: it reads nothing, and the query continues where it ends."
+    )
 
 
 def test_new_partitions_are_counted_apart(tmp_path: Path) -> None:

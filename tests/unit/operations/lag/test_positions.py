@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.checkpoint_files import PLANNED_MS, STEP_MS, write_checkpoint
+from kit.checkpoint_files import PLANNED_MS, STEP_MS, offsets_text, write_checkpoint
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.lag import positions
 from pyspark_kafka.operations.lag.positions import checkpoint_positions
 
@@ -35,6 +36,28 @@ def test_rate_is_that_of_the_last_ten_batches(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, [*ends(5, step=1), *[{"t": {"0": 1_000 * number, "1": 7}} for number in range(5, 20)]])
     found = checkpoint_positions(str(tmp_path))
     assert found.consumed_per_s == {A: pytest.approx(1_000 / (STEP_MS / 1000)), B: 0.0}
+
+
+def test_records_that_a_rewind_skipped_are_in_no_rate(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, [*ends(3), {"t": {"0": 900_000, "1": 7}}, {"t": {"0": 900_050, "1": 7}}])
+    (tmp_path / "offsets" / "3").write_text(offsets_text(3, [{"t": {"0": 900_000, "1": 7}}], conf={MOVED: "true"}))
+    assert checkpoint_positions(str(tmp_path)).consumed_per_s == {A: pytest.approx(5.0), B: 0.0}
+
+
+def test_rate_says_something_for_three_batches_or_a_minute(tmp_path: Path) -> None:
+    for count, holds_ms in ((2, 60_000), (4, 300_000)):
+        write_checkpoint(tmp_path, ends(2))
+        for number in range(2):
+            planned = PLANNED_MS + number * 25_000 * count
+            text = offsets_text(number, [ends(2)[number]])
+            (tmp_path / "offsets" / str(number)).write_text(
+                text.replace(str(PLANNED_MS + number * STEP_MS), str(planned))
+            )
+            os.utime(tmp_path / "commits" / str(number), (1.0, 1.0))
+        found = checkpoint_positions(str(tmp_path))
+        assert found.consumed_until_ms is not None
+        assert found.reached_at_ms is not None
+        assert found.consumed_until_ms - found.reached_at_ms == max(60_000, holds_ms if count == 4 else 150_000)
 
 
 def test_rate_is_not_known_of_one_batch_or_of_a_new_partition(tmp_path: Path) -> None:

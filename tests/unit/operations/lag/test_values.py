@@ -37,16 +37,22 @@ def test_topics_have_the_sums_of_what_is_known_and_the_least_headroom() -> None:
         partition(2, None),
         partition(0, 20, "other"),
         partition(1, None, "other", state=LagState.GONE),
+        partition(0, None, "gone", state=LagState.GONE),
+        partition(0, 0, "partly"),
+        partition(1, None, "partly", state=LagState.RECREATED),
     )
-    other, first = found.topics()
+    gone, other, partly, first = sorted(found.topics(), key=lambda each: each.topic)
+    # 0 would say that nothing is behind.
+    assert (gone.records_behind, partly.records_behind) == (None, None)
     assert (other.topic, other.records_behind, other.faults, other.incomplete) == ("other", 20, 1, 0)
     assert (first.partitions, first.records_behind, first.incomplete) == (3, 15, 1)
     assert (first.bytes_behind, first.seconds_behind, first.headroom_s, first.produced_per_s) == (100, 9.0, 50.0, 2.0)
     assert (other.bytes_behind, other.seconds_behind, other.headroom_s) == (None, None, None)
 
 
-def test_report_is_complete_if_each_partition_is_known_or_certainly_wrong() -> None:
-    assert report(partition(0, 1), partition(1, None, state=LagState.GONE)).is_complete
+def test_report_is_complete_if_it_is_known_of_each_partition_how_far_it_is_behind() -> None:
+    assert report(partition(0, 1), partition(1, 0)).is_complete
+    assert not report(partition(0, 1), partition(1, None, state=LagState.GONE)).is_complete
     assert not report(partition(0, 1), partition(1, None)).is_complete
 
 
@@ -55,13 +61,13 @@ def test_reasons_are_counted_once_each() -> None:
     assert found.reasons() == (("c", 2), ("a", 2), ("b", 1))
 
 
-def test_json_has_endless_times_as_a_word() -> None:
+def test_json_has_null_for_a_time_without_an_end() -> None:
     text = json.dumps(report(partition(0, 1, headroom_s=math.inf, missing=("a",))).to_json(), allow_nan=False)
     told = json.loads(text)
     assert (told["origin"], told["complete"], told["elapsed_ms"]) == ("consumer group 'g'", True, 12)
     (row,) = told["partitions"]
-    assert (row["topic"], row["state"], row["headroom_s"], row["missing"]) == ("t", "known", "infinite", ["a"])
-    assert told["topics"][0]["headroom_s"] == "infinite"
+    assert (row["topic"], row["state"], row["headroom_s"], row["missing"]) == ("t", "known", None, ["a"])
+    assert told["topics"][0]["headroom_s"] is None
 
 
 def test_report_is_iterable_by_partition() -> None:

@@ -31,8 +31,17 @@ def test_nothing_is_summed_of_nothing() -> None:
 
 def test_pause_that_is_long_for_the_query_is_a_gap() -> None:
     batches = [batch(number, number * 1_000, number * 1_000 + 900) for number in range(10)]
-    batches.append(batch(10, 9_900 + 5 * _MINUTE, 9_900 + 6 * _MINUTE, 7))
+    batches.append(batch(10, 9_900 + 5 * _MINUTE, 10_000 + 5 * _MINUTE, 7))
     assert find_gaps(batches) == [Gap(9, 10, 9_900, 9_900 + 5 * _MINUTE, 7, None)]
+
+
+def test_batch_that_took_as_long_as_a_restart_is_a_gap_unless_its_run_says_how_long_it_worked() -> None:
+    batches = [batch(number, number * 1_000, number * 1_000 + 900) for number in range(4)]
+    (gap,) = find_gaps([*batches, batch(4, 4_000, 4_000 + _MINUTE, 50)])
+    assert (gap.is_within, gap.after, gap.length_ms, gap.is_restart) == (True, 4, _MINUTE, None)
+    assert find_gaps([*batches, batch(4, 4_000, 4_000 + _MINUTE, 50, "run")]) == []
+    assert find_gaps([*batches, batch(4, 4_000, 4_000 + _MINUTE - 1, 50)]) == []
+    assert find_gaps([batch(0, 0, 5 * _MINUTE)]) == []
 
 
 def test_pauses_of_a_query_that_runs_every_hour_are_no_gaps() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.reports.batches import BatchFigures
 from pyspark_kafka.operations.reports.building import ReportFacts, build_page
 from pyspark_kafka.operations.reports.page import render_page
 
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 _MINUTE = 60_000
 _HOSTILE = "</script><script>alert(1)</script>"
 
@@ -49,9 +52,41 @@ def test_page_names_gaps_and_skew() -> None:
     assert [row[:3] for row in partitions.rows] == [("t", "0", "950"), ("t", "1", "50")]
 
 
+def test_page_names_a_batch_in_which_the_driver_may_have_been_killed() -> None:
+    times = [(number * 1_000, number * 1_000 + 500) for number in range(4)] + [(5_000, 76_000), (77_000, 77_500)]
+    batches = [BatchFigures(number, *times[number], True, 50) for number in range(6)]
+    page = build_page(facts(batches=batches))
+    assert any(each.startswith("Batch 4 took 1 m 11 s, from ") for each in page.sentences)
+    (row,) = page.tables[0].rows
+    assert (row[2], row[3], row[5]) == ("4", "4", "perhaps")
+
+
 def test_page_says_which_batch_a_restart_runs_again() -> None:
     page = build_page(facts(batches=[BatchFigures(4, 0, None, False, 5)]))
     assert "Batch 4 is begun and not finished" in " ".join(page.sentences)
+
+
+def test_page_says_of_no_batch_that_a_rewind_has_passed_over_that_it_runs_again() -> None:
+    page = build_page(facts(batches=[BatchFigures(4, 0, None, False, None, is_passed_over=True)]))
+    assert not any("a restart runs it again" in each for each in page.sentences)
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        (None, "unknown"),
+        ({}, "unknown"),
+        ({P0: 0}, "unknown"),
+        ({P0: 7}, "7, 1 partition unknown"),
+        ({P0: 7, P1: 0}, "7"),
+        ({P0: 0, P1: 0}, "0"),
+    ],
+)
+def test_records_behind_are_not_0_where_partitions_are_unknown(
+    behind: dict[TopicPartition, int] | None, said: str
+) -> None:
+    page = build_page(facts(behind=behind, positions={P0: 1, P1: 1}))
+    assert next(tile.value for tile in page.tiles if tile.name == "records behind") == said
 
 
 def test_partitions_that_are_most_behind_come_first() -> None:
@@ -65,7 +100,7 @@ def test_partitions_that_are_most_behind_come_first() -> None:
 def test_query_without_batches_has_a_page() -> None:
     page = build_page(facts(batches=[], positions={}, rows={}))
     text = render_page(page)
-    assert "None: no pause was longer" in text
+    assert "None: no pause, and no batch, was longer" in text
 
 
 def test_page_needs_nothing_from_elsewhere() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kit.checkpoint_files import PLANNED_MS, STEP_MS, write_checkpoint
+from kit.checkpoint_files import PLANNED_MS, STEP_MS, offsets_text, write_checkpoint
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
 from pyspark_kafka.operations.reports.history import read_history
 
@@ -33,6 +34,23 @@ def test_batches_have_rows_and_times(tmp_path: Path) -> None:
     assert found.rows == {TopicPartition("t", 0): 27, TopicPartition("t", 1): 1}
     assert found.positions["0"].partitions == {TopicPartition("t", 0): 30, TopicPartition("t", 1): 5}
     assert (found.older, found.has_end_times, list(found.other_sources)) == (0, True, [])
+
+
+def test_records_that_a_rewind_skipped_are_no_rows(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, [{"t": {"0": 10}}, {"t": {"0": 5_010}}], finished=1, initial={"t": {"0": 0}})
+    end = {"t": {"0": 5_010}}
+    (tmp_path / "offsets" / "2").write_text(offsets_text(2, [end], conf={MOVED: "true"}))
+    (tmp_path / "offsets" / "3").write_text(offsets_text(3, [{"t": {"0": 5_017}}]))
+    for number in (2, 3):
+        (tmp_path / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    found = read_history(read_checkpoint(str(tmp_path)), 100)
+    assert [(each.batch_id, each.rows, each.is_passed_over) for each in found.batches] == [
+        (0, 10, False),
+        (1, None, True),
+        (3, 7, False),
+    ]
+    assert found.rows == {TopicPartition("t", 0): 17}
+    assert list(found.moved) == [2]
 
 
 def test_only_the_last_batches_are_read(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pyspark_kafka.checkpoint.continuous_files import OWNER, VERSIONS, owner_byt
 from pyspark_kafka.checkpoint.initial_offset_log import encode
 from pyspark_kafka.errors import CheckpointError, listed
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, is_batch_name
+from pyspark_kafka.operations.checkpoints.batches import COMMITS, MOVED, OFFSETS, is_batch_name
 from pyspark_kafka.operations.checkpoints.forking.identities import identities_at, recreated_topics
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch
 from pyspark_kafka.operations.checkpoints.forking.positions import Positions, resolve_place
@@ -142,7 +142,9 @@ def _plan_next(facts: CheckpointFacts, intent: Intent, positions: Positions, sta
     number = facts.last_number + 1
     template = facts.last if facts.wanted is None or not isinstance(intent.place, AfterBatch) else facts.wanted
     ends = {source: offset.json() for source, offset in positions.offsets().items()}
-    offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms).with_ends(ends)
+    conf = {**(template.offsets.value("conf") or {}), MOVED: "true"}
+    offsets = template.offsets.with_metadata(batchWatermarkMs=0, batchTimestampMs=intent.now_ms, conf=conf)
+    offsets = offsets.with_ends(ends)
     commit = template.commit.with_metadata(nextBatchWatermarkMs=0)
     creates: dict[str, bytes] = {}
     # Spark takes the batch before the last one for the start of the last one, and it must be there.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import CheckpointError, OptionError, listed
@@ -33,6 +33,8 @@ class PartitionMove:
         end: the end of the log; None as above.
         stays: whether it is left where it is, because no offset of it was named, or none could be looked up.
         is_new: whether the other checkpoint does not have it: the query finds it, and reads it from its beginning.
+        is_recreated: whether its topic is another one than the query has read, and it starts in the one of now: `now`
+            is of the former one.
     """
 
     source: str
@@ -43,15 +45,18 @@ class PartitionMove:
     end: int | None = None
     stays: bool = False
     is_new: bool = False
+    is_recreated: bool = False
 
     @property
     def read_again(self) -> int:
         """Return the number of offsets that were read and will be read again: at least that of the records."""
-        return 0 if self.now is None else max(0, self.now - max(self.to, self.earliest or 0))
+        return 0 if self.now is None or self.is_recreated else max(0, self.now - max(self.to, self.earliest or 0))
 
     @property
     def skipped(self) -> int:
         """Return the number of offsets that were not read and never will be."""
+        if self.is_recreated:
+            return max(0, self.to - (self.earliest or 0))
         return 0 if self.now is None else max(0, self.to - self.now)
 
     @property
@@ -185,13 +190,14 @@ def _start_of_new(facts: CheckpointFacts, topic_partition: TopicPartition, bound
 
 
 def _at_time(facts: CheckpointFacts, place: AtTime, bounds: LogBounds) -> Positions:
-    moves, notes, at_start = [], [], []
+    moves, at_start = [], []
+    notes: list[str] = []
     if place.is_future:
         notes.append("The time has not come yet: every partition starts at the end of its log.")
     for source, each, now in _partitions(facts):
         last = bounds.last_start(each)
         to = now if last is None else min(bounds.at.get(each, last), last)
-        moves.append(_move(source, each, now, to, bounds, stays=last is None))
+        moves.append(_in_topic_of_now(facts, _move(source, each, now, to, bounds, stays=last is None), bounds))
         if last is not None and 0 < bounds.earliest[each] == to:
             at_start.append(each)
     if at_start:
@@ -200,7 +206,8 @@ def _at_time(facts: CheckpointFacts, place: AtTime, bounds: LogBounds) -> Positi
             f"The log begins there: {starts}. Records before that are deleted: those between the time and the first "
             "one that is kept, if there were any, are lost."
         )
-    return Positions(tuple(moves), tuple(facts.position), notes=(*notes, *_gone(bounds)), is_asked=True)
+    notes += [*_recreated(moves), *_gone(bounds)]
+    return Positions(tuple(moves), tuple(facts.position), notes=tuple(notes), is_asked=True)
 
 
 def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | None) -> Positions:
@@ -223,6 +230,7 @@ def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | No
         to = now if edge is None else _edge(each, edge, bounds)
         is_there = bounds is None or each in bounds.latest
         move = _move(source, each, now, to, bounds, stays=edge is None or not is_there)
+        move = _in_topic_of_now(facts, move, bounds)
         moves.append(move)
         if edge is not None and move.end is not None and move.earliest is not None:
             wrong += [] if move.earliest <= to <= move.end else [move]
@@ -235,7 +243,7 @@ def _at_offsets(facts: CheckpointFacts, place: AtOffsets, bounds: LogBounds | No
             hint="Use an offset within the log, -2 for its start, or -1 for its end.",
             facts={"partitions": len(wrong)},
         )
-    notes = () if bounds is None else _gone(bounds)
+    notes = () if bounds is None else (*_recreated(moves), *_gone(bounds))
     if open_behind:
         note = (
             f"Transactions are open before the offsets of {listed(open_behind, noun='partitions')}: a query with "
@@ -289,6 +297,26 @@ def _move(
     earliest = None if bounds is None else bounds.earliest.get(topic_partition)
     end = None if bounds is None else bounds.latest.get(topic_partition)
     return PartitionMove(source, topic_partition, now, to, earliest, end, stays, is_new)
+
+
+def _in_topic_of_now(facts: CheckpointFacts, move: PartitionMove, bounds: LogBounds | None) -> PartitionMove:
+    """Return a move, marked if it goes from a topic that is gone into the one that has its name now."""
+    if move.stays or bounds is None or move.source not in facts.topic_ids:
+        return move
+    topic = move.topic_partition.topic
+    kept, now = facts.topic_ids[move.source].ids.get(topic), bounds.topic_ids.get(topic)
+    return move if kept is None or now is None or kept == now else replace(move, is_recreated=True)
+
+
+def _recreated(moves: Collection[PartitionMove]) -> tuple[str, ...]:
+    topics = sorted({each.topic_partition.topic for each in moves if each.is_recreated})
+    if not topics:
+        return ()
+    said = (
+        f"These topics were recreated since the query has read them: {listed(topics)}. Its positions there are of the "
+        "former topics: nothing of those is read again, and what was not read of them is gone."
+    )
+    return (said,)
 
 
 def _gone(bounds: LogBounds, partitions: Collection[TopicPartition] | None = None) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def _records(plan: ForkPlan) -> list[str]:
             f"The logs of {listed(beyond, noun='partitions')} end before that place: they were recreated or cut. The "
             "query stops with KAFKA_DATA_LOSS."
         )
-    if not again and not skipped and not lost:
+    if not again and not skipped and not lost and not any(each.is_recreated for each in moves):
         said.append("That is where the query stands: nothing is read again, and nothing is skipped.")
     if moves and not plan.positions.is_asked:
         said.append("The brokers were not asked whether they still have these records.")

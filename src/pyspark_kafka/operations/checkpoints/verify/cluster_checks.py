@@ -180,6 +180,10 @@ def _check_marker(expected: Expectation, facts: ClusterFacts, findings: Findings
         text = f"{had}. A restart runs batch {last.batch_id} again and writes it: the sink does not have it."
         findings.add(Severity.NOTE, "marker", where, text)
         return
+    if last.is_moved:
+        text = f"{had}. A rewind has moved the query since, as batch {last.batch_id}; a restart writes the next one."
+        findings.add(Severity.NOTE, "marker", where, text)
+        return
     text = f"{had}, and the checkpoint has finished batch {last.batch_id - (not last.finished)}: "
     text += "later batches were written in another way, or the sink has lost its marker."
     findings.add(

@@ -74,20 +74,31 @@ class LogChecks:
         )
         last = self._history.last_finished
         if last is not None:
+            between = [
+                each for each in begun if each < last and each not in done and each >= (finished[0] if finished else 0)
+            ]
+            passed = {each for each in between if self._is_passed_over(each)}
+            self._add_numbers(
+                Severity.NOTE,
+                "passed-over",
+                OFFSETS,
+                sorted(passed),
+                "were begun and not finished when a rewind moved the query: no restart runs them again.",
+            )
             self._add_numbers(
                 Severity.WARNING,
                 "not-finished-between",
                 OFFSETS,
-                [
-                    each
-                    for each in begun
-                    if each < last and each not in done and each >= (finished[0] if finished else 0)
-                ],
+                [each for each in between if each not in passed],
                 "have begun and are not finished, although later ones are. A restart does not run them again.",
                 "Compare what the sink has of them, if files of commits were not removed by hand.",
             )
         self._check_open_end([each for each in begun if each > (-1 if last is None else last)])
         self._check_gaps(begun)
+
+    def _is_passed_over(self, batch_id: int) -> bool:
+        name = f"{OFFSETS}/{batch_id}"
+        return bool(self._judge.attempt(name, None, partial(self._history.is_passed_over, batch_id)))
 
     def _check_open_end(self, unfinished: Sequence[int]) -> None:
         if len(unfinished) < 2:
@@ -151,6 +162,7 @@ class LogChecks:
 
     def _check_batches(self, wanted: Sequence[int]) -> None:
         before: PlannedBatch | None = None
+        moved: list[int] = []
         forms: dict[bool, int] = defaultdict(int)
         # A restart reads the last batch, and the one before it for its start.
         needed = set(self._history.begun[-2:])
@@ -164,12 +176,21 @@ class LogChecks:
                 # Damaged, or removed since it was listed.
                 before = None
                 continue
-            for end in batch.ends.values():
+            if batch.is_moved:
+                moved.append(batch_id)
+            for end in () if batch.is_moved else batch.ends.values():
                 if end.offset is not None and end.text and ":" in end.text:
                     forms[": " in end.text] += 1
             if before is not None:
                 self._compare(before, batch)
             before = batch
+        self._add_numbers(
+            Severity.NOTE,
+            "moved",
+            OFFSETS,
+            moved,
+            "were written by a fork or a rewind: they moved the query to where they end, and read nothing.",
+        )
         if len(forms) > 1 and self._kind is CheckpointKind.MICRO_BATCH:
             self._findings.add(
                 Severity.NOTE,
@@ -207,7 +228,7 @@ class LogChecks:
             positions, ends = start.partitions, end.partitions
             if positions == ends:
                 continue
-            back = [each for each, offset in ends.items() if offset < positions.get(each, 0)]
+            back = [each for each, offset in ends.items() if offset < positions.get(each, 0) and not batch.is_moved]
             if back:
                 self._findings.add(
                     Severity.WARNING,

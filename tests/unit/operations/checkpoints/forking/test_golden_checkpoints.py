@@ -12,6 +12,7 @@ from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import SpecificOffsets
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets
@@ -51,7 +52,7 @@ def test_fork_of_a_batch_keeps_versions_settings_and_other_sources(tmp_path: Pat
     assert made.history.finished == (3, 4)
     was, now = lines(golden, 1), lines(tmp_path, 4)
     assert now[0] == was[0]
-    assert json.loads(now[1])["conf"] == json.loads(was[1])["conf"]
+    assert json.loads(now[1])["conf"] == {**json.loads(was[1])["conf"], MOVED: "true"}
     assert [line.replace(" ", "") for line in now[2:]] == [line.replace(" ", "") for line in was[2:]]
     others = [path for path in (golden / "sources").rglob("*") if path.is_file() and path.parent.name != "0"]
     for path in others:

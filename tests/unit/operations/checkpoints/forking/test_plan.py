@@ -15,6 +15,7 @@ from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, KafkaSourceOffset, Latest, SpecificOffsets
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.forking.facts import CheckpointFacts, FinishedBatch, read_facts
 from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
 from pyspark_kafka.operations.checkpoints.forking.places import AfterBatch, AtOffsets, AtTime
@@ -72,7 +73,7 @@ def test_fork_ends_its_last_batch_at_the_place_after_every_number_that_was_used(
     assert json.loads(made.metadata) == {"id": NEW_ID}
     metadata = LogText.parse(made.creates["offsets/3"])
     assert (metadata.value("batchTimestampMs"), metadata.value("batchWatermarkMs")) == (NOW, 0)
-    assert metadata.value("conf") == {"spark.sql.shuffle.partitions": "2"}
+    assert metadata.value("conf") == {"spark.sql.shuffle.partitions": "2", MOVED: "true"}
     assert decode(made.writes["sources/0/0"]).partitions == {P0: 5, P1: 1}
 
 
@@ -296,7 +297,22 @@ def test_recreated_topic_with_a_partition_that_stays_keeps_the_id_of_the_former_
     assert any("recreated since the query has read them: a. Not each of" in each for each in describe_plan(made))
     whole = plan(tmp_path, AtOffsets(SpecificOffsets(offsets, topics={"a": Earliest()})), bounds=TWO)
     assert ids_of(whole) == TopicIdentities({"a": "now", "b": "now-b"})
-    assert not any("recreated" in each for each in describe_plan(whole))
+    assert not any("Not each of" in each for each in describe_plan(whole))
+
+
+def test_place_in_a_recreated_topic_reads_nothing_of_the_former_one_again(tmp_path: Path) -> None:
+    two_topics(tmp_path, TopicIdentities({"a": "former", "b": "now-b"}))
+    named = AtOffsets(SpecificOffsets({A1: 30}, topics={"a": Earliest(), "b": Earliest()}))
+    for place, skipped in ((named, [0, 30, 0]), (AtTime(1, "then"), [1, 1, 0])):
+        moves = plan(tmp_path, place, bounds=TWO).positions.moves
+        assert [each.is_recreated for each in moves] == [True, True, False]
+        assert [bool(each.read_again) for each in moves] == [False, False, True]
+        assert [each.skipped for each in moves] == skipped
+    told = describe_plan(plan(tmp_path, AtOffsets(SpecificOffsets(topics={"a": Earliest()})), bounds=TWO))
+    assert any(
+        "recreated since the query has read them: a. Its positions there are of the former" in each for each in told
+    )
+    assert not any("nothing is skipped" in each for each in told)
 
 
 def test_recreated_topic_with_fewer_partitions_keeps_the_id_of_the_former_one(tmp_path: Path) -> None:

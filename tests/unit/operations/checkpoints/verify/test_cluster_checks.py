@@ -9,6 +9,7 @@ from kit.checkpoint_files import QUERY_ID, offsets_text, write_checkpoint
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.client.transactions.inspection import TransactionDescription, TransactionState
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.cluster_checks import check_cluster
 from pyspark_kafka.operations.checkpoints.verify.cluster_facts import ClusterFacts, TopicState
@@ -163,6 +164,17 @@ def test_marker_tells_what_becomes_of_the_unfinished_batch(
     found = only(expected, known)
     assert found[:3] == (severity, code, expected.sink_id)
     assert said in found[3]
+
+
+def test_marker_of_before_a_rewind_is_a_note(expected: Expectation, facts: ClusterFacts) -> None:
+    last = expected.last
+    assert last is not None
+    entry = replace(last.entry, metadata={**last.entry.metadata, "conf": {MOVED: "true"}})
+    rewound = replace(expected, last=replace(last, entry=entry, finished=True))
+    known = replace(facts, marker_known=True, marker=marker(expected, 0))
+    severity, code, _, text = only(rewound, known)
+    assert (severity, code) == ("note", "marker")
+    assert "A rewind has moved the query since, as batch 2" in text
 
 
 @pytest.mark.parametrize("newest", [None, 4])

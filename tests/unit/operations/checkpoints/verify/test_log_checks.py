@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kit.checkpoint_files import offsets_text, write_checkpoint
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
 from pyspark_kafka.operations.checkpoints.verify.file_judge import FileJudge
 from pyspark_kafka.operations.checkpoints.verify.findings import Findings
@@ -26,6 +28,21 @@ def found_in(location: Path, most: int | None = None) -> Findings:
 
 def codes(location: Path) -> list[tuple[str, str, str]]:
     return [(each.severity.value, each.code, each.where) for each in found_in(location)]
+
+
+def moved(location: Path, number: int, end: dict[str, dict[str, int]]) -> None:
+    """Write a batch as a rewind does."""
+    text = offsets_text(number, [json.dumps(end, separators=(",", ":"))], conf={MOVED: "true"})
+    (location / "offsets" / str(number)).write_text(text)
+    (location / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_what_a_rewind_has_written_is_a_note_and_no_fault(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, ENDS, finished=4)
+    moved(tmp_path, 5, {"t": {"0": 5, "1": 0}})
+    (tmp_path / "offsets" / "6").write_text(offsets_text(6, [{"t": {"0": 9, "1": 0}}]))
+    (tmp_path / "commits" / "6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    assert codes(tmp_path) == [("note", "passed-over", "offsets"), ("note", "moved", "offsets")]
 
 
 def remove(location: Path, *names: str) -> None:
