@@ -80,12 +80,22 @@ def task_function(plan: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     """Return the function that Spark runs in each task: it returns when the run ends, and yields nothing."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext  # noqa: PLC0415 - in the task
+        # In the task: what this function names of its module would travel with it.
+        from pyspark import TaskContext  # noqa: PLC0415
+
+        from pyspark_kafka.counters import COUNTERS  # noqa: PLC0415
+        from pyspark_kafka.spark.processes.process_log import log_as_spark  # noqa: PLC0415
 
         for _ in batches:
             pass
         context: Any = TaskContext.get()
-        run_task(plan, context.partitionId(), context.taskAttemptId())
+        log_as_spark(query_id=plan.query_id)
+        try:
+            run_task(plan, context.partitionId(), context.taskAttemptId())
+        finally:
+            # The process may serve other queries.
+            COUNTERS.publish()
+            log_as_spark()
         yield from ()
 
     return run

@@ -19,6 +19,7 @@ class QueryControl:
         give_up: it is to end now, without the epoch that runs.
         message: what the query does now, in a sentence.
         is_reading: whether every lane reads.
+        has_said_all_slots: whether the log has said that the query takes every slot.
         wake: has the thread of the query look what is asked, which it does without a call within a second.
     """
 
@@ -26,4 +27,5 @@ class QueryControl:
     give_up: threading.Event = field(default_factory=threading.Event)
     message: str = "Starting"
     is_reading: bool = False
+    has_said_all_slots: bool = False
     wake: Callable[[], None] = lambda: None

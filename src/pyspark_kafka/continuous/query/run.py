@@ -177,6 +177,7 @@ class QueryRun:
         )
         try:
             plan = self._task_plan(partitions, tasks, key, connections.port)
+            self._warn_of_all_slots(len(plan.lanes))
             self._lanes_of = {task: set(lanes) for task, lanes in enumerate(plan.lanes)}
             watch = SlotWatch(
                 self._context.slots,
@@ -258,6 +259,22 @@ class QueryRun:
             count,
         )
         return count
+
+    def _warn_of_all_slots(self, tasks: int) -> None:
+        """Say once that other jobs of the application wait for as long as the query runs."""
+        slots = self._context.slots
+        if self._plan.available_now or self._control.has_said_all_slots or tasks < slots.count():
+            return
+        self._control.has_said_all_slots = True
+        _LOG.warning(
+            "Continuous query %s takes all %d slots of its Spark application: other jobs, such as a batch read of what "
+            "it writes, wait until it ends. %s",
+            self._context.query_id,
+            tasks,
+            f".option('tasks', {tasks - 1}) leaves them some."
+            if tasks > 1
+            else "Give the application more cores, such as master local[2].",
+        )
 
     def _task_plan(self, partitions: Sequence[InputPartition], most: int, key: bytes, port: int) -> TaskPlan:
         tasks = min(len(partitions), most)

@@ -25,6 +25,9 @@ _LOG = logging.getLogger(__name__)
 _MOST_BATCHES = 2_000
 # At the usual 2 s about a minute: a server that restarts is back by then. One that has forgotten the query never is.
 _MOST_FAILURES = 30
+# In the table that stands for the plot.
+_LISTED_BATCHES = 20
+_PLOTLY = "application/vnd.plotly.v1+json"
 
 
 class LiveView:
@@ -37,10 +40,11 @@ class LiveView:
     Args:
         query: of Spark, classic or Connect, or a continuous one.
         interval_s: seconds between two drawings.
-        show: draws a plot and a line of text; `notebook_display()` returns one.
+        show: draws a plot, a line of text above it, and, where plots cannot be drawn, a table in HTML instead of it;
+            `notebook_display()` returns one.
     """
 
-    def __init__(self, query: Any, interval_s: float, show: Callable[[Any, str], None]) -> None:
+    def __init__(self, query: Any, interval_s: float, show: Callable[[Any, str, str], None]) -> None:
         self._query = query
         self._interval_s = interval_s
         self._show = show
@@ -97,7 +101,8 @@ class LiveView:
                 del self._batches[number]
             batches = [self._batches[number] for number in sorted(self._batches)]
             title = getattr(self._query, "name", None) or str(getattr(self._query, "id", ""))
-            self._show(stacked([rate_plot(batches, find_gaps(batches)), phases_plot(batches)]), _line(title, batches))
+            plot = stacked([rate_plot(batches, find_gaps(batches)), phases_plot(batches)])
+            self._show(plot, _line(title, batches), _table(batches))
         except MissingDependencyError:
             raise
         except Exception:  # noqa: BLE001 - logged
@@ -109,8 +114,11 @@ class LiveView:
             _LOG.warning("The live view cannot read the progress of the query; it tries again.", exc_info=True)
 
 
-def notebook_display() -> Callable[[Any, str], None]:
+def notebook_display() -> Callable[[Any, str, str], None]:
     """Return what draws in the output of the notebook's cell, each time in the place of the drawing before.
+
+    A plot is published as data, with the table for pages that a notebook is exported to. As an object, Plotly's figure
+    would publish itself, each time in a place of its own.
 
     Raises:
         CapabilityError: the program is no notebook, or IPython is missing.
@@ -126,12 +134,11 @@ def notebook_display() -> Callable[[Any, str], None]:
     names = [uuid.uuid4().hex, uuid.uuid4().hex]
     shown: list[bool] = []
 
-    def show(figure: Any, text: str) -> None:
-        for name, what in zip(names, (drawing.HTML(f"<p>{escape(text)}</p>"), figure), strict=True):
-            if shown:
-                drawing.update_display(what, display_id=name)
-            else:
-                drawing.display(what, display_id=name)
+    def show(figure: Any, text: str, table: str) -> None:
+        heading = {"text/html": f"<p>{escape(text)}</p>", "text/plain": text}
+        plot = {_PLOTLY: json.loads(figure.to_json()), "text/html": table, "text/plain": text}
+        for name, bundle in zip(names, (heading, plot), strict=True):
+            drawing.display(bundle, raw=True, display_id=name, update=bool(shown))
         shown.append(True)
 
     return show
@@ -143,6 +150,18 @@ def _no_notebook() -> CapabilityError:
         condition="REPORT_NO_NOTEBOOK",
         hint="Call it in a notebook, or write a page with the command pyspark-kafka report.",
     )
+
+
+def _table(batches: list[BatchFigures]) -> str:
+    rows = [
+        f"<tr><td>{each.title}</td><td>{_cell(each.rows)}</td><td>{_cell(each.duration_ms)}</td></tr>"
+        for each in batches[-_LISTED_BATCHES:]
+    ]
+    return f"<table><tr><th>batch</th><th>rows</th><th>ms</th></tr>{''.join(rows)}</table>"
+
+
+def _cell(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
 
 
 def _line(title: str, batches: list[BatchFigures]) -> str:

@@ -30,6 +30,7 @@ _QUERY_ID, _RUN_ID, _BATCH_ID = "sql.streaming.queryId", "spark.jobGroup.id", "s
 _LONGEST_WHERE = 120
 
 _where = ""
+_query_id = ""
 
 
 class SparkFormatter(logging.Formatter):
@@ -101,7 +102,7 @@ def stand_in(name: str = _PACKAGE) -> StandInHandler:
     return added
 
 
-def log_as_spark(where: str = "") -> None:
+def log_as_spark(where: str = "", query_id: str = "") -> None:
     """Make this process write its log lines as Spark does from now on, if nothing else is configured.
 
     Its counters are published from now on, too. Called first by whatever Spark calls: readers, writers, planning. It
@@ -111,8 +112,10 @@ def log_as_spark(where: str = "") -> None:
 
     Args:
         where: what the process is doing, for processes without a task; it holds until the next call.
+        query_id: of a continuous query, whose tasks are those of a batch to Spark; it holds as long.
     """
-    global _where  # noqa: PLW0603 - of this process
+    global _where, _query_id  # noqa: PLW0603 - of this process
+    _query_id = query_id
     _where = where if len(where) <= _LONGEST_WHERE else f"{where[:_LONGEST_WHERE]}…"
     COUNTERS.publish = write_counters
     stand_in()
@@ -125,7 +128,7 @@ def _task() -> str:
         return ""
     query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
     facts = {
-        "queryId": query_id,
+        "queryId": query_id or _query_id or None,
         # Of other jobs it is whatever the user calls a group.
         "runId": context.getLocalProperty(_RUN_ID) if query_id else None,
         "batchId": batch_id,

@@ -125,6 +125,29 @@ def test_query_without_partitions_ends_the_waits_for_rows() -> None:
         running.result(20)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "count", "available_now", "said"),
+    [
+        (2, 2, False, "takes all 2 slots of its Spark application: other jobs, such as a batch read"),
+        (2, 2, False, ".option('tasks', 1) leaves them some."),
+        (1, 1, False, "Give the application more cores"),
+        (1, 2, False, ""),
+        (2, 2, True, ""),
+    ],
+)
+def test_query_that_takes_every_slot_says_so_once(
+    caplog: pytest.LogCaptureFixture, tasks: int, count: int, available_now: bool, said: str
+) -> None:
+    context: Any = SimpleNamespace(
+        plan=SimpleNamespace(available_now=available_now), control=QueryControl(), waits=None, query_id="the query",
+        commits=None, progress=None, slots=SimpleNamespace(count=lambda: count),
+    )  # fmt: skip
+    for first_epoch in (0, 7):
+        QueryRun(context, first_epoch)._warn_of_all_slots(tasks)
+    assert len(caplog.messages) == bool(said)
+    assert said in caplog.text
+
+
 class Watch:
     """The slots and partitions of a run, which do not change."""
 

@@ -16,7 +16,7 @@ from pyspark_kafka.operations.reports import live
 from pyspark_kafka.operations.reports.live import LiveView, notebook_display
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _AT = "2026-11-22T10:00:0{}.000Z"
 
@@ -75,7 +75,7 @@ def plots_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown_by(query: Query) -> tuple[LiveView, list[tuple[Any, str]]]:
     shown: list[tuple[Any, str]] = []
-    return LiveView(query, 0.01, lambda figure, text: shown.append((figure, text))), shown
+    return LiveView(query, 0.01, lambda figure, text, _: shown.append((figure, text))), shown
 
 
 def test_view_goes_on_until_the_query_ends(query: Query) -> None:
@@ -132,17 +132,23 @@ def test_program_that_is_no_notebook_is_told_so() -> None:
 def test_notebook_gets_each_drawing_in_the_place_of_the_one_before(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    published: list[tuple[str, str, Any]] = []
+    published: list[tuple[bool, str, Any]] = []
 
-    def noted(how: str) -> Callable[..., None]:
-        return lambda what, display_id: published.append((how, display_id, what))
+    def publish(bundle: Any, *, raw: bool, display_id: str, update: bool) -> None:
+        # An object would publish itself, in a place of its own.
+        assert raw
+        published.append((update, display_id, bundle))
 
-    display = SimpleNamespace(HTML=lambda text: text, display=noted("display"), update_display=noted("update"))
+    display = SimpleNamespace(display=publish)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=object, display=display))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     view = LiveView(query, 0.01, notebook_display())
     eventually(lambda: len(published) >= 6)
     view.stop()
-    assert [how for how, _, _ in published[:4]] == ["display", "display", "update", "update"]
+    assert [update for update, _, _ in published[:4]] == [False, False, True, True]
     assert {name for _, name, _ in published} == {name for _, name, _ in published[:2]}
-    assert "orders &lt;b&gt;" in published[0][2]
+    heading, plot = published[0][2], published[1][2]
+    assert "orders &lt;b&gt;" in heading["text/html"]
+    assert plot["application/vnd.plotly.v1+json"]["data"]
+    # For pages that have no script.
+    assert "<tr><td>0</td><td>10</td><td>900</td></tr></table>" in plot["text/html"]

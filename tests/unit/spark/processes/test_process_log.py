@@ -69,6 +69,17 @@ def test_a_warning_is_a_line_of_sparks_form(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+def test_line_of_a_task_that_does_not_know_its_query_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    TaskContext._setTaskContext(StandInTask.of({}))
+    log_as_spark(query_id="8c0e")
+    warn()
+    log_as_spark()
+    warn()
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"{_NAME}: [queryId=8c0e stage=3 TID=12] Offsets" in first
+    assert f"{_NAME}: [stage=3 TID=12] Offsets" in second
+
+
 def test_line_names_the_process_if_there_is_no_task(capsys: pytest.CaptureFixture[str]) -> None:
     log_as_spark("planning a streaming read of Subscribe[a]")
     warn()

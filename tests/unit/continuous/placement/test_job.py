@@ -1,0 +1,47 @@
+"""What a task of a continuous query does beside its lanes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark import TaskContext
+
+from pyspark_kafka.continuous.placement import job
+from pyspark_kafka.counters import COUNTERS
+from pyspark_kafka.spark.processes import process_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(process_log, "_query_id", "")
+    monkeypatch.setattr(COUNTERS, "publish", COUNTERS.publish)
+    monkeypatch.setattr(process_log, "stand_in", lambda: None)
+    context: Any = SimpleNamespace(partitionId=lambda: 1, taskAttemptId=lambda: 12)
+    TaskContext._setTaskContext(context)
+    yield
+    TaskContext._setTaskContext(None)
+
+
+@pytest.mark.usefixtures("task")
+@pytest.mark.parametrize("fails", [False, True])
+def test_lines_of_a_task_name_its_query_until_the_task_ends(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    seen = []
+
+    def run_task(_: Any, task: int, attempt: int) -> None:
+        seen.append((process_log._query_id, task, attempt))
+        if fails:
+            raise OSError("the driver is gone")
+
+    monkeypatch.setattr(job, "run_task", run_task)
+    plan: Any = SimpleNamespace(query_id="8c0e")
+    try:
+        assert list(job.task_function(plan)(iter(()))) == []
+    except OSError:
+        assert fails
+    assert seen == [("8c0e", 1, 12)]
+    assert process_log._query_id == ""
