@@ -36,7 +36,7 @@ This page is written by `tools/command_line.py`; [operations](operations.md), [c
 
 ## Commands
 
-`--help` of a command lists its options. A command with a connection takes all options of the next chapter; one with JSON has
+`--help` of a command, or `-h`, lists its options. A command with a connection takes all options of the next chapter; one with JSON has
 `--json`.
 
 | Command | What it does | Connection | JSON | Exit status 1 |
@@ -53,7 +53,7 @@ query separately.
 | `--config FILE` | `PYSPARK_KAFKA_CONFIG` | A file of Java client properties, as Kafka's own tools take it. Properties for reading and writing are left out, unknown names are refused. |
 | `--options FILE` | `PYSPARK_KAFKA_OPTIONS` | A JSON file with the [options](options.md) of a query. |
 | `-o NAME=VALUE` | none | One option of a query; may be repeated. |
-| `--bootstrap-servers HOSTS` | `PYSPARK_KAFKA_BOOTSTRAP_SERVERS` | The brokers: `host:port`, several with commas between them. |
+| `--bootstrap-servers HOSTS`, `--bootstrap-server`, `-b` | `PYSPARK_KAFKA_BOOTSTRAP_SERVERS` | The brokers: `host:port`, several with commas between them. |
 
 The prefix `kafka.` may be left out everywhere. `kafka.default.api.timeout.ms` is how long a step may take, and `--json` prints
 JSON on standard output, and nothing else there.
@@ -71,8 +71,9 @@ terminal. If the reader of a pipe ends early, as `head` does, the command does i
 | --- | --- |
 | 0 | All is well. |
 | 1 | What was asked for was found, and is not as it should be: see the last column above. |
-| 2 | The arguments are wrong, or nothing could be done. Standard error has the reason, and the option to change. |
+| 2 | The arguments are wrong, or nothing could be done with them. Standard error has the reason, and the option to change. |
 | 3 | Something could not be found out: brokers are away, or a right is missing. Standard error says what; the rest is printed. |
+| 4 | No broker can be reached, or none responds in time: nothing was done, and the same command may work later. |
 | 130 | Interrupted by Ctrl-C. |
 """
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pyspark_kafka.cli.checking.command import check
 from pyspark_kafka.cli.checkpoints import app as checkpoints
-from pyspark_kafka.cli.common.outcome import ExitStatus
+from pyspark_kafka.cli.common.outcome import ExitStatus, status_of
 from pyspark_kafka.cli.common.pipes import outliving_readers
 from pyspark_kafka.cli.lag.command import lag
 from pyspark_kafka.cli.report.command import report
@@ -21,7 +21,12 @@ from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.version import __version__
 
 app = typer.Typer(
-    help="Apache Kafka for PySpark.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    help="Apache Kafka for PySpark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # All commands below inherit it.
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 app.add_typer(checkpoints.app, name="checkpoint")
@@ -104,4 +109,4 @@ def main() -> None:
             app()
         except ConnectorError as error:
             Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
-            sys.exit(ExitStatus.REFUSED)
+            sys.exit(status_of(error))

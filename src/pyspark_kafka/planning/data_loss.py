@@ -75,6 +75,15 @@ class DataLoss:
         )
 
 
+_CONTINUE = (
+    "Set failOnDataLoss to false to continue with the remaining records, or start with a new checkpointLocation."
+)
+_MOVE = (
+    "Accept this loss once: move the query to offsets that the log has, with `pyspark-kafka checkpoint rewind` and "
+    "--offsets (-2 is the beginning of a log). Or accept every loss: set failOnDataLoss to false."
+)
+
+
 def _count(start: int | None, end: int | None) -> str:
     """Return the number of offsets between two as text; both are known here."""
     lost = (end or 0) - (start or 0)
@@ -103,8 +112,8 @@ def data_loss_error(findings: Sequence[DataLoss]) -> DataLossError:
         f"Some data may have been lost because it is not in Kafka any more: {_causes(kinds)}. "
         f"{listed(texts, separator='; ', noun='partitions')}. Nothing more was read.",
         condition="KAFKA_DATA_LOSS" if several else kinds[0].condition,
-        hint="Set failOnDataLoss to false to continue with the remaining records, or start with a new "
-        "checkpointLocation.",
+        # A position in a partition that is gone, or was not read yet, cannot be moved.
+        hint=_MOVE if DataLossKind.PARTITION_OFFSET_CHANGED in kinds else _CONTINUE,
         facts={
             "kinds": ", ".join(kind.value for kind in kinds),
             "topic_partitions": ", ".join(str(finding.topic_partition) for finding in findings[:MOST_LISTED]),
@@ -139,7 +148,8 @@ def deleted_topic(topic: str, position: Mapping[TopicPartition, int]) -> DataLos
         f"UNKNOWN_TOPIC_OR_PARTITION (3). The query has read {positions}; what came after it is gone. "
         "Nothing more was read.",
         condition=DataLossKind.PARTITIONS_DELETED.condition,
-        hint="Read a recreated topic with a new checkpointLocation. Set failOnDataLoss to "
+        hint="Move the query to the beginning of a recreated topic with `pyspark-kafka checkpoint rewind` and "
+        "--offsets (-2 is the beginning). Set failOnDataLoss to "
         "false to continue with the other topics, and with this one from its beginning if it comes back.",
         facts={"topic": topic, "count": len(read)},
     )

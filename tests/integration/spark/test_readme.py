@@ -16,7 +16,6 @@ from kit.programs.run import (
     python_without_packages,
     run_connect_program,
     run_logging_program,
-    run_program,
 )
 
 if TYPE_CHECKING:
@@ -77,9 +76,12 @@ def test_typed_columns_print_what_the_readme_shows(tmp_path: Path) -> None:
 
 
 def test_topics_are_created_as_the_readme_says(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    (example,) = blocks("python", "With a Kafka of your own")
-    assert "localhost:9092" in example
-    run_program(example.replace("localhost:9092", kafka.bootstrap_servers), place=tmp_path)
+    (example,) = blocks("sh", "With a Kafka of your own")
+    for line in example.splitlines():
+        command, *arguments = line.replace("localhost:9092", kafka.bootstrap_servers).split()
+        assert command == "pyspark-kafka"
+        assert kafka.bootstrap_servers in arguments
+        subprocess.run([sys.executable, "-m", "pyspark_kafka.cli", *arguments], cwd=tmp_path, timeout=300, check=True)
     for topic in ("events", "events-copy"):
         produce(kafka.bootstrap_servers, topic, [Record(b"k", b"v", partition) for partition in (0, 1)])
         consume(kafka.bootstrap_servers, topic, 2)

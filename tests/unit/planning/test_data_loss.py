@@ -18,6 +18,11 @@ HINT = (
     " Hint: Set failOnDataLoss to false to continue with the remaining records, or start with a new checkpointLocation."
 )
 
+MOVE = (
+    " Hint: Accept this loss once: move the query to offsets that the log has, with `pyspark-kafka checkpoint rewind` "
+    "and --offsets (-2 is the beginning of a log). Or accept every loss: set failOnDataLoss to false."
+)
+
 LOST = (
     "Some data may have been lost because it is not in Kafka any more: it was removed by retention, or the topic was "
     "deleted before all of it was processed. "
@@ -49,7 +54,7 @@ BACK = "the topic may have been recreated, or the start offset of the first batc
             (
                 "[KAFKA_DATA_LOSS.PARTITION_OFFSET_CHANGED] Some data may have been lost because it is not in Kafka "
                 f"any more: {BACK}. orders-3: the offset to continue from was 120, but the log now ends at 20, 100 "
-                f"offsets [20, 120) missing. Nothing more was read.{HINT}"
+                f"offsets [20, 120) missing. Nothing more was read.{MOVE}"
             ),
         ),
         (

@@ -40,7 +40,7 @@ _DropState = Annotated[
     typer.Option("--drop-state", help="Start with an empty state, if that of the place cannot be carried."),
 ]
 _Apply = Annotated[
-    bool, typer.Option("--yes", "--apply", help="Do it. Without this, the plan is shown and nothing is changed.")
+    bool, typer.Option("--yes", "--apply", "-y", help="Do it. Without this, the plan is shown and nothing is changed.")
 ]
 
 

@@ -27,6 +27,9 @@ Servers = Annotated[
     str | None,
     typer.Option(
         "--bootstrap-servers",
+        # As Kafka's own tools call it.
+        "--bootstrap-server",
+        "-b",
         envvar="PYSPARK_KAFKA_BOOTSTRAP_SERVERS",
         help="Where to find the cluster: host:port, several with commas between them.",
     ),

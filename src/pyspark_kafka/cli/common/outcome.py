@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from pyspark_kafka.errors import ConnectorError, printable
+from pyspark_kafka.errors import ConnectorError, DeadlineError, TransportError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,12 @@ class ExitStatus(IntEnum):
     WELL = 0
     # What was asked for was found, and is not as it should be: a threshold is exceeded, a check failed.
     FINDING = 1
-    # Wrong arguments, as typer has it, or nothing could be done.
+    # Wrong arguments, as typer has it, or nothing could be done with them.
     REFUSED = 2
     # What could be found out is shown, but not all of it: brokers are away, or a right is missing.
     INCOMPLETE = 3
+    # No broker can be reached, or none responds in time: the same command may work later.
+    UNREACHABLE = 4
     # 128 and the number of SIGINT, as shells have it.
     INTERRUPTED = 130
 
@@ -43,7 +45,8 @@ class Interrupted(KeyboardInterrupt):
 def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing was changed.") -> None:
     """Run the work of a command, and end with its status.
 
-    An error of the connector is printed as its sentence, on standard error, and ends with `REFUSED`.
+    An error of the connector is printed as its sentence, on standard error, and ends with `REFUSED`,
+    or with `UNREACHABLE` if it is about brokers that are away.
 
     Args:
         work: does it, and returns the status.
@@ -58,12 +61,17 @@ def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing 
         status = work()
     except ConnectorError as error:
         errors.print(str(error), style="red", markup=False, highlight=False)
-        status = ExitStatus.REFUSED
+        status = status_of(error)
     except KeyboardInterrupt as interrupt:
         left = interrupt.left if isinstance(interrupt, Interrupted) else on_interrupt
         errors.print(printable(f"Interrupted. {left}"), markup=False, highlight=False)
         status = ExitStatus.INTERRUPTED
     raise typer.Exit(int(status))
+
+
+def status_of(error: ConnectorError) -> ExitStatus:
+    """Return how a command ends with an error."""
+    return ExitStatus.UNREACHABLE if isinstance(error, TransportError | DeadlineError) else ExitStatus.REFUSED
 
 
 def warn(*sentences: str) -> None:

@@ -24,13 +24,13 @@ def lag(
         str | None, typer.Option("--checkpoint", help="The checkpointLocation of a query: a path, or a URI.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", help="A consumer group, whoever commits its positions.")
+        str | None, typer.Option("--group", "-g", help="A consumer group, whoever commits its positions.")
     ] = None,
-    topic: Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; may be repeated.")] = None,
+    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="Only this topic; may be repeated.")] = None,
     every: Annotated[
         bool, typer.Option("--partitions", help="Show each partition, however many there are; the worst first.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Seconds between two looks.")
     ] = 5.0,

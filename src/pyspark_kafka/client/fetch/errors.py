@@ -144,7 +144,8 @@ def topic_recreated(cursor: Cursor, found: UUID | None, leader_id: int) -> Topic
         f"(leader {leader_id}). {handed_out(cursor)}; {_rest(cursor)} of the former topic are gone, and those of the "
         "recreated topic belong to another log.",
         condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-        hint="Start a streaming query with a new checkpoint; plan a batch read again, by another load().",
+        hint="Move a streaming query to the beginning of the topic, with `pyspark-kafka checkpoint rewind` and "
+        "--offsets (-2 is the beginning); plan a batch read again, by another load().",
         facts={"range": offset_range, "expected": known, "found": found, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)
@@ -158,7 +159,8 @@ def topic_deleted(cursor: Cursor) -> TopicDeletedError:
         "planned, or this user may not describe it now: the brokers report UNKNOWN_TOPIC_OR_PARTITION (3). "
         f"{handed_out(cursor)}; {_rest(cursor)} are gone.",
         condition="KAFKA_DATA_LOSS.PARTITIONS_DELETED",
-        hint="Read a recreated topic with a new checkpoint; set failOnDataLoss=false to continue with the others.",
+        hint="Set failOnDataLoss to false to continue with the others. If the topic comes back, move a streaming query "
+        "to its beginning with `pyspark-kafka checkpoint rewind`.",
         facts={"range": offset_range, "topic": cursor.topic_partition.topic, "lost": _count_rest(cursor)},
     )
     return _located(error, cursor, offset_range.start_offset)

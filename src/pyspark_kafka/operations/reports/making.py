@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, TransportError, listed
+from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, listed
 from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
 from pyspark_kafka.operations.lag.looking import lag
 from pyspark_kafka.operations.lag.values import FAULTS
@@ -212,7 +212,7 @@ def _read_progress(file: Path, query_id: str | None) -> list[BatchFigures]:
             lines = stack.enter_context(file.open(encoding="utf-8", errors="replace"))
             return progress_batches(read_event_log(lines), query_id)
         except OSError as error:
-            raise TransportError(
+            raise ConnectorError(
                 f"The file of --progress, {file}, cannot be read: {error.strerror}. No page was written.",
                 condition="REPORT_PROGRESS_UNREADABLE",
                 hint="Pass the path of a file that you may read.",

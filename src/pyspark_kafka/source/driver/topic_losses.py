@@ -73,7 +73,8 @@ class TopicLosses:
             offsets: how many are lost; of a partition of which nobody knows, 1; 0 if a plan will count them.
         """
         if self._fail_on_data_loss:
-            raise error
+            # Nothing of the look-up that found it: who reads the error reads its hint first.
+            raise error from None
         # Without its hint, which is to set failOnDataLoss.
         _LOG.warning("[%s] %s The query continues, because 'failOnDataLoss' is false.", error.condition, error.message)
         COUNTERS.add(LOST_OFFSETS, offsets)

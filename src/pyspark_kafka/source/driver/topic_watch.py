@@ -92,8 +92,8 @@ class TopicWatch:
             f"Topics were recreated under the same name: {listed}. The offsets of the query are the "
             "former topics'; what was left to read in those is gone. Nothing more was read.",
             condition="KAFKA_DATA_LOSS.TOPIC_RECREATED",
-            hint="Set failOnDataLoss to false for one run to read the new topics from their beginning, or start with a "
-            "new checkpointLocation.",
+            hint="Read the new topics from their beginning: move the query there with `pyspark-kafka checkpoint "
+            "rewind` and --offsets (-2 is the beginning of a log), or set failOnDataLoss to false for one run.",
             facts={"topics": ", ".join(topics)},
         )
 

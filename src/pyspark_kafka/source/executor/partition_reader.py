@@ -110,7 +110,7 @@ class KafkaPartitionReader(PartitionReader):
         except BrokerError as error:
             if error.condition != "UNKNOWN_TOPIC":
                 raise
-            leave_deleted(error, planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
+            leave_deleted(planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
             return ()
 
     def _read_ranges(

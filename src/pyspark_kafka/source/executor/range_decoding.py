@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark_kafka.client.fetch.cursor import FetchedRecords
-    from pyspark_kafka.errors import BrokerError
     from pyspark_kafka.model import OffsetRange, TopicPartition
     from pyspark_kafka.options import FetchOptions
     from pyspark_kafka.records import Decoded
 
 _LOG = logging.getLogger(__name__)
+
+_MOVE = (
+    "Accept this loss once: move a streaming query to offsets that the log has, with `pyspark-kafka checkpoint rewind` "
+    "and --offsets (-2 is the beginning of a log)."
+)
 
 
 def decode_range(
@@ -154,7 +158,7 @@ def resume_or_raise(
     return _tolerate_or_raise(
         error,
         message,
-        hint="Set failOnDataLoss=false to continue behind the gap, or restart with a new checkpoint.",
+        hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue behind the gap.",
         facts=facts,
         resume=resume,
         fail_on_data_loss=fail_on_data_loss,
@@ -183,7 +187,7 @@ def _return_or_raise(
     return _tolerate_or_raise(
         error,
         message,
-        hint="Set failOnDataLoss=false to continue where the log ends, or restart with a new checkpoint.",
+        hint=f"{_MOVE} Or accept every loss: set failOnDataLoss to false to continue where the log ends.",
         facts=facts,
         resume=end,
         fail_on_data_loss=fail_on_data_loss,
@@ -203,9 +207,10 @@ def _tolerate_or_raise(
 ) -> int:
     """Return where a read continues after a loss that is tolerated, and log it; or raise."""
     if fail_on_data_loss:
+        # Without the broker's words, which the message repeats: who reads the error reads its hint first.
         raise DataLossError(
             message, condition="KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", hint=hint, facts=facts
-        ) from error
+        ) from None
     _LOG.warning("%s The read continues at %d, because 'failOnDataLoss' is false.", message, resume)
     if is_counted:
         # Where a log ends before the position, nobody knows how many.
@@ -213,7 +218,7 @@ def _tolerate_or_raise(
     return resume
 
 
-def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
+def leave_deleted(topic_partition: TopicPartition, *, fail_on_data_loss: bool) -> None:
     """Raise or log the loss of a partition that is gone before a task has looked up its ends.
 
     Raises:
@@ -230,7 +235,7 @@ def leave_deleted(error: BrokerError, topic_partition: TopicPartition, *, fail_o
             condition=condition,
             hint="Plan the read again, by another load(); set failOnDataLoss=false to read what is there.",
             facts={"topic": topic_partition.topic, "partition": topic_partition.partition},
-        ) from error
+        ) from None
     _LOG.warning("[%s] %s The read continues without it, because 'failOnDataLoss' is false.", condition, message)
     # Its ends were not looked up.
     COUNTERS.add(LOST_OFFSETS)

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from pyspark_kafka.cli.common.outcome import ExitStatus, Interrupted, run_command
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, TransportError
 
 
 @pytest.mark.parametrize("status", list(ExitStatus))
@@ -26,6 +26,16 @@ def test_error_is_printed_as_its_sentence(capsys: pytest.CaptureFixture[str]) ->
     assert (ended.value.exit_code, told.out) == (ExitStatus.REFUSED, "")
     assert "A text with [brackets]." in told.err
     assert "Hint: Add one." in told.err
+
+
+@pytest.mark.parametrize("kind", [TransportError, DeadlineError])
+def test_cluster_that_is_away_has_a_status_of_its_own(kind: type[ConnectorError]) -> None:
+    def work() -> ExitStatus:
+        raise kind("Away.", condition="BOOTSTRAP_FAILED")
+
+    with pytest.raises(typer.Exit) as ended:
+        run_command(work)
+    assert ended.value.exit_code == 4
 
 
 def test_interrupted_command_says_what_it_leaves(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,13 @@ def test_lag_without_a_threshold_of_headroom_looks_once(looks: list[LagReport]) 
     assert "it needs the rate of writing between two looks" in result.stdout
 
 
+def test_short_options_and_the_name_of_kafkas_tools_are_the_same(looks: list[LagReport]) -> None:
+    for servers in ("-b", "--bootstrap-server"):
+        assert invoke("lag", servers, "localhost:9092", "-g", "g").exit_code == 0
+    assert len(looks) == 2
+    assert invoke("lag", "-h").stdout == invoke("lag", "--help").stdout
+
+
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Callable[[LagReport], None]:
     def shown(report: LagReport) -> None:

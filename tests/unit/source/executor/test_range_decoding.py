@@ -17,7 +17,7 @@ from pyspark_kafka.client.fetch.errors import (
 )
 from pyspark_kafka.client.fetch.request_size import RecordSizes
 from pyspark_kafka.counters import LOST_OFFSETS, Counters
-from pyspark_kafka.errors import BrokerError, DataLossError
+from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import NO_END, OffsetRange, TopicPartition
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor import range_decoding
@@ -96,9 +96,8 @@ def test_loss_that_is_an_error_counts_nothing(
 
 
 def test_partition_that_is_gone_before_its_ends_are_known_counts_one(counters: Counters) -> None:
-    error = BrokerError("Topic 'orders'", code=3, condition="UNKNOWN_TOPIC")
     with pytest.raises(DataLossError):
-        leave_deleted(error, P, fail_on_data_loss=True)
+        leave_deleted(P, fail_on_data_loss=True)
     assert counters.values() == {}
-    leave_deleted(error, P, fail_on_data_loss=False)
+    leave_deleted(P, fail_on_data_loss=False)
     assert counters.values() == {LOST_OFFSETS: 1}
