@@ -24,7 +24,8 @@ def report(
         Path | None,
         typer.Option(
             "--progress",
-            help="Spark's event log, or a file with one progress of the query a line: phases of batches, and restarts.",
+            help="Spark's event log, a file or a directory, or a file with one progress of the query a line: phases of "
+            "batches, and restarts.",
         ),
     ] = None,
     bootstrap_servers: Servers = None,

@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 import uuid
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_ch
 from pyspark_kafka.operations.lag.looking import lag
 from pyspark_kafka.operations.lag.values import FAULTS
 from pyspark_kafka.operations.reports.building import ReportFacts, build_page
+from pyspark_kafka.operations.reports.event_files import event_lines
 from pyspark_kafka.operations.reports.history import read_history
 from pyspark_kafka.operations.reports.page import render_page
 from pyspark_kafka.operations.reports.progress import merge_batches, progress_batches, read_event_log
@@ -58,7 +59,7 @@ def gather_facts(
     Args:
         location: of the checkpoint, as for `CheckpointFiles`.
         batches: how many of the last ones.
-        progress: a file with Spark's progress of the query: an event log, or one progress a line.
+        progress: Spark's progress of the query: an event log, file or directory, or a file with one progress a line.
         watch: takes how many batches are read, and of how many.
 
     Raises:
@@ -70,7 +71,10 @@ def gather_facts(
     query_id, warnings = _query_id(checkpoint)
     shown: list[BatchFigures] = list(history.batches)
     if progress is not None:
-        shown = merge_batches(shown, _read_progress(progress, query_id))[-batches:]
+        told = _read_progress(progress, query_id)
+        shown = merge_batches(shown, told)[-batches:]
+        if not told:
+            warnings.append(f"{progress} has no progress of a batch of this query.")
     return ReportFacts(
         title=f"Query {query_id or 'without an id'}",
         place=f"checkpoint {checkpoint.location}",
@@ -207,14 +211,12 @@ def _about(history: CheckpointHistory) -> list[str]:
 
 
 def _read_progress(file: Path, query_id: str | None) -> list[BatchFigures]:
-    with ExitStack() as stack:
-        try:
-            lines = stack.enter_context(file.open(encoding="utf-8", errors="replace"))
-            return progress_batches(read_event_log(lines), query_id)
-        except OSError as error:
-            raise ConnectorError(
-                f"The file of --progress, {file}, cannot be read: {error.strerror}. No page was written.",
-                condition="REPORT_PROGRESS_UNREADABLE",
-                hint="Pass the path of a file that you may read.",
-                facts={"file": file},
-            ) from error
+    try:
+        return progress_batches(read_event_log(event_lines(file)), query_id)
+    except OSError as error:
+        raise ConnectorError(
+            f"The file of --progress, {file}, cannot be read: {error.strerror or error}. No page was written.",
+            condition="REPORT_PROGRESS_UNREADABLE",
+            hint="Pass the path of a file that you may read.",
+            facts={"file": file},
+        ) from error

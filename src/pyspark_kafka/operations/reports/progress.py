@@ -92,7 +92,7 @@ def read_event_log(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
             f"The file has {seen} lines, and none of them is JSON: it is neither an event log of Spark nor progress of "
             "a query. No page was written.",
             condition="REPORT_PROGRESS_INVALID",
-            hint="Pass an event log that is not compressed, or a file with one progress of the query a line.",
+            hint="Pass an event log of Spark, a file or a directory, or a file with one progress of the query a line.",
         )
 
 

@@ -172,8 +172,8 @@ def test_a_strict_reader_names_what_is_lost_after_giving_what_was_not(log: Log) 
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 17) of t-0 [2, 40) cannot be read: the log of t-0 "
         "is now [17, 50). Retention may have removed the records, or the topic was recreated. Records of the range "
         "before 10 were emitted; 7 offsets are lost. Hint: Accept this loss once: move a streaming query to offsets "
-        "that the log has, with `pyspark-kafka checkpoint rewind` and --offsets (-2 is the beginning of a log). Or accept "
-        "every loss: set failOnDataLoss to false to continue behind the gap."
+        "that the log has, with `pyspark-kafka checkpoint rewind` and --offsets (-2 is the beginning of a log). Or "
+        "accept every loss: set failOnDataLoss to false to continue behind the gap."
     )
     # Nothing stands before it where Spark prints it.
     shown = "".join(traceback.format_exception(caught.value))
