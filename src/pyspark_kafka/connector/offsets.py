@@ -42,7 +42,8 @@ class Offset(Protocol):
 class PartitionOffset(ABC):
     """The position of one continuous reader, sent from an executor to the driver as JSON.
 
-    `ContinuousStream.deserializePartitionOffset` reads it there. Two of them are equal if they are the same position.
+    `ContinuousStream.deserializePartitionOffset` reads it there. Two of them are equal exactly if their texts are,
+    as offsets are; a class that compares otherwise, such as a dataclass by its fields, must agree with that.
 
     Source: Spark `org.apache.spark.sql.connector.read.streaming.PartitionOffset`.
     """
@@ -52,3 +53,12 @@ class PartitionOffset(ABC):
     @abstractmethod
     def json(self) -> str:
         """Return the text that goes to the driver. Executor, once for each epoch; must not block."""
+
+    def __eq__(self, other: object) -> bool:
+        return self.json() == other.json() if isinstance(other, PartitionOffset) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.json())
+
+    def __str__(self) -> str:
+        return self.json()

@@ -44,15 +44,31 @@ def test_source_of_the_page_is_read(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_sources_of_the_page_keep_their_contract(tmp_path: Path) -> None:
-    simple, limited, contract, limited_contract = programs("custom-sources.md")
+    simple, limited, followed, contract, limited_contract, followed_contract = programs("custom-sources.md")
     sources = [each.partition("spark.dataSource")[0] for each in (simple, limited)]
-    (tmp_path / "test_readings.py").write_text("\n".join([*sources, contract, limited_contract]))
+    cases = [contract, limited_contract, followed_contract]
+    (tmp_path / "test_readings.py").write_text("\n".join([*sources, followed, *cases]))
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
     assert "TestLimitedReadings::test_limits_are_respected_and_never_stall[3] PASSED" in run.stdout
+    assert "TestFollowedReadings::test_each_epoch_continues_with_no_row_lost_or_doubled PASSED" in run.stdout
+
+
+def test_sink_of_the_page_keeps_its_contract(tmp_path: Path) -> None:
+    sink, _, contract = programs("custom-sinks.md")
+    (tmp_path / "test_files.py").write_text("\n".join([sink.partition("spark.dataSource")[0], contract]))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:randomly", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    assert (
+        "TestJsonFiles::test_kill_inside_of_a_commit_loses_and_doubles_nothing[StreamingWrite.commit] PASSED"
+        in run.stdout
+    )
 
 
 def test_sink_of_the_page_writes_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -81,7 +97,7 @@ def test_sink_of_the_page_writes_each_row_once(spark: SparkSession, tmp_path: Pa
 def test_batch_write_of_the_page_writes_its_rows_once_for_each_job(tmp_path: Path) -> None:
     session = MagicMock()
     names: dict[str, Any] = {"spark": session, "__name__": "__main__"}
-    for program in programs("custom-sinks.md"):
+    for program in programs("custom-sinks.md")[:2]:
         exec(program, names)  # noqa: S102 - our own text
     assert session.dataSource.register.call_args.args[0].name() == "json_jobs"
     rows = pa.record_batch({"id": [1, 2, 3]})

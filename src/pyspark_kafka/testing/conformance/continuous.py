@@ -71,12 +71,14 @@ class ContinuousSourceContract(ABC):
         """The table names CONTINUOUS_READ, and its scan returns a `ContinuousStream`."""
         named = source.table.capabilities()
         assert TableCapability.CONTINUOUS_READ in named, "the table does not name CONTINUOUS_READ"
-        assert isinstance(source.scan().toContinuousStream(None), ContinuousStream)
+        stream = source.scan().toContinuousStream(None)
+        assert isinstance(stream, ContinuousStream), "toContinuousStream() returned no ContinuousStream"
 
     def test_rows_have_the_schema_that_the_scan_tells(self, source: _Continuous) -> None:
         """Every row arrives, and every Arrow batch has the schema of `readSchema`, nullability included."""
         with source.run() as run:
-            assert len(run.read(self.rows_at_first)) == self.rows_at_first
+            found = len(run.read(self.rows_at_first))
+        assert found == self.rows_at_first, f"add_rows({self.rows_at_first}) was called, and {found} rows were read"
 
     def test_plan_pickles(self, source: _Continuous) -> None:
         """Input partitions and the factory reach the executors."""
@@ -88,7 +90,8 @@ class ContinuousSourceContract(ABC):
             reader = factory.createReader(partition)
             positions.append(reader.getOffset())
             reader.close()
-        assert stream.mergeOffsets(positions) == stream.initialOffset()
+        merged = stream.mergeOffsets(positions)
+        assert merged == stream.initialOffset(), f"readers that read nothing are at {merged.json()}, not at the start"
 
     def test_initial_offset_stays(self, source: _Continuous) -> None:
         """A query that is started again before its first commit begins where it began, whatever came meanwhile."""
@@ -103,7 +106,7 @@ class ContinuousSourceContract(ABC):
             run.read(self.rows_at_first)
             reached = run.offset()
         with source.run(reached) as run:
-            assert run.offset() == reached
+            assert run.offset() == reached, f"a plan from {reached.json()} begins elsewhere"
 
     def test_positions_advance_with_the_rows(self, source: _Continuous) -> None:
         """The offset is another one after each Arrow batch; it goes through JSON and back; its parts have no order."""
@@ -118,9 +121,12 @@ class ContinuousSourceContract(ABC):
         text = before.json()
         assert isinstance(json.loads(text), dict), "PySpark takes offsets whose JSON is an object only"
         again = source.stream().deserializeOffset(text)
-        assert (again.json(), again, hash(again)) == (text, before, hash(before))
+        assert (again.json(), again, hash(again)) == (text, before, hash(before)), (
+            f"{text}, read back from its JSON, is another offset: inherit from Offset"
+        )
         # Engines collect the positions of an epoch in the order in which they arrive.
-        assert source.stream().mergeOffsets(positions[::-1]) == before
+        merged = source.stream().mergeOffsets(positions[::-1])
+        assert merged == before, "mergeOffsets() returned another offset for the same positions in another order"
 
     def test_each_epoch_continues_with_no_row_lost_or_doubled(self, source: _Continuous) -> None:
         """From the offset of any epoch, a new plan reads exactly the rows that came after it."""
@@ -135,7 +141,7 @@ class ContinuousSourceContract(ABC):
                 expected += 4
             run.read(expected)
             rows = list(run.rows)
-        assert _doubled(rows) == []
+        assert _doubled(rows) == [], "rows were read twice in one run"
         # The first ones, the last ones, and some between.
         chosen = epochs if len(epochs) <= 8 else epochs[:3] + epochs[3:-3:4] + epochs[-3:]
         for offset, seen in chosen:
@@ -151,7 +157,8 @@ class ContinuousSourceContract(ABC):
             for _ in range(3):
                 assert run.round() == 0, "rows were returned twice"
             self.add_rows(6)
-            assert len(run.read(self.rows_at_first + 6)) == self.rows_at_first + 6
+            found = len(run.read(self.rows_at_first + 6))
+            assert found == self.rows_at_first + 6, f"6 rows were added, and {found - self.rows_at_first} were read"
 
     def test_reader_that_waits_is_closed_and_leaks_nothing(self, source: _Continuous) -> None:
         """Readers that wait for rows, and readers that never began, leave no file, socket or thread behind."""
@@ -188,10 +195,12 @@ class ContinuousSourceContract(ABC):
                 _run_engine(source, log, self.rows_at_first, steps)
 
             ended = run_until_killed(work, number)
-            assert run_until_killed(work, None)
+            assert run_until_killed(work, None), f"killed before step {number}, and the engine did not end afterwards"
             rows = [row for path in sorted(log.glob("epoch-*")) for row in _read_epoch(path)[0]]
-            assert _doubled(rows) == [], f"killed before step {number}"
-            assert len(rows) == self.rows_at_first, f"killed before step {number}"
+            assert _doubled(rows) == [], f"rows are there twice, killed before step {number}"
+            assert len(rows) == self.rows_at_first, (
+                f"{self.rows_at_first - len(rows)} rows are lost, killed before step {number}"
+            )
             if ended:
                 return
         pytest.fail("the engine has no end")
@@ -268,7 +277,10 @@ class _ContinuousRun:
         """Return the position of each reader, as the driver gets it."""
         found = [reader.call("getOffset", lambda each: each.getOffset()) for reader in self._readers]
         arrived = [self._stream.deserializePartitionOffset(each.json()) for each in found]
-        assert arrived == found, "deserializePartitionOffset() returned another position than the one of the JSON"
+        assert arrived == found, (
+            "deserializePartitionOffset() returned a position that is not equal to the one of the JSON: inherit from "
+            "PartitionOffset, or compare by the text"
+        )
         return arrived
 
     def offset(self) -> Offset:

@@ -84,7 +84,9 @@ class SinkContract(ABC):
     def test_capabilities_are_implemented(self, sink: _Sink) -> None:
         """Each capability that the table names is implemented."""
         named = sink.table.capabilities()
-        assert TableCapability.STREAMING_WRITE in named or TableCapability.BATCH_WRITE in named
+        assert named & {TableCapability.STREAMING_WRITE, TableCapability.BATCH_WRITE}, (
+            "the table names neither STREAMING_WRITE nor BATCH_WRITE"
+        )
         if TableCapability.STREAMING_WRITE in named:
             sink.streaming()
         if TableCapability.BATCH_WRITE in named:
@@ -97,9 +99,9 @@ class SinkContract(ABC):
     def test_committed_rows_are_visible(self, sink: _Sink) -> None:
         """Rows of two tasks and two epochs are visible after their commits."""
         sink.run_epoch(0)
-        assert sorted(self.visible()) == sink.rows_of(0)
+        self._check_exactly(sink.rows_of(0), "after the commit of epoch 0")
         sink.run_epoch(1)
-        assert sorted(self.visible()) == sink.rows_of(0) + sink.rows_of(1)
+        self._check_exactly(sink.rows_of(0) + sink.rows_of(1), "after the commit of epoch 1")
 
     def test_batch_write_is_visible(self, sink: _Sink) -> None:
         """A batch write has its rows visible after its commit."""
@@ -109,7 +111,7 @@ class SinkContract(ABC):
         factory = pickle.loads(pickle.dumps(job.createBatchWriterFactory(PhysicalWriteInfo(_TASKS))))  # noqa: S301 - our own bytes
         messages = [sink.write(factory.createWriter(task, task), 0, task) for task in range(_TASKS)]
         job.commit(messages)
-        assert sorted(self.visible()) == sink.rows_of(0)
+        self._check_exactly(sink.rows_of(0), "after the commit of a batch write")
 
     def test_empty_epoch_is_committed(self, sink: _Sink) -> None:
         """An epoch without rows, and one without tasks, is committed and shows nothing."""
@@ -120,9 +122,9 @@ class SinkContract(ABC):
         sink.streaming().commit(0, [message])
         sink.begin(1)
         sink.streaming().commit(1, [])
-        assert list(self.visible()) == []
+        self._check_exactly([], "after epochs without rows")
         sink.run_epoch(2)
-        assert sorted(self.visible()) == sink.rows_of(2)
+        self._check_exactly(sink.rows_of(2), "after an epoch with rows that follows epochs without")
 
     def test_same_commit_again_shows_nothing_more(self, sink: _Sink) -> None:
         """An engine that lost the answer to a commit asks again, also with a new object."""
@@ -131,7 +133,7 @@ class SinkContract(ABC):
         job.commit(0, messages)
         job.commit(0, messages)
         sink.streaming().commit(0, messages)
-        assert sorted(self.visible()) == sink.rows_of(0)
+        self._check_exactly(sink.rows_of(0), "after the same commit three times")
 
     def test_epoch_that_runs_again_shows_nothing_more(self, sink: _Sink) -> None:
         """A micro-batch that was committed, and runs again after a restart, has other attempts of its tasks."""
@@ -149,7 +151,7 @@ class SinkContract(ABC):
         bad.close()
         job.abort(0, [good, None])
         if self.exactly_once:
-            assert list(self.visible()) == []
+            self._check_exactly([], "after an epoch that was aborted")
         sink.run_epoch(0, attempt=5)
         self._check(self.visible(), sink.rows_of(0))
 
@@ -161,7 +163,7 @@ class SinkContract(ABC):
             writer.abort()
             writer.close()
         if self.exactly_once:
-            assert list(self.visible()) == []
+            self._check_exactly([], "after writers that were aborted at once")
 
     def test_loser_of_two_attempts_shows_nothing(self, sink: _Sink) -> None:
         """Of two attempts of a task only the one whose message is committed is visible."""
@@ -176,7 +178,8 @@ class SinkContract(ABC):
         for epoch in range(_MOST_STEPS):
             # One more step at each epoch, until it ends before it is killed.
             ended = run_until_killed(partial(self._run, sink, epoch, 10 * epoch), epoch)
-            assert run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            restarted = run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            assert restarted, f"killed before step {epoch}, and the run that follows did not end"
             expected = [number for each in range(epoch + 1) for number in sink.rows_of(each)]
             self._check(self.visible(), expected, f"killed before step {epoch}")
             if ended:
@@ -191,14 +194,16 @@ class SinkContract(ABC):
         """
         counted = tmp_path / "counted"
         measured = InnerSteps(self.outer_modules, None, counted)
-        assert run_until_killed(partial(self._run, sink, 0, 0, call=call, inner=measured), None)
+        ended = run_until_killed(partial(self._run, sink, 0, 0, call=call, inner=measured), None)
+        assert ended, f"{call} did not end, although nothing was killed"
         places = range(int(counted.read_text()))
         kills = places if len(places) <= self.most_kills else _spread(places, self.most_kills)
         expected = sink.rows_of(0)
         for epoch, place in enumerate(kills, start=1):
             inner = InnerSteps(self.outer_modules, place)
             run_until_killed(partial(self._run, sink, epoch, 10 * epoch, call=call, inner=inner), None)
-            assert run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            restarted = run_until_killed(partial(self._run, sink, epoch, 10_000 + 10 * epoch), None)
+            assert restarted, f"killed inside of {call}, at outer step {place}, and the run that follows did not end"
             expected += sink.rows_of(epoch)
             self._check(self.visible(), expected, f"killed inside of {call}, at outer step {place} of {len(places)}")
 
@@ -207,6 +212,10 @@ class SinkContract(ABC):
         sink: _Sink, epoch: int, attempt: int, steps: Steps, call: str = "", inner: InnerSteps | None = None
     ) -> None:
         sink.run_epoch(epoch, attempt, steps, {} if inner is None else {call: inner})
+
+    def _check_exactly(self, expected: Sequence[int], when: str) -> None:
+        visible = sorted(self.visible())
+        assert visible == expected, f"{when}, rows {visible} are visible, and {list(expected)} should be"
 
     def _check(self, visible: Sequence[int], expected: Sequence[int], when: str = "") -> None:
         lost = sorted(set(expected) - set(visible))

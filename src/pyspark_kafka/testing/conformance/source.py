@@ -91,7 +91,7 @@ class SourceContract(ABC):
         """Each capability that the table names is implemented, and returns what the contract says."""
         scan, named = source.scan(), source.table.capabilities()
         assert TableCapability.MICRO_BATCH_READ in named, "the table does not name MICRO_BATCH_READ"
-        assert isinstance(source.stream(), MicroBatchStream)
+        assert isinstance(source.stream(), MicroBatchStream), "toMicroBatchStream() returned no MicroBatchStream"
         if TableCapability.BATCH_READ in named:
             batch = scan.toBatch()
             factory = batch.createReaderFactory()
@@ -113,9 +113,9 @@ class SourceContract(ABC):
             text = offset.json()
             assert isinstance(json.loads(text), dict), "PySpark takes offsets whose JSON is an object only"
             again = source.stream().deserializeOffset(text)
-            assert again.json() == text
-            assert again == offset
-            assert hash(again) == hash(offset)
+            assert again.json() == text, "deserializeOffset() returned an offset with another JSON"
+            assert again == offset, f"{text}, read back from its JSON, is not equal to itself: inherit from Offset"
+            assert hash(again) == hash(offset), f"{text}, read back from its JSON, has another hash"
 
     def test_replay_returns_the_same_rows(self, source: _Source) -> None:
         """A range that is read again has the same rows, also in another process, and when more rows came meanwhile."""
@@ -125,7 +125,9 @@ class SourceContract(ABC):
         self.add_rows(7)
         again = source.stream()
         replayed = source.read(again, again.deserializeOffset(start.json()), again.deserializeOffset(end.json()))
-        assert replayed == first
+        assert replayed == first, (
+            f"{start.json()} to {end.json()} had {len(first)} rows; read again, it has {len(replayed)}, or others"
+        )
 
     def test_parts_of_a_range_are_the_whole(self, source: _Source) -> None:
         """Micro-batches that follow one another have every row once."""
@@ -138,7 +140,10 @@ class SourceContract(ABC):
         second = source.read(stream, middle, end)
         assert len(second) == 13, f"13 rows were added, and the next micro-batch has {len(second)}"
         whole = source.read(stream, start, end)
-        assert source.comparable(whole) == source.comparable(first + second)
+        assert source.comparable(whole) == source.comparable(first + second), (
+            f"two micro-batches have {len(first)} and {len(second)} rows, and their range at once has {len(whole)}, or "
+            "others"
+        )
 
     def test_initial_offset_stays(self, source: _Source) -> None:
         """A query that is started again before its first commit begins where it began, whatever came meanwhile."""
@@ -151,7 +156,7 @@ class SourceContract(ABC):
         stream = source.stream()
         end = source.latest(stream)
         assert source.latest(stream, end) == end, "latestOffset moved, although nothing was added"
-        assert source.read(stream, end, end) == []
+        assert source.read(stream, end, end) == [], f"the empty range from {end.json()} on has rows"
 
     def test_latest_offset_is_never_behind_its_start(self, source: _Source) -> None:
         """Whatever the limit, and in a new run: the end of a micro-batch is its start, or it has rows that are new."""
@@ -209,7 +214,9 @@ class SourceContract(ABC):
             self.add_rows(3)
         else:
             pytest.fail(f"the run has no end: {_MOST_BATCHES} micro-batches, and each brought new rows")
-        assert len(seen) == self.rows_at_first
+        assert len(seen) == self.rows_at_first, (
+            f"{self.rows_at_first} rows were there when the run began, and it has read {len(seen)}"
+        )
 
     def test_reader_closed_early_leaks_nothing(self, source: _Source) -> None:
         """A reader that is closed before its end, or before its beginning, leaves no file, socket or thread behind."""
@@ -239,7 +246,7 @@ class SourceContract(ABC):
         if not wanted:
             pytest.skip("filters() returns none")
         every, left = source.read_batch(options, [])
-        assert left == []
+        assert left == [], "pushFilters([]) returned filters, and was given none"
         for pushed in ([], *([each] for each in wanted), wanted):
             rows, left = source.read_batch(options, pushed)
             found = [row for row in rows if all(each.evaluate(row) is True for each in left)]
@@ -269,7 +276,7 @@ class SourceContract(ABC):
             expected = source.read_all()
             ended = run_until_killed(work, number)
             self_ended = run_until_killed(work, None)
-            assert self_ended
+            assert self_ended, f"killed before step {number}, and the engine that was started again did not end"
             rows = [row for path in sorted(log.glob("rows-*")) for row in pickle.loads(path.read_bytes())]  # noqa: S301
             assert source.comparable(rows) == source.comparable(expected), f"killed before step {number}"
             if ended:
