@@ -36,6 +36,7 @@ from pyspark_kafka.testing.java import Java, find_java
 from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster
 from pyspark_kafka.testing.secured.broker_security import BrokerSecurity
+from pyspark_kafka.testing.slow_step import SlowStep
 from pyspark_kafka.testing.start_errors import not_started, start_failed
 from pyspark_kafka.testing.supervised import SupervisedProcess
 
@@ -110,7 +111,8 @@ class EmbeddedKafka:
             data_dir: where the records are kept, and stay; None keeps them in a temporary directory.
             start_timeout_s: seconds until a broker that does not serve clients is an error.
             stop_timeout_s: seconds that an orderly stop may take before the broker is killed.
-            progress: called with one line when a download begins; None logs it.
+            progress: called with one line when a download begins. None: a start that takes longer than 2 s says on
+                standard error what it waits for.
         """
         self._version = version
         self._default_partitions = default_partitions
@@ -215,8 +217,18 @@ class EmbeddedKafka:
         """
         if self.running:
             return self
+        if self._progress is not None:
+            self._start(self._progress)
+            return self
+        text = f"Starting Apache Kafka {self._version}"
+        with SlowStep(text) as step:
+            self._start(step.update, lambda: step.update(text))
+        return self
+
+    def _start(self, progress: Callable[[str], None], has_jars: Callable[[], None] = lambda: None) -> None:
         java = find_java()
-        classpath = kafka_classpath(self._version, progress=self._progress)
+        classpath = kafka_classpath(self._version, progress=progress)
+        has_jars()
         first = self._process is None
         try:
             self._open(java, classpath)
@@ -224,7 +236,6 @@ class EmbeddedKafka:
             if first:
                 self.close()
             raise
-        return self
 
     def stop(self) -> None:
         """Stop the broker in order, or kill it when that takes too long. The data stay; `start` brings it back."""

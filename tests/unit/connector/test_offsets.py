@@ -27,7 +27,7 @@ class OfReader(PartitionOffset):
 
 
 @pytest.mark.parametrize("kind", [OfStream, OfReader])
-def test_positions_are_equal_exactly_if_their_texts_are(kind: type[OfStream] | type[OfReader]) -> None:
+def test_positions_are_equal_exactly_if_their_texts_are(kind: type[OfStream | OfReader]) -> None:
     one = kind(1)
     assert (one, hash(one)) == (pickle.loads(pickle.dumps(one)), hash(kind(1)))  # noqa: S301 - our own bytes
     assert one != kind(2)
