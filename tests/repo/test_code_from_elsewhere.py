@@ -80,6 +80,7 @@ JSON_OF_OURS = {
     "connector/simple.py",
     "continuous/query/states.py",
     "diagnosis",
+    "operations/reports/plots.py",
     "sink/driver/at_least_once.py",
     "sink/driver/transactional.py",
     "spark/readers.py",

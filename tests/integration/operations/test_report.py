@@ -104,7 +104,7 @@ def test_page_is_written_without_brokers(query: StreamingQuery, place: Path, tmp
 @pytest.mark.spark
 def test_live_view_shows_a_query_that_spark_runs(query: StreamingQuery) -> None:
     shown: list[str] = []
-    view = LiveView(query, 0.01, lambda figure, text: shown.append(f"{len(figure.data)} {text}"))
+    view = LiveView(query, 0.01, lambda figure, text, _: shown.append(f"{len(figure.data)} {text}"))
     view.stop()
     assert f"{_BATCHES} batches, {10 * _BATCHES} rows" in shown[0]
 

@@ -1,4 +1,4 @@
-"""What a program is told of a step that takes long."""
+"""Lines about a step that takes long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from pyspark_kafka.testing.slow_step import SlowStep
 
 
-def test_step_that_takes_long_is_told_with_its_newest_text() -> None:
+def test_step_that_takes_long_is_named_with_its_newest_text() -> None:
     told, lines = threading.Event(), []
 
     def tell(line: str) -> None:

@@ -273,7 +273,7 @@ class QueryRun:
             tasks,
             f".option('tasks', {tasks - 1}) leaves them some."
             if tasks > 1
-            else "Give the application more cores, such as master local[2].",
+            else "Start the application with more cores, such as master local[2].",
         )
 
     def _task_plan(self, partitions: Sequence[InputPartition], most: int, key: bytes, port: int) -> TaskPlan:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CapabilityError, MissingDependencyError
 from pyspark_kafka.operations.reports.batches import find_gaps, summarize
-from pyspark_kafka.operations.reports.plots import phases_plot, rate_plot, stacked
+from pyspark_kafka.operations.reports.plots import phases_plot, plot_data, rate_plot, stacked
 from pyspark_kafka.operations.reports.progress import progress_batches
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def notebook_display() -> Callable[[Any, str, str], None]:
 
     def show(figure: Any, text: str, table: str) -> None:
         heading = {"text/html": f"<p>{escape(text)}</p>", "text/plain": text}
-        plot = {_PLOTLY: json.loads(figure.to_json()), "text/html": table, "text/plain": text}
+        plot = {_PLOTLY: plot_data(figure), "text/html": table, "text/plain": text}
         for name, bundle in zip(names, (heading, plot), strict=True):
             drawing.display(bundle, raw=True, display_id=name, update=bool(shown))
         shown.append(True)

@@ -130,7 +130,7 @@ def test_query_without_partitions_ends_the_waits_for_rows() -> None:
     [
         (2, 2, False, "takes all 2 slots of its Spark application: other jobs, such as a batch read"),
         (2, 2, False, ".option('tasks', 1) leaves them some."),
-        (1, 1, False, "Give the application more cores"),
+        (1, 1, False, "Start the application with more cores"),
         (1, 2, False, ""),
         (2, 2, True, ""),
     ],

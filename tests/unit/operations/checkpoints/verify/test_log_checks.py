@@ -37,7 +37,7 @@ def moved(location: Path, number: int, end: dict[str, dict[str, int]]) -> None:
     (location / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
 
 
-def test_what_a_rewind_has_written_is_a_note_and_no_fault(tmp_path: Path) -> None:
+def test_batches_of_a_rewind_are_a_note_and_no_fault(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, ENDS, finished=4)
     moved(tmp_path, 5, {"t": {"0": 5, "1": 0}})
     (tmp_path / "offsets" / "6").write_text(offsets_text(6, [{"t": {"0": 9, "1": 0}}]))

@@ -140,7 +140,8 @@ def test_lag_that_brokers_told_takes_precedence_over_that_of_a_micro_batch(store
     found = {each.name: each.samples for each in query_families(store.with_totals(), asked=asked)}
     key = ("orders", "q")
     assert found["pyspark_kafka_source_records_behind"] == {(*key, "0"): 20_000, (*key, "1"): 0, (*key, "2"): 7}
-    assert found["pyspark_kafka_records_behind"][(*key, "0", "a", "0")] == 20_000
+    partition = (*key, "0", "a", "0")
+    assert found["pyspark_kafka_records_behind"][partition] == 20_000
 
 
 def test_query_has_series_from_its_start_to_its_end_without_a_micro_batch(store: MetricsStore) -> None:
