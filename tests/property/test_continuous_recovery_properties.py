@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import settings
 
@@ -15,12 +17,14 @@ from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordi
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.query.commits import EpochCommits
+from pyspark_kafka.continuous.task.lane import Lane
+from pyspark_kafka.continuous.task.stages import MapInArrow
 from pyspark_kafka.sink.driver import transactional
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark_kafka.continuous.epochs.coordinator import Action
 
@@ -62,7 +66,7 @@ def test_every_committed_row_is_in_the_sink_once_whoever_dies_when(first: int) -
 
 @pytest.mark.parametrize("first", range(0, 2 * SEEDS, SEEDS))
 def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: int) -> None:
-    deaths = runs = fenced = 0
+    deaths = runs = fenced = own_commits = 0
     for seed in range(first, first + SEEDS):
         simulation = TransactionalSimulation(seed)
         try:
@@ -72,10 +76,13 @@ def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: in
         deaths += simulation.deaths
         runs += simulation.runs
         fenced += simulation.fenced
+        own_commits += simulation.own_commits
     assert deaths > SEEDS
-    assert runs > SEEDS * 6
+    assert runs > SEEDS * 5
     # Lanes of older runs that tried to commit.
     assert fenced > SEEDS
+    # Those that did not wait for a slow one.
+    assert own_commits > SEEDS
 
 
 class CommitsBeforeItPrepares(EpochFiles):
@@ -148,9 +155,36 @@ class ForgetsTheUnfinished(EpochCommits):
         return super().go_on()
 
 
+class CountsFromTheStartOfTheMachine(EpochCoordinator):
+    """The first epoch of a run is as old as the machine is up."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._current_since_ms = 0
+
+
+class TrustsFunctions(MapInArrow):
+    """Nobody looks whether a function has read its input to the end."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from self.function(batches)
+
+
+def first_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return early, so that what the function before holds back is lost."""
+    yield from itertools.islice(batches, 1)
+
+
+def all_at_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Hold everything back."""
+    yield from list(batches)
+
+
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
+        (CountsFromTheStartOfTheMachine, "ended before its time"),
+        (TrustsFunctions, "has row .* after"),
         (CommitsBeforeItPrepares, "by the checkpoint"),
         (MissesALane, "the sink"),
         (CommitsTheNewest, "has row .* after"),
@@ -164,11 +198,26 @@ class ForgetsTheUnfinished(EpochCommits):
 def test_simulation_finds_a_planted_fault(fault: type | None, found: str) -> None:
     if fault is None:
         faults: dict[str, Any] = {"skewed": True}
+    elif fault is TrustsFunctions:
+        schema = pa.schema({})
+        faults = {"stages": [fault(all_at_once, schema), fault(first_only, schema)]}
     else:
         base = fault.__mro__[1]
         names = {EpochFiles: "epochs", EpochCoordinator: "coordinator", EpochCommits: "commits"}
         faults = {names[base]: fault}
     assert finds(found, (broken_by(seed, **faults) for seed in range(60)))
+
+
+class WaitsForTheDriver(Lane):
+    """A lane ends no transaction before the driver ends its epoch."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "epoch_s": float("inf")})
+
+
+def test_simulation_finds_lanes_that_wait_for_a_slow_one() -> None:
+    broken = (broken_by(seed, TransactionalSimulation, lane=WaitsForTheDriver) for seed in range(60))
+    assert finds("keeps rows of epoch .* open", broken)
 
 
 class TakesTheCheckpointsWord(KafkaTransactionalWrite):

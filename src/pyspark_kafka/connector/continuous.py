@@ -276,6 +276,9 @@ class SourceOffsetsWriter(DataWriter):
     Life cycle: `write` for each batch; at the end of each epoch `commitEpoch`, also if there were no rows; `abort` if a
     call raised, or the run ends within an epoch; `close` at the end of the run. `commit` is not called.
 
+    A lane waits for no other one: while an epoch does not end, as another lane is slow, `commitEpoch` is called for its
+    rows so far, with the same epoch. The message of the last call is that of the epoch.
+
     Runs on: executor; one for each lane and run, made by `createWriter` with the run's first epoch.
     """
 

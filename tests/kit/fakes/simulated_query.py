@@ -1,8 +1,12 @@
 """A continuous query without Spark, threads or clock: the driver's own code, and lanes, channel and sink in memory.
 
-`EpochCommits`, `EpochCoordinator`, `EpochFiles` and `recover` are those of the package. A seed decides which message
-arrives next, which lane reads or ends its epoch, how many lanes there are, who fails, and where the driver dies: before
-and after every write to the checkpoint and every commit of the sink.
+`EpochCommits`, `EpochCoordinator`, `EpochFiles`, `recover`, `Lane` and the stages are those of the package. A seed
+decides which message arrives next, which lane reads or ends its epoch, how many lanes there are, how long a function of
+a lane takes for a batch, what functions hold back, for how long the machine is up, who fails, and where the driver
+dies: before and after every write to the checkpoint and every commit of the sink.
+
+A lane's batches wait until its epoch ends, or until it must have committed them by its own clock. `Lane` then reads
+them, at the times at which they came.
 """
 
 from __future__ import annotations
@@ -10,11 +14,19 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
-from pyspark_kafka.connector import PartitionOffset, StreamingWrite, WriterCommitMessage
+from pyspark_kafka.connector import (
+    ContinuousPartitionReader,
+    DataWriter,
+    PartitionOffset,
+    StreamingWrite,
+    WriterCommitMessage,
+)
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.continuous.epochs.coordinator import (
     CommitEpoch,
@@ -24,20 +36,26 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     RunIsDone,
 )
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.epochs.messages import End, Moved, Started, decode, encode
+from pyspark_kafka.continuous.epochs.messages import End, LaneCommitted, Moved, Started, decode, encode
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
-from pyspark_kafka.continuous.task.stages import Stages
+from pyspark_kafka.continuous.task.lane import Lane
+from pyspark_kafka.continuous.task.stages import MapInArrow, Stages
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark_kafka.continuous.epochs.coordinator import Action
     from pyspark_kafka.continuous.epochs.messages import Message
+    from pyspark_kafka.continuous.task.stages import Stage
 
 TOPIC = "t"
 _MOST_STEPS = 20_000
+INTERVAL_MS = 200
+# Rows of a lane that commits by its own clock are visible after this time at the latest, unless its function is busy.
+_VISIBLE_MS = 3 * INTERVAL_MS
+_SCHEMA = pa.schema({"partition": pa.string(), "number": pa.int64()})
 
 
 class BrokenInvariantError(AssertionError):
@@ -187,31 +205,170 @@ class SimulatedSink(StreamingWrite):
             self.staged.pop(each.name, None)
 
 
+def _as_they_come(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _at_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if held := list(batches):
+        yield pa.concat_batches(held)
+
+
+def _one_behind(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held = next(batches, None)
+    for batch in batches:
+        yield held
+        held = batch
+    if held is not None:
+        yield held
+
+
+def mapped(function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Stage:
+    """Return a function of rows as a step of a query."""
+    return MapInArrow(function, _SCHEMA)
+
+
+class _PausedError(Exception):
+    """A lane has nothing to do until something else happens."""
+
+
 @dataclass
-class SimulatedLane:
-    """One lane of a run; the channel keeps the order of its messages.
+class SimulatedLane(ContinuousPartitionReader, DataWriter):
+    """One lane of a run, with its reader, its writer and its end of the channel, which keeps the order of messages.
 
     Attributes:
         number: of it.
         epoch: in which it reads.
         rows: that it has read of each of its partitions.
-        pending: rows of the epoch.
+        clock: milliseconds.
+        end_epoch: ends the epoch of its writer, and returns the message.
+        coming: batches that it has not read, with the times at which they came.
+        pending: rows that its writer has.
+        busy_until: when its function has made something of the last batch.
         transaction: the one that its writer has open, if there are transactions.
+        skewed: whether it reports where it is after the rows that follow.
+        lane: its code.
     """
 
     number: int
     epoch: int
     rows: dict[str, int]
+    clock: Callable[[], int]
+    end_epoch: Callable[[SimulatedLane], str]
+    skewed: bool = False
+    coming: deque[tuple[int, pa.RecordBatch]] = field(default_factory=deque)
     pending: list[tuple[str, int]] = field(default_factory=list)
+    busy_until: int = 0
     transaction: Any = None
-    moved: bool = False
     ended: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
     to_lane: deque[bytes] = field(default_factory=deque)
+    lane: Any = None
+    ended_epoch: int = -1
+    stopped: bool = False
+    _end: End | None = None
+    _has_read: bool = False
+    _has_told: bool = False
+    _batch: Any = None
+    _time: int | None = None
+    _ahead: int = 0
+
+    def now_s(self) -> float:
+        """Return the time: that of the batch that is read, or that of the simulation, or a later one."""
+        if self._time is None:
+            self._time = self.coming[0][0] if self.coming else self.clock() + self._ahead
+        return self._time / 1000
+
+    def read(self, name: str, count: int) -> None:
+        """Let rows of a partition come."""
+        if not self.coming:
+            self.say(Moved(self.number, self.epoch))
+            self._has_told = True
+        first = self.rows[name] + sum(batch.num_rows for _, batch in self.coming if batch[0][0].as_py() == name)
+        numbers = list(range(first, first + count))
+        batch = pa.RecordBatch.from_arrays([pa.array([name] * count), pa.array(numbers, pa.int64())], schema=_SCHEMA)
+        self.coming.append((self.clock(), batch))
+
+    def is_overdue(self) -> bool:
+        """Return whether rows wait for longer than a lane with a clock of its own lets them."""
+        return bool(self.coming) and self.clock() - self.coming[0][0] >= _VISIBLE_MS
+
+    def take_turn(self, end: End | None) -> None:
+        """Read what has come, and end the epoch if the driver says so."""
+        self._end, self._ahead = end, 0
+        if end is None:
+            try:
+                self.lane._run_epoch(self.epoch)
+            except _PausedError:
+                return
+            raise BrokenInvariantError(f"lane {self.number} ended epoch {self.epoch} without being asked to")
+        self.lane._run_epoch(self.epoch)
+        self.epoch += 1
+        self.ended = bool(end.last)
 
     def say(self, message: Message) -> None:
         """Send a message, which arrives some time."""
         self.to_driver.append(encode(message))
+
+    def send(self, message: Message) -> None:
+        self._time = None
+        if isinstance(message, Moved) and self._has_told:
+            # Said when the first batch came.
+            self._has_told = False
+            return
+        if isinstance(message, LaneReport) and self.skewed:
+            rows = {name: count + (count % 7 == 3) for name, count in self.rows.items()}
+            message = replace(message, offset=LaneCounts(rows).json())
+        self.say(message)
+
+    def next(self) -> bool:
+        if self.coming:
+            self._time, self._batch = self.coming.popleft()
+            for name, number in zip(*(column.to_pylist() for column in self._batch.columns), strict=True):
+                self.rows[name] = number + 1
+            self._has_read = True
+            return True
+        self._time = None
+        if self._end is not None:
+            self.ended_epoch = self._end.epoch
+        elif not self._has_read:
+            raise _PausedError
+        elif self._ahead:
+            raise BrokenInvariantError(
+                f"lane {self.number} keeps rows of epoch {self.epoch} open for more than {_VISIBLE_MS} ms"
+            )
+        else:
+            # Of the last rows the time is not over yet.
+            self._ahead = _VISIBLE_MS
+        return False
+
+    def get(self) -> pa.RecordBatch:
+        return self._batch
+
+    def getOffset(self) -> PartitionOffset:
+        return LaneCounts(dict(self.rows))
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.pending += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def commit(self) -> WriterCommitMessage:
+        text = self.end_epoch(self)
+        self.pending, self._has_read = [], False
+        return _Text(text)
+
+    def abort(self) -> None:
+        """The next run reads the rows again."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True)
+class _Text(WriterCommitMessage):
+    text: str
+
+    def json(self) -> str:
+        return self.text
 
 
 class Simulation:
@@ -222,6 +379,8 @@ class Simulation:
         coordinator: `EpochCoordinator`, or one with a fault.
         epochs: `EpochFiles`, or one with a fault.
         commits: `EpochCommits`, or one with a fault.
+        lane: `Lane`, or one with a fault.
+        stages: the functions of the query; None for any.
         skewed: whether lanes have a fault: they report where they are after the rows that follow.
     """
 
@@ -232,6 +391,8 @@ class Simulation:
         coordinator: type[EpochCoordinator] = EpochCoordinator,
         epochs: type[EpochFiles] = EpochFiles,
         commits: type[EpochCommits] = EpochCommits,
+        lane: Callable[..., Lane] = Lane,
+        stages: Sequence[Stage] | None = None,
         skewed: bool = False,
     ) -> None:
         self.random = random.Random(seed)
@@ -240,10 +401,16 @@ class Simulation:
         self.sink = SimulatedSink(self)
         self.deaths = self.runs = 0
         self._coordinator, self._epochs, self._commits, self._skewed = coordinator, epochs, commits, skewed
+        functions = self.random.choices((_as_they_come, _at_the_end, _one_behind), k=self.random.randrange(3))
+        self._lane, self._stages = lane, Stages(tuple(map(mapped, functions)) if stages is None else tuple(stages))
+        # The monotonic clock is the time since the machine was started.
+        self.now = self.random.choice((0, 5_000, 4_000_000, 10**12))
+        self.own_commits = 0
         self.calm = False
         self._next_name = 0
         # Some seeds are rough, others are not.
-        self.death, self.failure = self.random.choice(((0.05, 0.002), (0.2, 0.01), (0.02, 0.02), (0.0, 0.01)))
+        self.slow = self.random.choice((0.0, 0.0, 0.004, 0.02))
+        self.death, self.failure = self.random.choice(((0.08, 0.002), (0.2, 0.01), (0.02, 0.02), (0.0, 0.01)))
 
     def may_die(self) -> None:
         """Kill the driver, perhaps."""
@@ -280,10 +447,19 @@ class Simulation:
         self.sink.staged[self._next_name] = lane.pending
         return Staged(self._next_name).json()
 
+    def let_lanes_commit(self, lanes: Sequence[SimulatedLane]) -> None:
+        """Let the time pass: lanes of which nobody waits for another commit what they have."""
+
     def _live(self, runs: int) -> None:
         plan = QueryPlan(
-            SimulatedStream(), self.new_write(), Stages(()), tasks=1, interval_ms=10, host="", most_failures=3  # type: ignore[arg-type]
-        )  # fmt: skip
+            SimulatedStream(),  # type: ignore[arg-type]
+            self.new_write(),
+            self._stages,
+            tasks=1,
+            interval_ms=INTERVAL_MS,
+            host="",
+            most_failures=3,
+        )
         files: Any = self.files
         nothing: Any = _NoProgress()
         commits = self._commits(plan, "id", files, self._epochs(files, kept=self.random.choice((2, 3, 100))), nothing)
@@ -302,22 +478,30 @@ class Simulation:
             self.partitions += 1
         lanes = self._lanes(epoch, start)
         self.prepare(lanes)
-        coordinator = self._coordinator(len(lanes), epoch, 10)
-        steps = _MOST_STEPS if self.calm else rng.choice((30, 100, 200))
+        coordinator = self._coordinator(len(lanes), epoch, INTERVAL_MS)
+        steps = _MOST_STEPS if self.calm else rng.choice((50, 100, 300))
         stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]
-        now, is_done = 0, False
+        is_done, commit_at = False, 0
+        epoch_since: int | None = None
         committing: list[CommitEpoch] = []
 
         def act(actions: Sequence[Action]) -> None:
-            nonlocal is_done
+            nonlocal is_done, epoch_since, commit_at
+            if coordinator.is_running and epoch_since is None:
+                epoch_since = self.now
             for action in actions:
                 if isinstance(action, EndEpoch):
+                    if not action.last and (epoch_since is None or self.now - epoch_since < INTERVAL_MS):
+                        raise BrokenInvariantError(f"epoch {action.epoch} ended before its time")
+                    epoch_since = self.now
                     for lane in lanes:
                         lane.to_lane.append(encode(End(action.epoch, int(action.last))))
                 elif isinstance(action, CommitEpoch):
                     committing.append(action)
+                    # So does the checkpoint.
+                    commit_at = self.now + rng.choice((0, 0, 3 * INTERVAL_MS))
                 elif isinstance(action, RunIsDone):
                     is_done = True
 
@@ -328,16 +512,18 @@ class Simulation:
                     act(coordinator.stop())
                 choice = menu[int(rng.random() * len(menu))]
                 lane = lanes[int(rng.random() * len(lanes))]
-                if choice == 0 and not lane.ended:
+                is_free = lane.busy_until <= self.now or self.calm
+                if choice == 0 and is_free and not lane.ended:
                     self._read(lane)
-                elif choice == 1 and lane.to_lane:
+                elif choice == 1 and is_free and lane.to_lane:
                     self._end_epoch(lane)
                 elif choice == 2 and lane.to_driver:
                     act(_heard(coordinator, decode(lane.to_driver.popleft())))
                 elif choice == 3:
-                    now += 5
-                    act(coordinator.ticked(now))
-                elif choice == 4 and committing:
+                    self.now += 100
+                    self.let_lanes_commit(lanes)
+                    act(coordinator.ticked(self.now))
+                elif choice == 4 and committing and (self.now >= commit_at or self.calm):
                     action = committing.pop(0)
                     commits.commit(action)
                     act(coordinator.committed(action.epoch))
@@ -355,36 +541,35 @@ class Simulation:
         names = [str(number) for number in range(self.partitions)]
         count = self.random.randrange(1, len(names) + 1)
         lanes = [
-            SimulatedLane(number, epoch, {name: start.get(name, 0) for name in names[number::count]})
+            SimulatedLane(
+                number, epoch, {name: start.get(name, 0) for name in names[number::count]}, lambda: self.now,
+                self.end_epoch_of, self._skewed,
+            )
             for number in range(count)
-        ]
+        ]  # fmt: skip
         for lane in lanes:
+            lane.lane = self._lane(
+                lane.number, lane, self._stages, self._writer_of(lane), lane, epoch_s=INTERVAL_MS / 1000,
+                clock=lane.now_s,
+            )  # fmt: skip
             lane.say(Started(lane.number))
         return lanes
 
+    def _writer_of(self, lane: SimulatedLane) -> Callable[[int], Any]:
+        return lambda _: lane
+
     def _read(self, lane: SimulatedLane) -> None:
-        if not lane.moved:
-            lane.say(Moved(lane.number, lane.epoch))
-            lane.moved = True
-        name = self.random.choice(list(lane.rows))
-        for _ in range(self.random.randrange(1, 4)):
-            lane.pending.append((name, lane.rows[name]))
-            lane.rows[name] += 1
+        lane.read(self.random.choice(list(lane.rows)), self.random.randrange(1, 4))
+        if self.random.random() < self.slow:
+            # A function, or what it calls, takes its time.
+            lane.busy_until = self.now + self.random.randrange(4_000)
 
     def _end_epoch(self, lane: SimulatedLane) -> None:
         end = decode(lane.to_lane.popleft())
         assert isinstance(end, End)
         if end.epoch != lane.epoch:
             raise BrokenInvariantError(f"lane {lane.number} is to end epoch {end.epoch}, and is in {lane.epoch}")
-        message = self.end_epoch_of(lane)
-        rows = dict(lane.rows)
-        if self._skewed:
-            rows = {name: count + (count % 7 == 3) for name, count in rows.items()}
-        count = len(lane.pending)
-        lane.say(LaneReport(lane.number, lane.epoch, LaneCounts(rows).json(), message, count, count))
-        lane.pending, lane.moved = [], False
-        lane.epoch += 1
-        lane.ended = bool(end.last)
+        lane.take_turn(end)
 
     def check(self) -> None:
         """Each row that is committed is in the sink once, in order; epochs follow one another, and never go back."""
@@ -422,5 +607,7 @@ def _heard(coordinator: EpochCoordinator, message: Message) -> list[Action]:
         return coordinator.started(message.lane)
     if isinstance(message, Moved):
         return coordinator.moved(message.lane, message.epoch)
+    if isinstance(message, LaneCommitted):
+        return coordinator.lane_committed(message.lane, message.epoch)
     assert isinstance(message, LaneReport)
     return coordinator.reported(message)

@@ -1,7 +1,8 @@
 """A continuous query that writes exactly once, without Kafka: its driver's code, and brokers and lanes in memory.
 
 `KafkaTransactionalWrite` is that of the package, and the rest is `simulated_query`. Lanes of runs that have ended live
-on for a while, and try to commit at any moment, also while the next driver takes over. Responses get lost.
+on for a while, and try to commit at any moment, also while the next driver takes over. Responses get lost. A lane that
+is not slow commits its rows in time, whatever the others do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from unittest import mock
 from uuid import UUID
 
 from kit.fakes.simulated_query import (
+    INTERVAL_MS,
     TOPIC,
     BrokenInvariantError,
     Counts,
@@ -25,6 +27,7 @@ from pyspark_kafka.client.cluster.metadata import TopicMetadata
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
+from pyspark_kafka.connector import PartitionOffset, SourceOffsetsWriter, WriterCommitMessage
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions, ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import SinkColumns
@@ -133,7 +136,7 @@ class TransactionalSimulation(Simulation):
         settings = ExactlyOnceOptions(checkpoint_location="/nowhere")
         write = self._write(
             WriteOptions(_SOME_ADDRESS, TOPIC), settings, SinkColumns(value=0), query_id=QUERY, source=_SOME_ADDRESS,
-            epoch_ms=10,
+            epoch_ms=INTERVAL_MS,
         )  # fmt: skip
         files: Any = self.files
         write._file = self._record_file(files)
@@ -150,6 +153,15 @@ class TransactionalSimulation(Simulation):
             lane.transaction = write._factory.transactions[lane.number]
         self._lanes_of_run = list(lanes)
 
+    def let_lanes_commit(self, lanes: Sequence[SimulatedLane]) -> None:
+        for lane in lanes:
+            if lane.is_overdue() and lane.busy_until <= self.now:
+                self.own_commits += 1
+                lane.take_turn(None)
+
+    def _writer_of(self, lane: SimulatedLane) -> Callable[[int], Any]:
+        return lambda _: _LastingWriter(lane)
+
     def end_epoch_of(self, lane: SimulatedLane) -> str:
         self._commit(lane)
         return '{"records":0,"encoded_bytes":0}'
@@ -158,9 +170,9 @@ class TransactionalSimulation(Simulation):
         """Let a lane that was left behind do something: it may be the last moment before it is fenced."""
         if self._left_behind and self.random.random() < 0.3:
             lane = self.random.choice(self._left_behind)
-            self._read(lane)
             try:
-                self._commit(lane)
+                self._read(lane)
+                lane.lane._commit_rows(lane.epoch, 0.0)
             except (TransactionLostError, RunFailedError):
                 self.fenced += 1
                 self._left_behind.remove(lane)
@@ -205,6 +217,25 @@ class TransactionalSimulation(Simulation):
             position = self.brokers.group[_partition(name)].offset
             if position != count:
                 raise BrokenInvariantError(f"the group is at {position} in partition {name}, the checkpoint at {count}")
+
+
+class _LastingWriter(SourceOffsetsWriter):
+    """The writer of one lane for its whole run."""
+
+    def __init__(self, lane: SimulatedLane) -> None:
+        self._lane = lane
+
+    def write(self, batch: Any) -> None:
+        self._lane.write(batch)
+
+    def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
+        return self._lane.commit()
+
+    def abort(self) -> None:
+        """The next driver ends what is open."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 _NOTE = PositionNote(QUERY, str(_TOPIC_ID), "0").text()

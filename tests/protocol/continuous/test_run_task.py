@@ -110,6 +110,7 @@ def driver_and_plan(
         writers=Writers(),
         query_id="q",
         first_epoch=0,
+        epoch_s=1.0,
     )
     return connections, plan
 

@@ -97,10 +97,10 @@ class DriverConnection:
         with self._news:
             self._news.notify_all()
 
-    def wait_for_end_of(self, epoch: int) -> None:
-        """Wait until the driver has told lanes to end an epoch, or they are to end altogether."""
+    def wait_for_end_of(self, epoch: int, seconds: float | None = None) -> None:
+        """Wait until the driver has told lanes to end an epoch, or they are to end altogether, or the time is over."""
         with self._news:
-            self._news.wait_for(lambda: self.ended_epoch >= epoch or self.stopped)
+            self._news.wait_for(lambda: self.ended_epoch >= epoch or self.stopped, seconds)
 
     def wait_until_let_in(self) -> bool:
         """Wait for the first word of the driver; return whether lanes may begin.

@@ -88,7 +88,8 @@ class EpochCoordinator:
     Lanes read without pause. An epoch ends by time, but only if a lane has moved since it began: a query without new
     rows writes nothing. A lane ends an epoch when the driver says so, reports it and continues. An epoch is committed
     when every lane has reported it, one epoch at a time, in order. If commits are slower than epochs, at most
-    `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits.
+    `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits. Lanes that keep positions
+    together with their rows commit these within it, by their own clocks.
 
     Lanes whose input partitions have an end say when they are there. Once all of them are, the epoch that runs is the
     last one.
@@ -111,7 +112,7 @@ class EpochCoordinator:
         self._started: set[int] = set()
         self._ended: set[int] = set()
         self._moved = False
-        # Lanes that have moved, by the epoch; those that have moved in a committed epoch of this run.
+        # Lanes with rows that are not committed, by the epoch; those of which rows are.
         self._moved_in: dict[int, set[int]] = {}
         self._advanced: set[int] = set()
         self._stopping = False
@@ -174,6 +175,19 @@ class EpochCoordinator:
         # A lane that was late to end an epoch still counts for the one that runs: it may have moved in both.
         self._moved = True
         self._moved_in.setdefault(epoch, set()).add(lane)
+        return []
+
+    def lane_committed(self, lane: int, epoch: int) -> list[Action]:
+        """Take note that a lane has committed what it has read in an epoch so far, which has not ended.
+
+        The checkpoint follows when the epoch is committed. Until then the lane's own word of where it is counts.
+        """
+        self._check_lane(lane)
+        moved = self._moved_in.get(epoch, set())
+        if lane not in moved:
+            raise EpochOrderError(f"lane {lane} committed rows of epoch {epoch} before it had read any")
+        moved.remove(lane)
+        self._advanced.add(lane)
         return []
 
     def failed(self, lane: int) -> None:

@@ -1,6 +1,7 @@
 """What driver and tasks say to each other, as JSON objects: plain values in, checked values out.
 
-A task says `hello`, then of each of its lanes `started`, `moved`, `report`, `ended`, and at last `failed` or nothing.
+A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `report`, `ended`, and at last `failed`
+or nothing.
 The driver says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
 while; it is also the driver's answer to `hello`, before which no lane begins.
 """
@@ -34,6 +35,14 @@ class Started:
 @dataclass(frozen=True, slots=True)
 class Moved:
     """A lane has moved on for the first time in an epoch."""
+
+    lane: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCommitted:
+    """A lane has committed what it has read in an epoch so far, with its position: it will not be read again."""
 
     lane: int
     epoch: int
@@ -88,12 +97,13 @@ class Stop:
     """The driver: every lane ends, without another report."""
 
 
-Message = Hello | Started | Moved | LaneReport | LaneEnded | Failed | Alive | End | Stop
+Message = Hello | Started | Moved | LaneCommitted | LaneReport | LaneEnded | Failed | Alive | End | Stop
 
 _KINDS: dict[str, type[Message]] = {
     "hello": Hello,
     "started": Started,
     "moved": Moved,
+    "committed": LaneCommitted,
     "report": LaneReport,
     "ended": LaneEnded,
     "failed": Failed,

@@ -21,7 +21,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     LaneReport,
     RunIsDone,
 )
-from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneEnded, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.commits import CommitEnded, EpochCommitter
@@ -291,6 +291,7 @@ class QueryRun:
             writers=write.createStreamingWriterFactory(PhysicalWriteInfo(len(partitions))),
             query_id=self._context.query_id,
             first_epoch=self._first_epoch,
+            epoch_s=self._plan.interval_ms / 1000,
             state=self._context.commits.states.plan(stream, partitions),
         )
 
@@ -382,6 +383,8 @@ class QueryRun:
             return coordinator.reported(event)
         if isinstance(event, Moved):
             return coordinator.moved(event.lane, event.epoch)
+        if isinstance(event, LaneCommitted):
+            return coordinator.lane_committed(event.lane, event.epoch)
         if isinstance(event, Started):
             return coordinator.started(event.lane)
         if isinstance(event, LaneEnded):

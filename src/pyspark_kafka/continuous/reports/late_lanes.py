@@ -47,8 +47,8 @@ class LateLanes:
             named = f"lane{'s' * (len(lanes) > 1)} {', '.join(map(str, lanes[:_MOST_NAMED]))}"
             self._say(f"Waiting for {named} to end epoch {epoch}")
             _LOG.warning(
-                "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago, and nothing is "
-                "committed meanwhile. A function may wait there, or a sink that takes no more rows.",
+                "Continuous query %s: %d of its lanes, %s, should have ended epoch %d %.0f s ago, and no epoch "
+                "is committed meanwhile. A function may wait there, or a sink that takes no more rows.",
                 self._query_id,
                 len(lanes),
                 named,

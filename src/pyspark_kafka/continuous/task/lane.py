@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import SourceOffsetsWriter
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.meter import LaneMeter
 from pyspark_kafka.continuous.task.stages import ended_early
 
@@ -27,12 +28,21 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+# The driver ends an epoch after its time. A lane whose epoch lasts for twice as long knows that others hold it up.
+_HELD_UP = 2
+# Of shorter epochs: the word of the driver takes some milliseconds.
+_LEAST_SECONDS = 0.1
+
 
 class Lane:
     """Reads one input partition, mostly without an end, and writes what the functions make of it.
 
     The functions are called once for each epoch, with an iterator that ends with it. So what a function holds back at
     the end of its input belongs to the epoch, and nothing of an epoch is left when it is committed.
+
+    Rows of a writer that keeps positions are visible when the lane commits them. Such a lane waits for no other one: if
+    the driver does not end an epoch in time, as another lane is slow or the checkpoint is, the lane commits what it
+    has by its own clock, and calls the functions again within the epoch.
 
     Runs on: executor, on a thread of its own; blocks.
 
@@ -43,6 +53,8 @@ class Lane:
         new_writer: makes the writer of an epoch.
         driver: the connection to the driver.
         state: of the functions; None if they have none. The caller closes it.
+        epoch_s: the length of an epoch, for writers that keep positions.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -53,6 +65,9 @@ class Lane:
         new_writer: Callable[[int], DataWriter],
         driver: DriverConnection,
         state: LaneState | None = None,
+        *,
+        epoch_s: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._number = number
         self._reader = reader
@@ -77,6 +92,11 @@ class Lane:
         self._lasting_writer: SourceOffsetsWriter | None = None
         # Whether the driver knows that nothing more will come.
         self._ended = False
+        self._epoch_s, self._clock = max(epoch_s, _LEAST_SECONDS), clock
+        # Of a writer that keeps positions: when the rows are to be committed though the epoch runs on, and whether they
+        # are.
+        self._due = float("inf")
+        self._is_due = False
 
     def run(self, first_epoch: int) -> None:
         """Run epochs until the driver has named the last one, says stop, or is gone.
@@ -113,25 +133,16 @@ class Lane:
 
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
-        self._input_ended = self._looked = False
+        self._looked = False
         if self._state is not None:
             self._state.begin_epoch(epoch)
-        writer = self._lasting_writer or self._new_writer(epoch)
-        if isinstance(writer, SourceOffsetsWriter):
-            self._lasting_writer = writer
-        try:
-            message = self._write_epoch(epoch, writer)
-        except BaseException:
-            # Their errors must not hide the one that the user has to know.
-            _logged(writer.abort)
-            _logged(writer.close)
-            raise
+        patience = self._epoch_s * _HELD_UP
+        while (message := self._commit_rows(epoch, patience)) is not None and self._is_due:
+            self._driver.send(LaneCommitted(self._number, epoch))
+            # The epoch is late already: nothing is gained by a longer wait.
+            patience = self._epoch_s
         if message is None:
-            _logged(writer.abort)
-            _logged(writer.close)
             return
-        if writer is not self._lasting_writer:
-            writer.close()
         offset = self._reader.getOffset().json()
         report = LaneReport(
             self._number,
@@ -148,9 +159,32 @@ class Lane:
         else:
             self._late.send(report, self._versions)
 
-    def _write_epoch(self, epoch: int, writer: DataWriter) -> WriterCommitMessage | None:
+    def _commit_rows(self, epoch: int, patience: float) -> WriterCommitMessage | None:
+        """Write and commit rows until the epoch ends, or their time is over; return None if the run ends before."""
+        self._input_ended = self._is_due = False
+        self._due = float("inf")
+        writer = self._lasting_writer or self._new_writer(epoch)
+        if isinstance(writer, SourceOffsetsWriter):
+            self._lasting_writer = writer
+        else:
+            patience = float("inf")
+        try:
+            message = self._write_epoch(epoch, writer, patience)
+        except BaseException:
+            # Their errors must not hide the one that the user has to know.
+            _logged(writer.abort)
+            _logged(writer.close)
+            raise
+        if message is None:
+            _logged(writer.abort)
+            _logged(writer.close)
+        elif writer is not self._lasting_writer:
+            writer.close()
+        return message
+
+    def _write_epoch(self, epoch: int, writer: DataWriter, patience: float) -> WriterCommitMessage | None:
         """Write the rows of an epoch, and return the writer's message; None if the run ends before the epoch does."""
-        for batch in self._stage(self._batches_of(epoch, writer)):
+        for batch in self._stage(self._batches_of(epoch, writer, patience)):
             if self._is_given_up(epoch):
                 # What a function makes of half an epoch is read again: a sink that shows rows at once would have both.
                 # The end of the epoch may arrive just now; it comes too late for the rows that are left out here.
@@ -172,10 +206,13 @@ class Lane:
     def _is_given_up(self, epoch: int) -> bool:
         return self._driver.stopped and self._driver.ended_epoch < epoch
 
-    def _batches_of(self, epoch: int, writer: DataWriter) -> Iterator[pa.RecordBatch]:
+    def _batches_of(self, epoch: int, writer: DataWriter, patience: float) -> Iterator[pa.RecordBatch]:
         driver, reader, meter = self._driver, self._reader, self._meter
         moved, begin = False, reader.getOffset()
         while driver.ended_epoch < epoch and not driver.stopped:
+            if self._clock() >= self._due:
+                self._is_due = True
+                break
             has_ended = reader.hasEnded()
             if not has_ended and reader.next():
                 batch = reader.get()
@@ -184,7 +221,7 @@ class Lane:
                     self._state.point_at(reader.keyGroup())
                 if not moved:
                     moved = True
-                    driver.send(Moved(self._number, epoch))
+                    self._say_moved(epoch, patience)
                 meter.read(batch.num_rows)
                 yield batch
                 meter.handed_over()
@@ -196,16 +233,21 @@ class Lane:
             if not moved and reader.getOffset() != begin:
                 # Without rows a position can move too: past the marker of a transaction, past records that are gone.
                 moved = True
-                driver.send(Moved(self._number, epoch))
+                self._say_moved(epoch, patience)
             if has_ended:
                 self._wait_at_end(epoch)
         self._input_ended = True
+
+    def _say_moved(self, epoch: int, patience: float) -> None:
+        self._due = self._clock() + patience
+        self._driver.send(Moved(self._number, epoch))
 
     def _wait_at_end(self, epoch: int) -> None:
         if not self._ended:
             self._ended = True
             self._driver.send(LaneEnded(self._number))
-        self._driver.wait_for_end_of(epoch)
+        left = self._due - self._clock()
+        self._driver.wait_for_end_of(epoch, None if left == float("inf") else max(0.0, left))
 
 
 def _logged(call: Callable[[], None]) -> None:

@@ -42,6 +42,7 @@ class TaskPlan:
         writers: makes the writers.
         query_id: of the query.
         first_epoch: of this run.
+        epoch_s: the length of an epoch.
         state: what the states of the functions begin with; None if they have none.
     """
 
@@ -53,6 +54,7 @@ class TaskPlan:
     writers: StreamingDataWriterFactory
     query_id: str
     first_epoch: int
+    epoch_s: float
     state: StatePlan | None = None
 
     def __repr__(self) -> str:
@@ -102,6 +104,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
                     lambda epoch: writers.createWriter(number, attempt, epoch),
                     driver,
                     state,
+                    epoch_s=plan.epoch_s,
                 )
                 lane.run(plan.first_epoch)
         except BaseException as error:  # noqa: BLE001 - the driver gets it: of sys.exit() a thread would say nothing

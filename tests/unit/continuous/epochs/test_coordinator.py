@@ -101,6 +101,17 @@ def test_lane_that_fails_before_it_moves_has_not_advanced() -> None:
     assert not coordinator.has_advanced([1], was_steady=True)
 
 
+def test_run_has_advanced_with_what_a_lane_has_committed_by_its_own_clock() -> None:
+    coordinator = running()
+    coordinator.moved(1, 5)
+    assert coordinator.lane_committed(1, 5) == []
+    assert coordinator.has_advanced([1])
+    coordinator.moved(0, 5)
+    assert not coordinator.has_advanced([0])
+    with pytest.raises(EpochOrderError, match="before it had read any"):
+        coordinator.lane_committed(1, 5)
+
+
 def test_steady_run_without_rows_has_advanced() -> None:
     coordinator = running()
     assert not coordinator.has_advanced([0])

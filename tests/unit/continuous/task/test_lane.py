@@ -18,7 +18,7 @@ from pyspark_kafka.connector import (
     WriterCommitMessage,
 )
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import LaneEnded, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError, ContractError
 
@@ -37,7 +37,8 @@ class At(PartitionOffset):
 class Script:
     """A driver and a reader in one: steps are numbers to read, "end" and "last" of epochs, "stop", None for no rows.
 
-    From "at end" on the reader has no more rows, and the steps after it are what the driver says meanwhile.
+    A fraction is a time in seconds that passes without rows. From "at end" on the reader has no more rows, and the
+    steps after it are what the driver says meanwhile.
     """
 
     def __init__(self, *steps: Any) -> None:
@@ -47,6 +48,7 @@ class Script:
         self.stopped = False
         self.sent: list[Any] = []
         self.position = 0
+        self.now = 1_000_000.0
         self.closed = False
 
     def send(self, message: Any) -> None:
@@ -56,9 +58,14 @@ class Script:
     def is_at_end(self) -> bool:
         return bool(self.steps) and self.steps[0] == "at end"
 
-    def wait_for_end_of(self, epoch: int) -> None:
+    def wait_for_end_of(self, epoch: int, seconds: float | None) -> None:
         assert self.is_at_end
         assert self.ended_epoch < epoch
+        if self.steps[1] == "nothing":
+            del self.steps[1]
+            assert seconds is not None, "the lane waits for ever"
+            self.now += seconds
+            return
         self.last_epoch = self.ended_epoch + 1 if self.steps.pop(1) == "last" else None
         self.ended_epoch += 1
 
@@ -84,6 +91,8 @@ class Reader(ContinuousPartitionReader):
             script.ended_epoch += 1
         elif step == "stop":
             script.stopped = True
+        elif isinstance(step, float):
+            script.now += step
         elif step == "skip":
             script.position += 1
         elif isinstance(step, Exception):
@@ -400,9 +409,12 @@ class PositionsWriter(Writer, SourceOffsetsWriter):
         return SourceOffsetsWriter.commit(self)
 
 
-def run_with_positions(script: Script) -> list[str]:
+def run_with_positions(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is) -> list[str]:
     calls: list[str] = []
-    lane: Any = Lane(0, Reader(script), as_it_is, lambda epoch: PositionsWriter(epoch, calls), script)  # type: ignore[arg-type]
+    lane: Any = Lane(
+        0, Reader(script), stage, lambda epoch: PositionsWriter(epoch, calls), script, epoch_s=10,
+        clock=lambda: script.now,
+    )  # type: ignore[arg-type]  # fmt: skip
     try:
         lane.run(7)
     finally:
@@ -435,3 +447,48 @@ def test_writer_that_keeps_positions_aborts_an_epoch_that_does_not_end(end: Any)
 def test_writer_that_keeps_positions_commits_no_epoch_without_one() -> None:
     with pytest.raises(ContractError, match=r"instead of commitEpoch\(\)"):
         PositionsWriter(0, []).commit()
+
+
+def test_lane_commits_what_it_has_by_its_own_clock_while_others_hold_up_the_epoch() -> None:
+    script = Script(1, 19.0, 2, 1.0, 3, 9.0, 1.0, 4, "last")
+    script.ended_epoch = 6
+    calls = run_with_positions(script)
+    # Twice the time of an epoch after its first row, then once.
+    assert calls == ["commit 7 at 2", "commit 7 at 3", "commit 7 at 4", "close 7"]
+    committed = LaneCommitted(0, 7)
+    assert script.sent[1:-1] == [Moved(0, 7), committed, Moved(0, 7), committed, Moved(0, 7)]
+    report = script.reports[0]
+    assert (report.epoch, report.offset, report.rows_read, report.rows_written) == (7, "4", 4, 4)
+
+
+def test_lane_without_rows_commits_nothing_by_its_own_clock() -> None:
+    script = Script(1000.0, 1000.0, 1, 5.0, "last")
+    script.ended_epoch = 6
+    assert run_with_positions(script) == ["commit 7 at 1", "close 7"]
+
+
+def test_lane_at_its_end_commits_what_it_has_by_its_own_clock() -> None:
+    script = Script(1, "at end", "nothing", "last")
+    script.ended_epoch = 6
+    assert run_with_positions(script) == ["commit 7 at 1", "commit 7 at 1", "close 7"]
+
+
+def test_rows_that_a_function_holds_back_are_part_of_what_a_lane_commits_by_its_own_clock() -> None:
+    def one_at_the_end(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if held := list(batches):
+            yield pa.concat_batches(held)
+
+    script = Script(1, 2, 20.0, 3, "last")
+    script.ended_epoch = 6
+    run_with_positions(script, one_at_the_end)
+    assert script.reports[0].rows_written == 3
+
+
+def test_writer_without_positions_has_no_clock_of_its_own() -> None:
+    script = Script(1, 1e9, 2, "last")
+    calls: list[str] = []
+    lane: Any = Lane(
+        0, Reader(script), as_it_is, lambda epoch: Writer(epoch, calls), script, epoch_s=1, clock=lambda: script.now
+    )  # type: ignore[arg-type]
+    lane.run(0)
+    assert [call for call in calls if not call.startswith("flush")] == ["commit 0", "close 0"]
