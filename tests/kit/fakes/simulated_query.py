@@ -29,6 +29,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.offsets import Offset
 from pyspark_kafka.continuous.epochs.coordinator import (
+    BeginReading,
     CommitEpoch,
     EndEpoch,
     EpochCoordinator,
@@ -36,7 +37,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     RunIsDone,
 )
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.epochs.messages import End, LaneCommitted, Moved, Started, decode, encode
+from pyspark_kafka.continuous.epochs.messages import End, Go, LaneCommitted, Moved, Started, decode, encode
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.task.lane import Lane
@@ -261,6 +262,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     busy_until: int = 0
     transaction: Any = None
     ended: bool = False
+    may_read: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
     to_lane: deque[bytes] = field(default_factory=deque)
     lane: Any = None
@@ -479,7 +481,7 @@ class Simulation:
         lanes = self._lanes(epoch, start)
         self.prepare(lanes)
         coordinator = self._coordinator(len(lanes), epoch, INTERVAL_MS)
-        steps = _MOST_STEPS if self.calm else rng.choice((50, 100, 300))
+        steps = _MOST_STEPS if self.calm else rng.choice((100, 200, 300))
         stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]
@@ -492,7 +494,10 @@ class Simulation:
             if coordinator.is_running and epoch_since is None:
                 epoch_since = self.now
             for action in actions:
-                if isinstance(action, EndEpoch):
+                if isinstance(action, BeginReading):
+                    for lane in lanes:
+                        lane.to_lane.append(encode(Go()))
+                elif isinstance(action, EndEpoch):
                     if not action.last and (epoch_since is None or self.now - epoch_since < INTERVAL_MS):
                         raise BrokenInvariantError(f"epoch {action.epoch} ended before its time")
                     epoch_since = self.now
@@ -513,7 +518,7 @@ class Simulation:
                 choice = menu[int(rng.random() * len(menu))]
                 lane = lanes[int(rng.random() * len(lanes))]
                 is_free = lane.busy_until <= self.now or self.calm
-                if choice == 0 and is_free and not lane.ended:
+                if choice == 0 and is_free and lane.may_read and not lane.ended:
                     self._read(lane)
                 elif choice == 1 and is_free and lane.to_lane:
                     self._end_epoch(lane)
@@ -566,7 +571,12 @@ class Simulation:
 
     def _end_epoch(self, lane: SimulatedLane) -> None:
         end = decode(lane.to_lane.popleft())
+        if isinstance(end, Go):
+            lane.may_read = True
+            return
         assert isinstance(end, End)
+        if not lane.may_read:
+            raise BrokenInvariantError(f"lane {lane.number} is to end epoch {end.epoch}, and has not begun to read")
         if end.epoch != lane.epoch:
             raise BrokenInvariantError(f"lane {lane.number} is to end epoch {end.epoch}, and is in {lane.epoch}")
         lane.take_turn(end)

@@ -170,6 +170,8 @@ class TransactionalSimulation(Simulation):
         """Let a lane that was left behind do something: it may be the last moment before it is fenced."""
         if self._left_behind and self.random.random() < 0.3:
             lane = self.random.choice(self._left_behind)
+            if not lane.may_read:
+                return
             try:
                 self._read(lane)
                 lane.lane._commit_rows(lane.epoch, 0.0)

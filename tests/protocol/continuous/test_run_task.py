@@ -23,7 +23,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
 from pyspark_kafka.continuous.channel.frames import new_key
-from pyspark_kafka.continuous.epochs.messages import Failed, Stop
+from pyspark_kafka.continuous.epochs.messages import Failed, Go, Message, Started, Stop
 from pyspark_kafka.continuous.task.run_task import TaskPlan, run_task
 from pyspark_kafka.continuous.task.stages import MapBatches, Stages
 from pyspark_kafka.errors import ContinuousQueryError
@@ -100,7 +100,13 @@ def driver_and_plan(
     said: queue.Queue[Any], function: Callable[[pa.RecordBatch], pa.RecordBatch], readers: Readers
 ) -> tuple[TaskConnections, TaskPlan]:
     key = new_key()
-    connections = TaskConnections(key, "127.0.0.1", lambda _, message: said.put(message), lambda *_: None)
+
+    def take(_: int, message: Message) -> None:
+        said.put(message)
+        if isinstance(message, Started):
+            connections.broadcast(Go())
+
+    connections = TaskConnections(key, "127.0.0.1", take, lambda *_: None)
     plan = TaskPlan(
         address=("127.0.0.1", connections.port),
         key=key,

@@ -34,7 +34,8 @@ _STATE_HINT = (
 # Codes in response to a write of a transaction that is not, or no longer, open for this producer.
 _ENDED = frozenset({"INVALID_PRODUCER_EPOCH", "INVALID_TXN_STATE", "PRODUCER_FENCED"})
 _ENDED_HINT = (
-    "Where batches are large, raise option 'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
+    "Where batches are large, or a function of a continuous query takes long for one, raise option "
+    "'kafka.transaction.timeout.ms'; otherwise see that no other driver uses the "
     "same transactional id, and that nobody aborts its transactions."
 )
 _TOPIC_HINT = "Create the topic, or correct option 'topic' or column 'topic'; topics are not created by writing."

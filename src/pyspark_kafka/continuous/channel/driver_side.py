@@ -230,7 +230,7 @@ class TaskConnections:
                 peer.task = message.task
                 self._tasks[message.task] = peer
                 self._greeted.add(message.task)
-                # It waits for a word before its lanes begin. One that Spark has started late would read until it is
+                # It waits for a word before its lanes start. One that Spark has started late would read until it is
                 # killed.
                 self._send(peer, encode(Stop() if self._stopping else Alive()))
         elif peer.task is None:

@@ -18,7 +18,17 @@ from pyspark_kafka.continuous.channel.frames import (
     connection_key,
     new_nonce,
 )
-from pyspark_kafka.continuous.epochs.messages import Alive, BadMessageError, End, Hello, Message, Stop, decode, encode
+from pyspark_kafka.continuous.epochs.messages import (
+    Alive,
+    BadMessageError,
+    End,
+    Go,
+    Hello,
+    Message,
+    Stop,
+    decode,
+    encode,
+)
 from pyspark_kafka.errors import TransportError
 
 # Longer than a driver waits for those who do not greet, and let others wait.
@@ -50,7 +60,8 @@ class DriverConnection:
         self.ended_epoch = -1
         self.last_epoch: int | None = None
         self._stopped = threading.Event()
-        # Notified when an epoch is to end, and when lanes are to end.
+        self._go = False
+        # Notified when lanes are to read, when an epoch is to end, and when lanes are to end.
         self._news = threading.Condition()
         self._heard = threading.Event()
         self._lock = threading.Lock()
@@ -103,13 +114,18 @@ class DriverConnection:
             self._news.wait_for(lambda: self.ended_epoch >= epoch or self.stopped, seconds)
 
     def wait_until_let_in(self) -> bool:
-        """Wait for the first word of the driver; return whether lanes may begin.
+        """Wait for the first word of the driver; return whether lanes may start.
 
         Without it a task that Spark has started a second time, and that the driver sends away, would write beside the
         first attempt.
         """
         self._heard.wait()
         return not self.stopped
+
+    def wait_for_go(self) -> None:
+        """Wait until every lane of the run has started, or lanes are to end."""
+        with self._news:
+            self._news.wait_for(lambda: self._go or self.stopped)
 
     def wait_until_stopped(self) -> None:
         """Wait until the driver says that it has what was sent, or is gone."""
@@ -157,6 +173,10 @@ class DriverConnection:
                 self.last_epoch = message.epoch
             with self._news:
                 self.ended_epoch = message.epoch
+                self._news.notify_all()
+        elif isinstance(message, Go):
+            with self._news:
+                self._go = True
                 self._news.notify_all()
         elif isinstance(message, Stop):
             self.stop()

@@ -40,6 +40,11 @@ class LaneReport:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginReading:
+    """Every lane has started: all of them are to read."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndEpoch:
     """Every lane is to end this epoch and report it.
 
@@ -70,7 +75,7 @@ class RunIsDone:
     """Everything that was read is committed, and the run was asked to end, or every lane has reached its end."""
 
 
-Action = EndEpoch | CommitEpoch | RunIsDone
+Action = BeginReading | EndEpoch | CommitEpoch | RunIsDone
 
 
 @dataclass(slots=True)
@@ -85,7 +90,7 @@ class EpochOrderError(Exception):
 class EpochCoordinator:
     """The epochs of one run of a continuous query.
 
-    Lanes read without pause. An epoch ends by time, but only if a lane has moved since it began: a query without new
+    Lanes begin together, when the last one has started: no epoch can end before. Then they read without pause. An epoch ends by time, but only if a lane has moved since it began: a query without new
     rows writes nothing. A lane ends an epoch when the driver says so, reports it and continues. An epoch is committed
     when every lane has reported it, one epoch at a time, in order. If commits are slower than epochs, at most
     `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits. Lanes that keep positions
@@ -131,8 +136,13 @@ class EpochCoordinator:
 
     @property
     def is_running(self) -> bool:
-        """Return whether every lane has started."""
+        """Return whether every lane has started, so that all of them read."""
         return len(self._started) == self._lanes
+
+    @property
+    def starting(self) -> tuple[int, ...]:
+        """Return the lanes that have not started."""
+        return tuple(lane for lane in range(self._lanes) if lane not in self._started)
 
     @property
     def awaited(self) -> tuple[int, tuple[int, ...]] | None:
@@ -158,13 +168,12 @@ class EpochCoordinator:
         return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
 
     def started(self, lane: int) -> list[Action]:
-        """Take note that a lane reads from here on."""
+        """Take note that a lane has all that it needs to read."""
         self._check_lane(lane)
         if lane in self._started:
             raise EpochOrderError(f"lane {lane} started twice")
         self._started.add(lane)
-        # A run that was asked to stop has waited for this lane.
-        return self._end_current() if self._stopping and not self._done and self.is_running else []
+        return [BeginReading()] if self.is_running and not self._done else []
 
     def moved(self, lane: int, epoch: int) -> list[Action]:
         """Take note that a lane has moved on in an epoch: there is something to commit."""
@@ -269,20 +278,15 @@ class EpochCoordinator:
     def stop(self) -> list[Action]:
         """End the epoch that runs, commit what was read, and be done. Again: nothing more.
 
-        The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet. If
-        some lanes have started and others have not, the epoch ends when they all have: what the first ones have written
-        would be written again otherwise.
+        The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet.
+        Before every lane has started none has read.
         """
         if self._stopping:
             return []
         self._stopping = True
         if self.is_running:
             return self._end_current()
-        return [] if self._started else self.abandon()
-
-    def abandon(self) -> list[Action]:
-        """Be done, though not every lane has started: no epoch can be committed, and its rows will be read again."""
-        self._stopping = self._done = True
+        self._done = True
         return [RunIsDone()]
 
     def _end_current(self) -> list[Action]:

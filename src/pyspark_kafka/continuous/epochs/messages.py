@@ -2,8 +2,8 @@
 
 A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `report`, `ended`, and at last `failed`
 or nothing.
-The driver says `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
-while; it is also the driver's answer to `hello`, before which no lane begins.
+The driver says `go` when every lane has started, `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
+while; it is also the driver's answer to `hello`, before which no lane starts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A lane reads."""
+    """A lane has its state and its reader, and waits for the others."""
 
     lane: int
 
@@ -80,6 +80,11 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
+class Go:
+    """The driver: every lane has started, and all of them read from now on."""
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The driver: every lane ends this epoch.
 
@@ -97,7 +102,7 @@ class Stop:
     """The driver: every lane ends, without another report."""
 
 
-Message = Hello | Started | Moved | LaneCommitted | LaneReport | LaneEnded | Failed | Alive | End | Stop
+Message = Hello | Started | Moved | LaneCommitted | LaneReport | LaneEnded | Failed | Alive | Go | End | Stop
 
 _KINDS: dict[str, type[Message]] = {
     "hello": Hello,
@@ -108,6 +113,7 @@ _KINDS: dict[str, type[Message]] = {
     "ended": LaneEnded,
     "failed": Failed,
     "alive": Alive,
+    "go": Go,
     "end": End,
     "stop": Stop,
 }

@@ -14,6 +14,7 @@ from pyspark_kafka.connector.engine.checks import check_partitions
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
 from pyspark_kafka.continuous.channel.frames import new_key
 from pyspark_kafka.continuous.epochs.coordinator import (
+    BeginReading,
     CommitEpoch,
     EndEpoch,
     EpochCoordinator,
@@ -21,7 +22,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     LaneReport,
     RunIsDone,
 )
-from pyspark_kafka.continuous.epochs.messages import End, Failed, LaneCommitted, LaneEnded, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, LaneCommitted, LaneEnded, Moved, Started
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.commits import CommitEnded, EpochCommitter
@@ -50,11 +51,10 @@ _LOG = logging.getLogger(__name__)
 _TICK_SECONDS = 0.02
 # At the latest after this time the thread of a query looks at its clock.
 _LOOK_SECONDS = 1.0
+_MOST_NAMED = 10
 _READING = "Processing new data"
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
-# Tasks start together; one that has not by then may never, as its broker is silent.
-_START_SECONDS = 10.0
 _SLOTS_LOOK_SECONDS = 0.2
 _TASKS_END_SECONDS = 5.0
 # Those of a run that failed: Spark ends them itself if it has lost one of them.
@@ -97,7 +97,7 @@ class QueryRun:
 
     Attributes:
         failure: why the run ended; None if the query was asked to stop, is at its end, or is to be planned again.
-        has_read: whether every lane has started.
+        has_read: whether every lane has begun to read.
         is_at_end: whether everything that the query is to read is read and committed.
         has_advanced: whether the run got past where it began, so that its failure is the first one in a row.
         epoch: the one in which rows are read.
@@ -122,6 +122,7 @@ class QueryRun:
         # Lanes of which one has ended the run, as far as is known.
         self._failed_lanes: set[int] = set()
         self._lanes_of: dict[int, set[int]] = {}
+        self._tasks_here = 0
         # Whether the source is asked where readable rows end, for those who wait.
         self._end_asked = False
         self._late_lanes = LateLanes(context.query_id, self._say)
@@ -324,8 +325,6 @@ class QueryRun:
                 if stop_since is None and (control.stop_asked.is_set() or self._reconfigure):
                     stop_since = now
                     actions += coordinator.stop()
-                elif stop_since is not None and not coordinator.is_running and now - stop_since > _START_SECONDS:
-                    actions += coordinator.abandon()
                 elif self._waits.end_wanted.is_set() and now - self._epoch_since >= _IDLE_SECONDS:
                     self._waits.end_wanted.clear()
                     actions += coordinator.end_now()
@@ -351,7 +350,7 @@ class QueryRun:
                 self._context.progress.rest(now)
             if not coordinator.is_running and now > self._slots_due:
                 self._slots_due = float("inf")
-                self._say_slots(watch)
+                self._say_late_start(watch, coordinator.starting)
             if control.give_up.is_set():
                 self.failure = run_failed("it was asked to stop again before the epoch had ended", "Start it again.")
             if stop_since is not None and now - stop_since > _STOP_SECONDS:
@@ -391,7 +390,9 @@ class QueryRun:
             return coordinator.ended(event.lane)
         if isinstance(event, CommitEnded):
             return self._take_commit(coordinator, event)
-        if isinstance(event, Failed):
+        if isinstance(event, Hello):
+            self._tasks_here += 1
+        elif isinstance(event, Failed):
             coordinator.failed(event.lane)
             self._failed_lanes = {event.lane}
             self.failure = lane_failed(event, coordinator.current_epoch)
@@ -412,7 +413,9 @@ class QueryRun:
 
     def _act(self, coordinator: EpochCoordinator, connections: TaskConnections, actions: Sequence[Action]) -> None:
         for action in actions:
-            if isinstance(action, EndEpoch):
+            if isinstance(action, BeginReading):
+                connections.broadcast(Go())
+            elif isinstance(action, EndEpoch):
                 now = time.monotonic()
                 self._spans[action.epoch] = self._epoch_since, now
                 self._epoch_since = now
@@ -462,7 +465,21 @@ class QueryRun:
     def _say(self, message: str) -> None:
         self._control.message = message
 
-    def _say_slots(self, watch: SlotWatch) -> None:
+    def _say_late_start(self, watch: SlotWatch, starting: Sequence[int]) -> None:
+        if self._tasks_here:
+            # Spark starts all of them or none.
+            tasks = [task for task, lanes in self._lanes_of.items() if not lanes.isdisjoint(starting)]
+            named = f"task{'s' * (len(tasks) > 1)} {', '.join(map(str, tasks[:_MOST_NAMED]))}"
+            self._control.message = f"Waiting for {named} to load the functions and open the state"
+            _LOG.warning(
+                "Continuous query %s waits for %d of its %d tasks, %s, which Spark has started: their Python "
+                "processes start, load the functions of the query, or open the state. Nothing is read before.",
+                self._context.query_id,
+                len(tasks),
+                watch.tasks,
+                named,
+            )
+            return
         free = watch.free()
         if free is not None and free >= watch.tasks:
             # Spark is slow to start them: a first job on a busy machine. Slots may be missing later.

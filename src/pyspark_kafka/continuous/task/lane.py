@@ -107,6 +107,8 @@ class Lane:
         self._thread = threading.get_ident()
         try:
             self._driver.send(Started(self._number))
+            # An epoch cannot end before the slowest lane has started.
+            self._driver.wait_for_go()
             epoch = first_epoch
             while not self._driver.stopped and self._driver.last_epoch != epoch - 1:
                 self._run_epoch(epoch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import deque
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pyspark_kafka.continuous.epochs.coordinator import (
     MOST_OPEN,
     Action,
+    BeginReading,
     CommitEpoch,
     EndEpoch,
     EpochCoordinator,
@@ -163,23 +165,19 @@ def test_stop_before_any_lane_has_started_commits_nothing() -> None:
     assert EpochCoordinator(2, 0, 100).stop() == [RunIsDone()]
 
 
-def test_stop_waits_for_the_lanes_that_have_not_started_if_others_may_have_written() -> None:
+def test_lanes_begin_together_when_the_last_one_has_started() -> None:
     coordinator = EpochCoordinator(3, 0, 100)
-    coordinator.started(1)
-    assert coordinator.stop() == []
+    assert coordinator.started(1) == []
     assert coordinator.started(0) == []
-    assert coordinator.stop() == []
-    assert coordinator.started(2) == [EndEpoch(0, last=True)]
-    reports = tuple(report(lane, 0) for lane in range(3))
-    assert [action for each in reports for action in coordinator.reported(each)] == [CommitEpoch(0, reports)]
-    assert coordinator.committed(0) == [RunIsDone()]
+    assert coordinator.starting == (2,)
+    assert coordinator.started(2) == [BeginReading()]
+    assert coordinator.starting == ()
 
 
-def test_stop_can_be_done_without_the_lanes_that_do_not_start() -> None:
+def test_stop_does_not_wait_for_lanes_that_have_not_started_as_none_has_read() -> None:
     coordinator = EpochCoordinator(2, 0, 100)
     coordinator.started(1)
-    coordinator.stop()
-    assert coordinator.abandon() == [RunIsDone()]
+    assert coordinator.stop() == [RunIsDone()]
     assert coordinator.started(0) == []
     assert coordinator.open_reports == {}
 
@@ -275,6 +273,8 @@ class World:
         committing: list[CommitEpoch] = []
         ended = [False] * self.lanes
         done = False
+        # All of them at once: that lanes hear of it one after the other is for the simulation.
+        reading = threading.Event()
 
         def act(actions: list[Action]) -> None:
             nonlocal done
@@ -284,16 +284,20 @@ class World:
                         queue.append(action)
                 elif isinstance(action, CommitEpoch):
                     committing.append(action)
+                elif isinstance(action, BeginReading):
+                    reading.set()
                 else:
                     done = True
 
         now = 0
         for step in range(steps):
-            if stop and step == steps // 2:
+            if stop and step >= steps // 2 and coordinator.is_running:
                 act(coordinator.stop())
             choice = self.random.randrange(5)
             lane = self.random.randrange(self.lanes)
             is_at_end = self.ends is not None and position[lane] == self.ends[lane]
+            if choice == 0 and not reading.is_set():
+                continue
             if choice == 0 and is_at_end and not said[lane]:
                 said[lane] = True
                 to_driver[lane].append(("ended", lane, 0, 0))
@@ -331,7 +335,7 @@ class World:
             if done:
                 assert not committing
                 assert not coordinator.open_reports
-                assert self.committed[-1][1] == position or not coordinator.is_running
+                assert self.committed[-1][1] == position
                 return True
         return False
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Started
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, Started
 from pyspark_kafka.continuous.query import run as run_module
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
@@ -179,7 +179,7 @@ def test_no_epoch_ends_when_lanes_have_just_started_however_long_the_machine_is_
     connections: Any = SimpleNamespace(broadcast=said.append)
     watch: Any = Watch()
     run._drive(coordinator, connections, watch, watch)
-    assert said == []
+    assert said == [Go()]
     assert "boom" in str(run.failure)
     assert not run.has_advanced
 
@@ -198,3 +198,23 @@ def test_run_with_a_lost_task_has_advanced_if_all_rows_of_its_lanes_are_committe
     run._take(coordinator, run_module._TaskLost(lost, "its connection ended"))
     assert f"task {lost} is lost" in str(run.failure)
     assert run.has_advanced is has_advanced
+
+
+@pytest.mark.parametrize(
+    ("here", "said"),
+    [(0, "Waiting for Spark to run 2 tasks"), (1, "Waiting for tasks 0, 1 to load"), (2, "Waiting for task 1 to load")],
+)
+def test_late_start_is_that_of_slots_only_if_no_task_has_come(
+    here: int, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, _ = run_of_two_lanes()
+    run._lanes_of = {0: {0}, 1: {1}}
+    starting = EpochCoordinator(2, 4, 100)
+    for task in range(here):
+        run._take(starting, Hello(task))
+        if here == 2 and task == 0:
+            starting.started(0)
+    watch: Any = SimpleNamespace(tasks=2, free=lambda: 0)
+    run._say_late_start(watch, starting.starting)
+    assert said in run._control.message
+    assert ("Raise the cores" in caplog.text) is (here == 0)

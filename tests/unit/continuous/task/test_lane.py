@@ -54,6 +54,11 @@ class Script:
     def send(self, message: Any) -> None:
         self.sent.append(message)
 
+    def wait_for_go(self) -> None:
+        assert isinstance(self.sent[-1], Started)
+        if self.steps[0] == "no go":
+            self.stopped = True
+
     @property
     def is_at_end(self) -> bool:
         return bool(self.steps) and self.steps[0] == "at end"
@@ -167,6 +172,13 @@ def test_lane_reports_each_epoch_and_continues() -> None:
     ]
     assert calls == ["commit 0", "close 0", "commit 1", "close 1"]
     assert script.sent[0] == Started(3)
+
+
+def test_lane_reads_nothing_before_all_lanes_have_started() -> None:
+    script = Script("no go", 1, "last")
+    assert run(script) == []
+    assert script.sent == [Started(3)]
+    assert script.steps == ["no go", 1, "last"]
 
 
 def test_lane_says_once_in_an_epoch_that_it_moved() -> None:
