@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 _INTERRUPT: ContextVar[threading.Event | None] = ContextVar("interrupt", default=None)
 
 
@@ -27,6 +29,19 @@ def interrupted_by(event: threading.Event) -> Iterator[None]:
         yield
     finally:
         _INTERRUPT.reset(former)
+
+
+def carried(work: Callable[[_A], _R]) -> Callable[[_A], _R]:
+    """Return work for other threads, whose waits are ended by the event of this one."""
+    event = _INTERRUPT.get()
+    if event is None:
+        return work
+
+    def interrupted(item: _A) -> _R:
+        with interrupted_by(event):
+            return work(item)
+
+    return interrupted
 
 
 def pause(seconds: float) -> bool:

@@ -1,6 +1,6 @@
 """Time budgets: all parts of a step share one `Deadline`, retries included. No sockets.
 
-Layer: client; imports errors only.
+Layer: client; imports errors and interrupt only.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import ConnectorError, DeadlineError
+from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,7 @@ class Deadline:
     Args:
         timeout_ms: the budget, counted from now.
         clock: monotonic seconds; tests pass their own.
-        sleep: waits for seconds; tests pass their own.
+        sleep: waits for seconds, and returns true if the wait was ended early; tests pass their own.
     """
 
     __slots__ = ("_clock", "_ends_at", "_sleep", "_started_at", "timeout_ms")
@@ -35,7 +36,7 @@ class Deadline:
         timeout_ms: float,
         *,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = pause,
     ) -> None:
         self.timeout_ms = timeout_ms
         self._clock = clock
@@ -67,11 +68,13 @@ class Deadline:
         other._ends_at = self._started_at + timeout_ms / 1000
         return other
 
-    def pause(self, seconds: float) -> None:
-        """Wait, but not beyond the deadline."""
+    def pause(self, seconds: float) -> bool:
+        """Wait, but not beyond the deadline; return whether the wait was interrupted: then no time is left."""
         seconds = min(seconds, self.remaining_s())
-        if seconds > 0:
-            self._sleep(seconds)
+        if seconds <= 0 or not self._sleep(seconds):
+            return False
+        self._ends_at = min(self._ends_at, self._clock())
+        return True
 
     def check(self, step: str, cause: BaseException | None = None) -> None:
         """Raise if no time is left.

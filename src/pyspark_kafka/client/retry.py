@@ -9,7 +9,6 @@ A loop over several brokers at a time has a due time for each of them instead of
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +17,7 @@ from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.client.wire.error_codes import ErrorCode, error_kind
 from pyspark_kafka.counters import COUNTERS, RETRIES
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError, DeadlineError, TransportError
+from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,12 +165,13 @@ def attempts(
     *,
     deadline: Deadline | None = None,
     most: int | None = None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = pause,
 ) -> Iterator[int]:
     """Yield the number of each attempt of a step: 1, 2, 3…; wait before each of them but the first.
 
     Ends after `most` attempts, or after the attempt during which the deadline expired. Which failure to raise then, the
-    caller knows. A wait is not longer than the deadline, so the last attempt may have no time left.
+    caller knows. A wait is not longer than the deadline, so the last attempt may have no time left. A wait that is
+    interrupted (`pyspark_kafka.interrupt`) ends at once, and the deadline with it.
 
     Runs on: driver and executor; blocks between attempts.
 
@@ -180,11 +181,12 @@ def attempts(
         most: how many attempts are made at most; None for no limit.
         sleep: waits for seconds, if there is no deadline; tests pass their own.
     """
-    pause = sleep if deadline is None else deadline.pause
+    wait = sleep if deadline is None else deadline.pause
     number = 1
     yield number
     while number != most and not (deadline is not None and deadline.expired):
-        pause(backoff.next_s())
+        if wait(backoff.next_s()) and deadline is not None:
+            return
         number += 1
         yield number
 

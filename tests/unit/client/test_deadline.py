@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.retry import Backoff, attempts, retrying
 from pyspark_kafka.errors import DeadlineError, TransportError
+from pyspark_kafka.interrupt import carried, interrupted_by
 
 
 class FakeTime:
@@ -70,3 +75,43 @@ def test_a_pause_ends_with_the_deadline() -> None:
     deadline.pause(9)
     deadline.pause(9)
     assert time.slept == pytest.approx([0.2, 0.3])
+
+
+def test_pause_that_is_interrupted_leaves_no_time() -> None:
+    asked = threading.Event()
+    asked.set()
+    deadline = Deadline(3_600_000)
+    with interrupted_by(asked):
+        deadline.pause(3_600)
+    assert deadline.expired
+
+
+def test_step_that_is_interrupted_between_attempts_ends_with_its_last_failure() -> None:
+    asked = threading.Event()
+    tried: list[Deadline] = []
+
+    def attempt(deadline: Deadline) -> None:
+        tried.append(deadline)
+        # From another thread, while the step waits for its next attempt.
+        asked.set()
+        raise TransportError("No broker answered.", condition="CONNECTION_LOST", retriable=True)
+
+    with interrupted_by(asked), pytest.raises(DeadlineError, match="No broker answered"):
+        retrying("Reading", Deadline(3_600_000), Backoff.constant(3_600_000), attempt)
+    assert len(tried) == 1
+
+
+def test_attempts_without_a_deadline_do_not_wait_if_they_are_interrupted() -> None:
+    asked = threading.Event()
+    asked.set()
+    with interrupted_by(asked):
+        assert list(attempts(Backoff.constant(3_600_000), most=3)) == [1, 2, 3]
+
+
+def test_work_of_other_threads_is_interrupted_with_this_one() -> None:
+    asked = threading.Event()
+    asked.set()
+    deadline = Deadline(3_600_000)
+    with ThreadPoolExecutor(1) as pool, interrupted_by(asked):
+        pool.submit(carried(deadline.pause), 3_600).result(20)
+    assert deadline.expired

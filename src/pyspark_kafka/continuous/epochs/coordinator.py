@@ -90,11 +90,12 @@ class EpochOrderError(Exception):
 class EpochCoordinator:
     """The epochs of one run of a continuous query.
 
-    Lanes begin together, when the last one has started: no epoch can end before. Then they read without pause. An epoch ends by time, but only if a lane has moved since it began: a query without new
-    rows writes nothing. A lane ends an epoch when the driver says so, reports it and continues. An epoch is committed
-    when every lane has reported it, one epoch at a time, in order. If commits are slower than epochs, at most
-    `MOST_OPEN` epochs are open; then the one that runs gets longer, and no lane waits. Lanes that keep positions
-    together with their rows commit these within it, by their own clocks.
+    Lanes begin together, when the last one has started: no epoch can end before. Then they read without pause. An epoch
+    ends by time, but only if a lane has moved since it began: a query without new rows writes nothing. A lane ends an
+    epoch when the driver says so, reports it and continues. An epoch is committed when every lane has reported it, one
+    epoch at a time, in order. If commits are slower than epochs, at most `MOST_OPEN` epochs are open; then the one that
+    runs gets longer, and no lane waits. Lanes that keep positions together with their rows commit these within it, by
+    their own clocks.
 
     Lanes whose input partitions have an end say when they are there. Once all of them are, the epoch that runs is the
     last one.

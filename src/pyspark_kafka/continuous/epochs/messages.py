@@ -2,8 +2,8 @@
 
 A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `report`, `ended`, and at last `failed`
 or nothing.
-The driver says `go` when every lane has started, `end` for each epoch that ends, and `stop`. Both say `alive` when they have said nothing else for a
-while; it is also the driver's answer to `hello`, before which no lane starts.
+The driver says `go` when every lane has started, `end` for each epoch that ends, and `stop`. Both say `alive` when they
+have said nothing else for a while; it is also the driver's answer to `hello`, before which no lane starts.
 """
 
 from __future__ import annotations

@@ -123,6 +123,8 @@ class QueryRun:
         self._failed_lanes: set[int] = set()
         self._lanes_of: dict[int, set[int]] = {}
         self._tasks_here = 0
+        # What is logged once.
+        self._logged: set[str] = set()
         # Whether the source is asked where readable rows end, for those who wait.
         self._end_asked = False
         self._late_lanes = LateLanes(context.query_id, self._say)
@@ -349,7 +351,7 @@ class QueryRun:
             if control.is_reading and coordinator.is_idle:
                 self._context.progress.rest(now)
             if not coordinator.is_running and now > self._slots_due:
-                self._slots_due = float("inf")
+                self._slots_due = now + _SLOTS_SECONDS
                 self._say_late_start(watch, coordinator.starting)
             if control.give_up.is_set():
                 self.failure = run_failed("it was asked to stop again before the epoch had ended", "Start it again.")
@@ -465,12 +467,19 @@ class QueryRun:
     def _say(self, message: str) -> None:
         self._control.message = message
 
+    def _is_first(self, what: str) -> bool:
+        is_first = what not in self._logged
+        self._logged.add(what)
+        return is_first
+
     def _say_late_start(self, watch: SlotWatch, starting: Sequence[int]) -> None:
         if self._tasks_here:
             # Spark starts all of them or none.
             tasks = [task for task, lanes in self._lanes_of.items() if not lanes.isdisjoint(starting)]
             named = f"task{'s' * (len(tasks) > 1)} {', '.join(map(str, tasks[:_MOST_NAMED]))}"
             self._control.message = f"Waiting for {named} to load the functions and open the state"
+            if not self._is_first("tasks"):
+                return
             _LOG.warning(
                 "Continuous query %s waits for %d of its %d tasks, %s, which Spark has started: their Python "
                 "processes start, load the functions of the query, or open the state. Nothing is read before.",
@@ -483,9 +492,10 @@ class QueryRun:
         free = watch.free()
         if free is not None and free >= watch.tasks:
             # Spark is slow to start them: a first job on a busy machine. Slots may be missing later.
-            self._slots_due = time.monotonic() + _SLOTS_SECONDS
             return
         self._control.message = f"Waiting for Spark to run {watch.tasks} tasks at the same time"
+        if not self._is_first("slots"):
+            return
         _LOG.warning(
             "Continuous query %s waits for Spark to start its tasks (%d), which must run at the same time%s. "
             "Raise the cores of the application, stop other jobs, or set option tasks.",

@@ -23,6 +23,7 @@ from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import widen
 from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets
 from pyspark_kafka.errors import AccessError, CapabilityError, DeliveryError, OptionError
+from pyspark_kafka.interrupt import carried
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.driver.lane_record_file import LaneRecordFile
 from pyspark_kafka.sink.executor.patience import options_of_task
@@ -328,7 +329,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
                 raise
 
         with ThreadPoolExecutor(_AT_A_TIME, "transactions") as pool:
-            return list(pool.map(fence, lanes))
+            return list(pool.map(carried(fence), lanes))
 
     def _topic_ids(self, topics: set[str]) -> dict[str, str]:
         """Return the ids of those of the topics that are there."""

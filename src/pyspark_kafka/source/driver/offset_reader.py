@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_kafka.client.cluster.pool import borrow_client
@@ -12,6 +11,7 @@ from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
+from pyspark_kafka.interrupt import pause
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.source.driver.assignment import SubscriptionListing
 
@@ -126,7 +126,7 @@ class KafkaOffsetReader:
             found = client.fetch_metadata(topics).topics
             return {name: str(topic.topic_id) for name, topic in found.items() if topic.topic_id is not None}
 
-        time.sleep(self._connection.retry_backoff_ms / 1000)
+        pause(self._connection.retry_backoff_ms / 1000)
         return self._retrying("looking up topic ids", look_up)
 
     def fetch_assigned_partitions(self) -> tuple[TopicPartition, ...]:
