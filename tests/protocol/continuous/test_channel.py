@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import queue
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import pytest
 
 from pyspark_kafka.continuous.channel import driver_side, task_side
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.file_limit import file_limit
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
     Direction,
@@ -35,12 +38,16 @@ _SECONDS = 20
 class Driver:
     """The driver's end, with what it was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost_s: float = driver_side.LOST_SECONDS) -> None:
         self.key = new_key()
         self.said: queue.Queue[Any] = queue.Queue()
         self.lost: queue.Queue[tuple[int, str]] = queue.Queue()
         self.connections = TaskConnections(
-            self.key, _LOOPBACK, lambda task, message: self.said.put((task, message)), lambda *what: self.lost.put(what)
+            self.key,
+            _LOOPBACK,
+            lambda task, message: self.said.put((task, message)),
+            lambda *what: self.lost.put(what),
+            lost_s=lost_s,
         )
         self.address = _LOOPBACK, self.connections.port
 
@@ -196,16 +203,64 @@ def test_task_that_is_started_again_is_sent_away_before_its_lanes_begin(driver: 
 
 def test_task_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
-    monkeypatch.setattr(driver_side, "LOST_SECONDS", 0.5)
-    driver = Driver()
+    driver = Driver(lost_s=0.2)
     connection, nonce = stranger(driver)
     key = connection_key(driver.key, nonce, b"t" * NONCE_BYTES)
-    connection.sendall(b"t" * NONCE_BYTES + FrameWriter(key, Direction.TO_DRIVER).frame(encode(Hello(2))))
+    connection.sendall(b"t" * NONCE_BYTES + FrameWriter(key, Direction.TO_DRIVER).frame(encode(Hello(2, 4711))))
     task, reason = driver.lost.get(timeout=_SECONDS)
     assert task == 2
-    assert "nothing was heard" in reason
+    # Its connection is open, and its machine confirms what it gets.
+    assert reason.startswith(
+        "nothing was heard of it for 0 s, though its machine answers and its process lives: a func"
+    )
+    assert "(process 4711 at 127.0.0.1:" in reason
     connection.close()
     driver.connections.close()
+
+
+def test_task_that_is_lost_after_a_pause_of_the_driver_says_so(driver: Driver) -> None:
+    task = driver.task(0)
+    driver.connections._held_up = time.monotonic(), 29.0
+    task.close()
+    _, reason = driver.lost.get(timeout=_SECONDS)
+    assert "before, this program itself was silent for 29 s, as it held the interpreter" in reason
+
+
+def test_driver_that_has_too_many_files_open_says_so_once(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
+    refused = threading.Semaphore(0)
+    accept, left = driver.connections._listener.accept, iter(range(3))
+
+    class Listener:
+        def accept(self) -> Any:
+            if next(left, None) is None:
+                return accept()
+            refused.release()
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    connections: Any = driver.connections
+    for _ in range(3):
+        connections._can_accept = True
+        listener, connections._listener = connections._listener, Listener()
+        connections._accept()
+        connections._listener = listener
+    assert refused.acquire(timeout=_SECONDS)
+    said = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == 1
+    assert f"may have {file_limit()} files open" in said[0].getMessage()
+
+
+def test_process_that_is_forked_gives_up_the_port() -> None:
+    connections = TaskConnections(new_key(), _LOOPBACK, lambda *_: None, lambda *_: None)
+    port = connections.port
+    assert connections._listener in driver_side._LISTENERS
+    connections.close()
+    held = socket.create_server((_LOOPBACK, port))
+    driver_side._LISTENERS.add(held)
+    driver_side._close_listeners()
+    socket.create_server((_LOOPBACK, port)).close()
 
 
 def test_stranger_that_does_not_greet_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,7 @@ def driver_and_plan(
         query_id="q",
         first_epoch=0,
         epoch_s=1.0,
+        lost_s=20.0,
     )
     return connections, plan
 

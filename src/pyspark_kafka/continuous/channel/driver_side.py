@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import selectors
 import socket
 import threading
 import time
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.continuous.channel.file_limit import file_limit
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
     BadFrameError,
@@ -32,6 +35,7 @@ _LOG = logging.getLogger(__name__)
 ALIVE_SECONDS = 2.0
 # A task whose machine is gone, or that is stopped, says nothing; its connection may stay.
 LOST_SECONDS = 20.0
+SILENT = "nothing was heard of it"
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
 _MOST_STRANGERS = 64
@@ -48,6 +52,7 @@ class _Peer:
     nonce: bytes
     heard: float
     task: int | None = None
+    pid: int = 0
     greeting: bytearray = field(default_factory=bytearray)
     reader: FrameReader | None = None
     writer: FrameWriter | None = None
@@ -64,6 +69,7 @@ class TaskConnections:
         on_message: takes a task and what it said.
         on_lost: takes a task whose connection ended or went silent, and why.
         port: to listen on; 0 for any.
+        lost_s: after how many seconds of silence a task is lost.
 
     Raises:
         TransportError: it cannot listen.
@@ -76,11 +82,17 @@ class TaskConnections:
         on_message: Callable[[int, Message], None],
         on_lost: Callable[[int, str], None],
         port: int = 0,
+        lost_s: float = LOST_SECONDS,
     ) -> None:
         self._key = key
+        self._lost_s = lost_s
+        # Until when, and for how long, this process was silent itself.
+        self._held_up = float("-inf"), 0.0
+        self._has_warned = False
         self._on_message, self._on_lost = on_message, on_lost
         self._listener = _listener(host, port)
         self._listener.setblocking(False)
+        _LISTENERS.add(self._listener)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._wake, self._woken = socket.socketpair()
@@ -142,10 +154,14 @@ class TaskConnections:
                         self._accept()
                     elif key.data is not None:
                         self._read(key.data)
-                if time.monotonic() >= next_alive:
+                late_s = time.monotonic() - next_alive
+                if late_s >= 0:
                     next_alive = time.monotonic() + ALIVE_SECONDS
-                    self.broadcast(Alive())
+                    if late_s + ALIVE_SECONDS >= self._lost_s:
+                        self._held_up = time.monotonic(), late_s + ALIVE_SECONDS
+                    # First: what was sent the time before has had the time to arrive.
                     self._drop_silent()
+                    self.broadcast(Alive())
                     self._can_accept = True
                 self._watch_listener()
         finally:
@@ -178,7 +194,14 @@ class TaskConnections:
                 return
             except OSError as error:
                 # Mostly too many open files, which will be the same at once.
-                _LOG.debug("a connection was not accepted: %s", error)
+                if not self._has_warned:
+                    self._has_warned = True
+                    _LOG.warning(
+                        "The driver of a continuous query cannot let in a task, as this process may have %s files open "
+                        "at the same time (%s). It tries again every %.0f s. Raise the limit (ulimit -n), or set "
+                        "option tasks to a smaller number.",
+                        file_limit() or "no more", error, ALIVE_SECONDS,
+                    )  # fmt: skip
                 self._can_accept = False
                 return
             now = time.monotonic()
@@ -227,7 +250,7 @@ class TaskConnections:
                 # Also if the first one is gone: Spark may have started a task again whose first attempt still works.
                 if peer.task is not None or message.task in self._greeted:
                     raise BadMessageError(f"a second greeting of task {message.task}")
-                peer.task = message.task
+                peer.task, peer.pid = message.task, message.pid
                 self._tasks[message.task] = peer
                 self._greeted.add(message.task)
                 # It waits for a word before its lanes start. One that Spark has started late would read until it is
@@ -243,14 +266,26 @@ class TaskConnections:
         for peer in list(self._peers):
             if peer.task is None and now - peer.since > _GREETING_SECONDS:
                 self._lose(peer, "it did not greet")
-            elif now - peer.heard > LOST_SECONDS:
-                self._lose(peer, f"nothing was heard of it for {LOST_SECONDS:.0f} s")
+            elif now - peer.heard > self._lost_s:
+                reason = f"{SILENT} for {self._lost_s:.0f} s"
+                if _is_answered(peer.socket):
+                    reason += (
+                        ", though its machine answers and its process lives: a function holds the interpreter of "
+                        "Python, as a regular expression may, or the process is stopped"
+                    )
+                self._lose(peer, reason)
 
     def _lose(self, peer: _Peer, reason: str) -> None:
         task = peer.task
         self._forget(peer)
         if task is not None and not self._closed:
-            self._on_lost(task, reason)
+            held_up_at, held_up_s = self._held_up
+            if time.monotonic() - held_up_at < self._lost_s:
+                reason += (
+                    f"; before, this program itself was silent for {held_up_s:.0f} s, as it held the interpreter of "
+                    "Python, or was stopped"
+                )
+            self._on_lost(task, f"{reason} (process {peer.pid} at {peer.address})")
 
     def _forget(self, peer: _Peer) -> None:
         self._peers.discard(peer)
@@ -262,6 +297,31 @@ class TaskConnections:
         with suppress(OSError):
             peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()
+
+
+def _is_answered(connection: socket.socket) -> bool:
+    """Return whether the other machine has confirmed all that was sent: the process that has the connection lives."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+        import termios  # noqa: PLC0415 - likewise
+
+        unconfirmed = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0" * 4)
+    except (ImportError, AttributeError, OSError):
+        return False
+    return not any(unconfirmed)
+
+
+# A process that is forked from the driver would keep the port, so that the next run cannot have it.
+_LISTENERS: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def _close_listeners() -> None:
+    for each in list(_LISTENERS):
+        each.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_listeners)
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import threading
@@ -51,12 +52,14 @@ class DriverConnection:
         address: host and port of the driver.
         key: of the run.
         task: the number of the task.
+        lost_s: after how many seconds of silence the driver is lost.
 
     Raises:
         TransportError: the driver cannot be reached from here.
     """
 
-    def __init__(self, address: tuple[str, int], key: bytes, task: int) -> None:
+    def __init__(self, address: tuple[str, int], key: bytes, task: int, lost_s: float = LOST_SECONDS) -> None:
+        self._lost_s = lost_s
         self.ended_epoch = -1
         self.last_epoch: int | None = None
         self._stopped = threading.Event()
@@ -83,7 +86,7 @@ class DriverConnection:
         self._writer = FrameWriter(connection, Direction.TO_DRIVER)
         # Sent with the first frame.
         self._first = nonce
-        self.send(Hello(task))
+        self.send(Hello(task, os.getpid()))
         self._thread = threading.Thread(target=self._run, name="continuous-driver", daemon=True)
         self._thread.start()
 
@@ -147,7 +150,7 @@ class DriverConnection:
         selector = selectors.DefaultSelector()
         selector.register(self._socket, selectors.EVENT_READ)
         try:
-            while time.monotonic() - heard < LOST_SECONDS:
+            while time.monotonic() - heard < self._lost_s:
                 if selector.select(ALIVE_SECONDS):
                     data = self._socket.recv(_READ_BYTES)
                     if not data:

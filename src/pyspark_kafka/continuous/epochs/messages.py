@@ -9,7 +9,7 @@ have said nothing else for a while; it is also the driver's answer to `hello`, b
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
@@ -20,9 +20,10 @@ MOST_TEXT = 64_000
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The first word of a task: which one it is."""
+    """The first word of a task: which one it is, and the id of its process."""
 
     task: int
+    pid: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +147,11 @@ def decode(data: bytes) -> Message:
     fields = kind.__dataclass_fields__
     if parsed.keys() != fields.keys():
         raise BadMessageError(f"{name} has the fields {sorted(parsed)}, not {sorted(fields)}")
-    for field, value in parsed.items():
+    for each, value in parsed.items():
         # Annotations are text here; every field is a number or text.
-        is_number = fields[field].type == "int"
+        is_number = fields[each].type == "int"
         if not (_is_count(value) if is_number else type(value) is str):
-            raise BadMessageError(f"{name}.{field} is not {'a number' if is_number else 'text'}")
+            raise BadMessageError(f"{name}.{each} is not {'a number' if is_number else 'text'}")
     return kind(**parsed)
 
 

@@ -24,6 +24,8 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousStream
 from pyspark_kafka.connector.engine.checked_write import CheckedStreamingWrite, not_pickled
 from pyspark_kafka.connector.engine.checks import check_instance
+from pyspark_kafka.continuous.channel.driver_side import ALIVE_SECONDS, LOST_SECONDS
+from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_limit, room_for_tasks
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.guesses import FRAME_GUESSES, READER_GUESSES, WRITER_GUESSES, GuessedNames
 from pyspark_kafka.continuous.placement.sessions import address_of_driver
@@ -80,8 +82,17 @@ _PAUSES = RestartPauses()
 # Of a query with availableNow: how much of it is repeated after a failure.
 _AVAILABLE_NOW_INTERVAL_MS = 10_000
 _KAFKA = "pyspark_kafka"
+_LEAST_LOST_SECONDS = 5.0
 # Options of a writer that are the engine's: no sink knows them.
-_ENGINE_OPTIONS = ("tasks", "coordinatorhost", "coordinatorport", "maxfailures", "restartbackoff", "restartbackoffmax")
+_ENGINE_OPTIONS = (
+    "tasks",
+    "coordinatorhost",
+    "coordinatorport",
+    "maxfailures",
+    "restartbackoff",
+    "restartbackoffmax",
+    "tasktimeout",
+)
 
 
 class ContinuousReader(GuessedNames):
@@ -390,7 +401,7 @@ class ContinuousWriter(GuessedNames):
             stream=CheckedContinuousStream(stream, schema),
             write=_checked(write),
             stages=stages,
-            tasks=self._number("tasks", 10_000, "as many as there are slots"),
+            tasks=self._tasks(),
             interval_ms=self._interval_ms,
             host=(self._options.get("coordinatorhost") or address_of_driver(frame.spark)).strip("[]"),
             port=self._number("coordinatorPort", 65_535, "any port that is free") or 0,
@@ -400,6 +411,7 @@ class ContinuousWriter(GuessedNames):
                 self._span_ms("restartBackoff", _PAUSES.first_ms),
                 self._span_ms("restartBackoffMax", _PAUSES.longest_ms),
             ),
+            lost_s=self._lost_s(),
         )
         events = QueryEvents(names, session_key(frame.spark))
         progress = ProgressLog(names, plan.stream, events)
@@ -469,6 +481,30 @@ class ContinuousWriter(GuessedNames):
                 hint=f"Leave it out for {without}.",
             )
         return int(text)
+
+    def _tasks(self) -> int | None:
+        tasks = self._number("tasks", 10_000, "as many as there are slots")
+        raise_file_limit()
+        room = room_for_tasks()
+        if tasks is not None and room is not None and tasks > room:
+            raise OptionError(
+                f"Option tasks is {tasks}, and this process has room for the connections of {room} tasks: it may have "
+                f"{file_limit()} files open at the same time. Nothing was read.",
+                condition="OPTION_INVALID",
+                hint="Raise the limit (ulimit -n), or set the option to a smaller number; lanes share tasks.",
+            )
+        return tasks
+
+    def _lost_s(self) -> float:
+        lost_s = self._span_ms("taskTimeout", int(LOST_SECONDS * 1000)) / 1000
+        if lost_s < _LEAST_LOST_SECONDS:
+            raise OptionError(
+                f"Option taskTimeout is {lost_s:g} s, and must be at least {_LEAST_LOST_SECONDS:g} s: driver and tasks "
+                f"say every {ALIVE_SECONDS:g} s that they live.",
+                condition="OPTION_INVALID",
+                hint=f"Leave it out for {LOST_SECONDS:g} seconds.",
+            )
+        return lost_s
 
     def _span_ms(self, name: str, default_ms: int) -> int:
         text = self._options.get(name)

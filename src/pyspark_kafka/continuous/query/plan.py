@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.continuous.channel.driver_side import LOST_SECONDS
+
 if TYPE_CHECKING:
     from pyspark_kafka.connector import ContinuousStream, StreamingWrite
     from pyspark_kafka.continuous.task.stages import Stages
@@ -44,6 +46,7 @@ class QueryPlan:
         port: that the driver listens on; 0 for any.
         available_now: whether the query ends at what was there when it started.
         pauses: between a failure and the next start.
+        lost_s: after how many seconds of silence a task, or the driver, is lost.
     """
 
     stream: ContinuousStream
@@ -56,3 +59,4 @@ class QueryPlan:
     port: int = 0
     available_now: bool = False
     pauses: RestartPauses = RestartPauses()
+    lost_s: float = LOST_SECONDS

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.connector import PhysicalWriteInfo, SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_partitions
 from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.file_limit import file_limit, room_for_tasks
 from pyspark_kafka.continuous.channel.frames import new_key
 from pyspark_kafka.continuous.epochs.coordinator import (
     BeginReading,
@@ -153,6 +154,17 @@ class QueryRun:
         tasks = self._wait_for_slots()
         if not tasks:
             return
+        room = room_for_tasks()
+        if room is not None and tasks > room:
+            _LOG.warning(
+                "Continuous query %s has %d tasks, not %d, as its driver may have %s files open at the same time, and "
+                "each task is a connection. Raise the limit (ulimit -n).",
+                self._context.query_id,
+                room,
+                tasks,
+                file_limit(),
+            )
+            tasks = room
         stream.prepareForTasks(tasks)
         partitions = check_partitions(stream.planInputPartitions(stream.deserializeOffset(commits.start)), stream)
         self._waits.look_again()
@@ -177,6 +189,7 @@ class QueryRun:
             lambda _, message: self._events.put(message),
             lambda task, reason: self._events.put(_TaskLost(task, reason)),
             self._plan.port,
+            self._plan.lost_s,
         )
         try:
             plan = self._task_plan(partitions, tasks, key, connections.port)
@@ -295,6 +308,7 @@ class QueryRun:
             query_id=self._context.query_id,
             first_epoch=self._first_epoch,
             epoch_s=self._plan.interval_ms / 1000,
+            lost_s=self._plan.lost_s,
             state=self._context.commits.states.plan(stream, partitions),
         )
 
@@ -400,7 +414,7 @@ class QueryRun:
             self.failure = lane_failed(event, coordinator.current_epoch)
         elif isinstance(event, _TaskLost):
             self._failed_lanes = self._lanes_of.get(event.task, set())
-            self.failure = task_lost(event.task, event.reason)
+            self.failure = task_lost(event.task, event.reason, self._failed_lanes)
         elif isinstance(event, ContinuousQueryError):
             # Of the job of Spark: whose task has ended it is not known.
             self._failed_lanes = {lane for lanes in self._lanes_of.values() for lane in lanes}

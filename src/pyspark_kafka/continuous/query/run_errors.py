@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.continuous.channel.driver_side import SILENT
 from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark_kafka.continuous.epochs.messages import Failed
+
+_MOST_NAMED = 10
 
 
 def run_failed(reason: str, hint: str) -> ContinuousQueryError:
@@ -24,9 +29,20 @@ def run_failed(reason: str, hint: str) -> ContinuousQueryError:
     )
 
 
-def task_lost(task: int, reason: str) -> ContinuousQueryError:
-    """Return the error of a run whose task does not answer any more."""
-    return run_failed(f"task {task} is lost: {reason}", "Look at the log of its executor.")
+def task_lost(task: int, reason: str, lanes: Iterable[int] = ()) -> ContinuousQueryError:
+    """Return the error of a run whose task does not answer any more.
+
+    Args:
+        task: its number.
+        reason: why it is lost, and where its process is.
+        lanes: what it reads.
+    """
+    hint = "Look at the log of its executor."
+    if reason.startswith(SILENT):
+        hint = "Look for a function that holds the interpreter, or raise option taskTimeout."
+    numbers = sorted(lanes)
+    named = f", with lane{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_MOST_NAMED]))}" if numbers else ""
+    return run_failed(f"task {task} is lost: {reason}{named}", hint)
 
 
 def job_ended(error: BaseException | None) -> ContinuousQueryError:

@@ -43,6 +43,7 @@ class TaskPlan:
         query_id: of the query.
         first_epoch: of this run.
         epoch_s: the length of an epoch.
+        lost_s: after how many seconds of silence the driver is lost.
         state: what the states of the functions begin with; None if they have none.
     """
 
@@ -55,6 +56,7 @@ class TaskPlan:
     query_id: str
     first_epoch: int
     epoch_s: float
+    lost_s: float
     state: StatePlan | None = None
 
     def __repr__(self) -> str:
@@ -82,7 +84,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    driver = DriverConnection(plan.address, plan.key, task)
+    driver = DriverConnection(plan.address, plan.key, task, plan.lost_s)
     writers = plan.writers.of_query(plan.query_id)
 
     def run_lane(number: int, partition: InputPartition) -> None:

@@ -86,24 +86,43 @@ def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypa
     assert factory._schema.names == ["value", "key"]
 
 
-def test_restarts_are_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
     monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
     writer.option("coordinatorHost", "10.0.0.7").option("checkpointLocation", str(tmp_path))
-    plan = writer.start()._runner.plan  # type: ignore[attr-defined]
+    return writer
+
+
+def test_restarts_are_as_the_options_say(writer: Any) -> None:
+    plan = writer.start()._runner.plan
     assert plan.most_failures == 3
     assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [0.2, 1, 5, 10, 10]
     writer.option("maxFailures", 0).option("restartBackoff", "2 seconds").option("restartBackoffMax", "1 minute")
-    plan = writer.start()._runner.plan  # type: ignore[attr-defined]
+    plan = writer.start()._runner.plan
     assert plan.most_failures == 0
     assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [2, 10, 50, 60, 60]
     with pytest.raises(OptionError, match="Option restartBackoff is 'soon', which is no span of time"):
         writer.option("restartBackoff", "soon").start()
     with pytest.raises(OptionError, match="Option maxFailures is '-1', and must be a number from 0 to 10000"):
         writer.option("maxFailures", -1).start()
+
+
+def test_task_timeout_is_at_least_some_signs_of_life(writer: Any) -> None:
+    plan = writer.option("taskTimeout", "2 minutes").start()._runner.plan
+    assert plan.lost_s == 120.0
+    with pytest.raises(OptionError, match="Option taskTimeout is 3 s, and must be at least 5 s"):
+        writer.option("taskTimeout", "3 seconds").start()
+
+
+def test_more_tasks_than_the_process_may_have_files_are_refused(writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "room_for_tasks", lambda: 900)
+    monkeypatch.setattr(builder, "file_limit", lambda: 1_024)
+    with pytest.raises(OptionError, match=r"Option tasks is 901, .* room for the connections of 900 .* 1024 files"):
+        writer.option("tasks", "901").start()
 
 
 def _runner_that_notes_its_plan(*given: Any) -> Any:

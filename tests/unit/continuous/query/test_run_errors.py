@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_kafka.continuous.query.run_errors import job_ended
+from pyspark_kafka.continuous.query.run_errors import job_ended, task_lost
 
 
 def test_executors_without_the_package_are_named() -> None:
@@ -15,3 +15,10 @@ def test_job_that_ends_by_itself_is_named() -> None:
     error = job_ended(None)
     assert "its Spark job ended: without an error" in str(error)
     assert error.__cause__ is None
+
+
+def test_lost_task_is_named_with_its_lanes_and_what_to_do() -> None:
+    silent = str(task_lost(3, "nothing was heard of it for 20 s (process 7 at h:1)", {5, 2}))
+    assert "task 3 is lost: nothing was heard of it for 20 s (process 7 at h:1), with lanes 2, 5." in silent
+    assert "raise option taskTimeout" in silent
+    assert "Hint: Look at the log of its executor." in str(task_lost(3, "its connection ended", {5}))

@@ -1,0 +1,44 @@
+"""How many files and connections this process may have open, and how many tasks a driver can so have."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+# For what the program, Spark's gateway, the clients of Kafka and the checkpoint open meanwhile.
+_OTHERS = 100
+
+
+def file_limit() -> int | None:
+    """Return how many files this process may have open; None if there is no limit, or none that is known."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_file_limit() -> None:
+    """Let this process have as many files open as its user may allow it, as Java does."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS names a hard limit that it does not grant.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def room_for_tasks() -> int | None:
+    """Return how many tasks can be connected to this process; None if that is not limited, at least 1."""
+    limit = file_limit()
+    if limit is None:
+        return None
+    try:
+        used = sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:
+        used = 0
+    return max(1, limit - used - _OTHERS)
