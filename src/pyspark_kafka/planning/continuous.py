@@ -117,8 +117,7 @@ def share_partitions(
 ) -> tuple[tuple[TopicPartition, ...], ...]:
     """Group partitions into tasks that read them for as long as they run.
 
-    The task of a partition depends on its topic, its number and the number of tasks, not on the other partitions: the
-    partitions of a topic go round the tasks, and each topic begins at a task of its own.
+    The sorted partitions are dealt out in turn: no task has two more than another one, and those of a topic are spread.
 
     Args:
         partitions: to group.
@@ -127,28 +126,9 @@ def share_partitions(
 
     Returns:
         The groups, none of them empty, each sorted.
-
-    Source: Spark `KafkaSourceRDDPartition`, `Math.floorMod(topicPartition.hashCode, executors)`; here not by the hash
-    of the whole, which Java multiplies by 31, so that with 31 tasks one of them would get the whole topic.
     """
     wanted = sorted(partitions)
     if tasks is None and most == 1:
         return tuple((topic_partition,) for topic_partition in wanted)
-    count = tasks if tasks is not None else -(-len(wanted) // most)
-    groups: dict[int, list[TopicPartition]] = {}
-    for topic_partition in wanted:
-        number = (java_hash(topic_partition.topic) + topic_partition.partition) % count
-        groups.setdefault(number, []).append(topic_partition)
-    largest = len(wanted) if tasks is not None else most
-    return tuple(
-        tuple(group[at : at + largest]) for _, group in sorted(groups.items()) for at in range(0, len(group), largest)
-    )
-
-
-def java_hash(text: str) -> int:
-    """Return the hash of a text that is the same in every process, as Java's `String.hashCode`: 32 bits, signed."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for at in range(0, len(units), 2):
-        found = (31 * found + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    return found - (1 << 32) if found >= 1 << 31 else found
+    count = min(len(wanted), tasks if tasks is not None else -(-len(wanted) // most))
+    return tuple(tuple(wanted[first::count]) for first in range(count))
