@@ -100,7 +100,8 @@ CONNECTION_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.metadata.max.age.ms",
-        "How long information about brokers and partitions is used before it is requested again.",
+        "How long information about brokers and partitions is used before it is requested again. A continuous query "
+        "with `subscribePattern` looks for further topics as often; a micro-batch does each time.",
         parity=SAME,
         field="connection.metadata_max_age_ms",
         parse=_MS,

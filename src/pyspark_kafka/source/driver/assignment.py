@@ -128,6 +128,15 @@ class SubscriptionListing:
             _LOG.warning("Option 'assign' lists partitions that do not exist: %s. They are left out.", listed(missing))
 
 
+def find_topics(client: KafkaClient, deadline: Deadline, topics: Collection[str]) -> Assignment:
+    """Return the partitions of those of some topics that exist, with one request for their metadata.
+
+    Raises:
+        AccessError: this user may not describe one of them.
+    """
+    return _assignment_of(client.fetch_metadata(sorted(topics), deadline), lambda _: True, topics)
+
+
 def _assignment_of(
     metadata: ClusterMetadata, wanted: Callable[[str], bool], may_be_missing: Collection[str] = ()
 ) -> Assignment:

@@ -138,7 +138,8 @@ class KafkaContinuousStream(ContinuousStream):
         # one is due after failures, and when a failure was logged.
         self._suspicions = 0
         self._backoff = Backoff(_PAUSE_MS, _LONGEST_PAUSE_MS)
-        self._look_at = 0.0
+        # When the source is asked next, after looks that failed; and when for all topics, if they match a pattern.
+        self._look_at = self._list_at = 0.0
         self._warned_at: float | None = None
         for name, value in (
             ("maxOffsetsPerTrigger", options.max_offsets_per_trigger),
@@ -251,6 +252,7 @@ class KafkaContinuousStream(ContinuousStream):
             starts = ends.starts
         self.knownPartitions = frozenset(starts)
         self._planned, self._suspicions = True, 0
+        self._plan_next_list()
         self._plan_starts = KafkaSourceOffset(starts)
         if ends is not None and ends.is_read:
             return []
@@ -339,17 +341,25 @@ class KafkaContinuousStream(ContinuousStream):
 
         New partitions count at once; missing ones and other topic ids after several looks, because a broker may lag. A
         look that fails says nothing: it is logged, and the next ones wait for up to 10 s. Blocks for at most about 2 s.
+
+        A look is for the topics that are read. Whether a pattern matches further ones takes a list of all topics of the
+        cluster, which is asked for as often as Java's consumers do: `metadata.max.age.ms`.
         """
         if not self._planned or self._clock() < self._look_at:
             return False
+        topics = _topics(self.knownPartitions)
+        if self._options.subscription.kind != "subscribePattern" or self._clock() >= self._list_at:
+            topics = set()
         try:
-            found = self._offset_reader.glance_at_assignment(_LOOK_MS)
+            found = self._offset_reader.glance_at_assignment(_LOOK_MS, topics)
         except ConnectorError as error:
             if error.condition != "UNKNOWN_TOPIC" or error.facts.get("topic") not in _topics(self.knownPartitions):
                 self._note_failed_look(error)
                 return False
             self._suspicions += 1
         else:
+            if not topics:
+                self._plan_next_list()
             self._look_at, self._warned_at = 0.0, None
             self._backoff.reset()
             partitions = frozenset(found.partitions)
@@ -360,6 +370,9 @@ class KafkaContinuousStream(ContinuousStream):
             )
             self._suspicions = self._suspicions + 1 if changed else 0
         return self._suspicions >= _LOOKS
+
+    def _plan_next_list(self) -> None:
+        self._list_at = self._clock() + self._options.connection.metadata_max_age_ms / 1000
 
     def commit(self, end: Offset) -> None:
         """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.

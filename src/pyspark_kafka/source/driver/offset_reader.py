@@ -13,7 +13,7 @@ from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError, listed
 from pyspark_kafka.interrupt import pause
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
-from pyspark_kafka.source.driver.assignment import SubscriptionListing
+from pyspark_kafka.source.driver.assignment import SubscriptionListing, find_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -106,14 +106,21 @@ class KafkaOffsetReader:
 
         return self._retrying("listing partitions", look_up, read_topics)
 
-    def glance_at_assignment(self, timeout_ms: float) -> Assignment:
+    def glance_at_assignment(self, timeout_ms: float, topics: Collection[str] = ()) -> Assignment:
         """Return what the subscription means now, within a short time and without a second attempt.
+
+        Args:
+            timeout_ms: of the whole.
+            topics: if there are some, only these are looked at; those that do not exist are left out.
 
         Raises:
             ConnectorError: the look-up failed, or took too long.
         """
         with borrow_client(self._connection) as client:
-            return self._listing.find(client, client.deadline().within(timeout_ms))
+            deadline = client.deadline().within(timeout_ms)
+            if topics:
+                return find_topics(client, deadline, topics)
+            return self._listing.find(client, deadline)
 
     def fetch_topic_ids_elsewhere(self, topics: Collection[str]) -> dict[str, str]:
         """Return the ids of topics from another broker than the one that was asked last; unknown topics are left out.

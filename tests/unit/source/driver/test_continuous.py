@@ -298,12 +298,31 @@ def test_new_partition_asks_for_a_plan_at_once(offsets: ScriptedOffsets) -> None
     assert offsets.asked == []
     starts_of(stream, a0=5, a1=7)
     assert not stream.needsReconfiguration()
-    assert offsets.asked[-1] == "partitions within 2000 ms"
-    offsets.logs[C] = (0, 1)
+    assert offsets.asked[-1] == "partitions of a within 2000 ms"
+    offsets.logs[TopicPartition("a", 2)] = (0, 1)
     assert stream.needsReconfiguration()
     assert stream.needsReconfiguration()
     starts_of(stream, a0=5, a1=7)
     assert not stream.needsReconfiguration()
+
+
+@pytest.mark.parametrize("kind", ["subscribePattern", "subscribe"])
+def test_pattern_asks_for_all_topics_as_often_as_javas_consumers_do(offsets: ScriptedOffsets, kind: str) -> None:
+    clock = Clock()
+    stream = stream_of(clock, subscription=PATTERN if kind == "subscribePattern" else Subscription(kind, ("a", "c")))
+    starts_of(stream, a0=5, a1=7)
+    offsets.logs[C] = (0, 1)
+    if kind == "subscribe":
+        assert stream.needsReconfiguration()
+        return
+    clock.now += 299
+    assert not stream.needsReconfiguration()
+    clock.now += 1
+    assert stream.needsReconfiguration()
+    assert offsets.asked[-1] == "partitions within 2000 ms"
+    starts_of(stream, a0=5, a1=7, c0=0)
+    assert not stream.needsReconfiguration()
+    assert offsets.asked[-1] == "partitions of a, c within 2000 ms"
 
 
 @pytest.mark.parametrize("change", ["partition", "topic id", "unknown topic"])
@@ -337,14 +356,14 @@ def test_look_that_fails_says_nothing_and_the_next_ones_wait(
     clock = Clock()
     stream = stream_of(clock)
     starts_of(stream, a0=5, a1=7)
-    offsets.logs[C] = (0, 1)
+    offsets.logs[TopicPartition("a", 2)] = (0, 1)
     looks = offsets.asked.count
     offsets.failures = [DeadlineError("no response", condition="DEADLINE_EXCEEDED")] * 20
     for _ in range(40):
         assert not stream.needsReconfiguration()
         clock.now += 1
     # After about 1, 2, 4 and 8 s, and then every 10 s.
-    assert 5 <= looks("partitions within 2000 ms") <= 9
+    assert 5 <= looks("partitions of a within 2000 ms") <= 9
     (warning,) = [record.getMessage() for record in caplog.records if record.name == LOGGER]
     assert warning.startswith("A look whether the partitions of KafkaSource[SubscribePattern[.]] have changed failed, ")
     assert warning.endswith("[DEADLINE_EXCEEDED] no response")
