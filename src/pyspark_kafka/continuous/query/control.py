@@ -20,6 +20,7 @@ class QueryControl:
         message: what the query does now, in a sentence.
         is_reading: whether every lane reads.
         has_said_all_slots: whether the log has said that the query takes every slot.
+        open_question: asks the source something since a run before, and must end before the next one is planned.
         wake: has the thread of the query look what is asked, which it does without a call within a second.
     """
 
@@ -28,4 +29,5 @@ class QueryControl:
     message: str = "Starting"
     is_reading: bool = False
     has_said_all_slots: bool = False
+    open_question: threading.Thread | None = None
     wake: Callable[[], None] = lambda: None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.interrupt import interrupted_by
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,14 +58,24 @@ class PartitionWatch:
         self._end_wanted.set()
         self._due.set()
 
-    def close(self) -> None:
-        """Ask no more; return when no question is open, so that the source can be planned again."""
+    def close(self) -> threading.Thread | None:
+        """Ask no more; return None if no question is open, so that the source can be planned again.
+
+        Returns:
+            The thread that waits for an answer after about 10 s: it must end before the source is planned.
+        """
         self._closed.set()
         self._due.set()
         if self._thread.ident is not None:
             self._thread.join(_END_SECONDS)
+        return self._thread if self._thread.is_alive() else None
 
     def _run(self) -> None:
+        # A source that tries again does so no more when the watch is closed.
+        with interrupted_by(self._closed):
+            self._ask_until_closed()
+
+    def _ask_until_closed(self) -> None:
         count = 0
         while not self._closed.is_set():
             was_called = self._due.wait(_EVERY_SECONDS)

@@ -151,6 +151,8 @@ class QueryRun:
             ConnectorError: what another run would not mend.
         """
         stream, commits = self._plan.stream, self._context.commits
+        if not self._wait_for_the_source():
+            return
         tasks = self._wait_for_slots()
         if not tasks:
             return
@@ -222,7 +224,7 @@ class QueryRun:
                     job.end(_TASKS_END_SECONDS if coordinator.is_running and self._done else _FAILED_TASKS_END_SECONDS)
                 finally:
                     # After the tasks: a question that takes its time must not hold up their end.
-                    partition_watch.close()
+                    self._control.open_question = partition_watch.close()
         finally:
             connections.close()
             # What follows, an abort or the next run, must find the epoch in the checkpoint or not.
@@ -248,6 +250,22 @@ class QueryRun:
             raise CapabilityError.missing_method(stream, "plannedOffset", "CONTINUOUS_READ")
         write.prepareLanes(planned, lanes)
         self._idle_epoch_s = write.idleEpochSeconds()
+
+    def _wait_for_the_source(self) -> bool:
+        """Return when nothing is asked of the source since a run before; False if the query is asked to stop first."""
+        asking = self._control.open_question
+        if asking is not None and asking.is_alive():
+            self._control.message = "Waiting for the source to answer whether its input partitions have changed"
+            _LOG.warning(
+                "Continuous query %s cannot plan again: its source does not answer whether its input partitions have "
+                "changed (needsReconfiguration), or where rows end (latestOffset).",
+                self._context.query_id,
+            )
+            while asking.is_alive():
+                if self._control.stop_asked.wait(_SLOTS_LOOK_SECONDS):
+                    return False
+        self._control.open_question = None
+        return True
 
     def _wait_for_slots(self) -> int:
         """Return how many tasks to plan at most, when there are slots; 0 if the query is asked to stop before."""

@@ -68,6 +68,8 @@ class ProgressLog:
         self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._since: float | None = None
         self._said_at: float | None = None
+        # Figures that could not be computed: what is wrong once is wrong in each epoch, ten times a second.
+        self._missing: set[object] = set()
 
     @property
     def recent(self) -> list[StreamingQueryProgress]:
@@ -114,7 +116,7 @@ class ProgressLog:
         rows = sum(report.rows_read for report in reports)
         rate = round(rows / seconds, 3) if seconds else 0.0
         start, end = offsets
-        figures = [found for report in reports if (found := _figures_of(report)) is not None]
+        figures = [found for report in reports if (found := self._figures_of(report)) is not None]
         latest, metrics = self._lag(end, figures)
         moment = datetime.fromtimestamp(clock_s, timezone.utc).isoformat(timespec="milliseconds")
         entry = {
@@ -165,16 +167,26 @@ class ProgressLog:
             return latest.json(), dict(stream.lagMetrics(end, latest))
         except Exception:  # noqa: BLE001 - logged
             # The epoch is committed; that its progress lacks a figure must not end the query.
-            _LOG.warning("How far continuous query %s is behind is not known.", self._names.id, exc_info=True)
+            if self._is_new("lag"):
+                _LOG.warning(
+                    "How far continuous query %s is behind is not known. This is said once.",
+                    self._names.id,
+                    exc_info=True,
+                )
             return None, {}
 
+    def _figures_of(self, report: LaneReport) -> LaneFigures | None:
+        try:
+            return LaneFigures.from_text(report.figures) if report.figures else None
+        except ValueError as error:
+            if self._is_new(report.lane):
+                _LOG.warning("Lane %d has sent figures that cannot be read: %s. This is said once.", report.lane, error)
+            return None
 
-def _figures_of(report: LaneReport) -> LaneFigures | None:
-    try:
-        return LaneFigures.from_text(report.figures) if report.figures else None
-    except ValueError as error:
-        _LOG.warning("Lane %d has sent figures that cannot be read: %s", report.lane, error)
-        return None
+    def _is_new(self, missing: object) -> bool:
+        is_new = missing not in self._missing
+        self._missing.add(missing)
+        return is_new
 
 
 def _latencies(figures: Sequence[LaneFigures], committed_ms: float) -> dict[str, Any]:

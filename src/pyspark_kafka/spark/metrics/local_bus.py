@@ -39,6 +39,8 @@ class LocalListenerBus:
         # Who has the event that is delivered now.
         self._called: list[StreamingQueryListener] = []
         self._dropped = 0
+        # Listeners that have raised an error, and where.
+        self._failed: set[tuple[type, str]] = set()
 
     @property
     def has_listeners(self) -> bool:
@@ -101,7 +103,7 @@ class LocalListenerBus:
         """Hand an event to the listeners of a session here and now."""
         with self._changed:
             listeners = self._wanting(session)
-        _deliver(event, listeners)
+        self._deliver(event, listeners)
 
     def _wanting(self, session: object) -> list[StreamingQueryListener]:
         found = [get() for get, wanted in self._listeners if wanted is None or wanted == session]
@@ -128,19 +130,25 @@ class LocalListenerBus:
                     return
                 event, listeners = self._pending.popleft()
                 self._called = listeners
-            _deliver(event, listeners)
+            self._deliver(event, listeners)
             # It waits for long, and is not to hold a listener meanwhile.
             del event, listeners
 
-
-def _deliver(event: Any, listeners: list[StreamingQueryListener]) -> None:
-    # `QueryProgressEvent` goes to `onQueryProgress`, and so on.
-    method = "on" + type(event).__name__.removesuffix("Event")
-    for listener in listeners:
-        try:
-            getattr(listener, method)(event)
-        except Exception:  # noqa: BLE001 - logged
-            _LOG.warning("A listener raised an error in %s; the query continues.", method, exc_info=True)
+    def _deliver(self, event: Any, listeners: list[StreamingQueryListener]) -> None:
+        # `QueryProgressEvent` goes to `onQueryProgress`, and so on.
+        method = "on" + type(event).__name__.removesuffix("Event")
+        for listener in listeners:
+            try:
+                getattr(listener, method)(event)
+            except Exception:  # noqa: BLE001 - logged
+                # Once: there may be ten epochs a second, and as many errors.
+                if (type(listener), method) not in self._failed:
+                    self._failed.add((type(listener), method))
+                    _LOG.warning(
+                        "A listener, %s, raised an error in %s; the query continues. Further errors of it there are "
+                        "not logged.",
+                        type(listener).__qualname__, method, exc_info=True,
+                    )  # fmt: skip
 
 
 LOCAL_BUS = LocalListenerBus()

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_kafka.continuous.query import partition_watch
 from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
+from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,6 +85,40 @@ def test_watch_looks_who_owns_the_checkpoint_also_if_there_is_nothing_to_ask() -
     watch.start()
     assert said.get(timeout=30) is error
     watch.close()
+
+
+def test_watch_says_which_question_is_open_if_the_source_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_watch, "_END_SECONDS", 0.01)
+    asked, answered = threading.Event(), threading.Event()
+
+    def ask() -> bool:
+        asked.set()
+        return not answered.wait(30)
+
+    watch, _ = watch_of(ask)
+    watch.start()
+    assert asked.wait(30)
+    thread = watch.close()
+    assert thread is not None
+    answered.set()
+    thread.join(30)
+    assert watch.close() is None
+
+
+def test_question_that_is_tried_again_ends_with_its_watch() -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    def ask() -> bool:
+        asked.set()
+        if pause(30):
+            ended.set()
+        return False
+
+    watch, _ = watch_of(ask)
+    watch.start()
+    assert asked.wait(30)
+    assert watch.close() is None
+    assert ended.is_set()
 
 
 def test_watch_that_was_not_started_ends_at_once() -> None:

@@ -218,3 +218,20 @@ def test_late_start_is_that_of_slots_only_if_no_task_has_come(
     run._say_late_start(watch, starting.starting)
     assert said in run._control.message
     assert ("Raise the cores" in caplog.text) is (here == 0)
+
+
+@pytest.mark.parametrize("ends", ["question", "query"])
+def test_run_is_not_planned_before_the_source_has_answered_what_the_run_before_has_asked(ends: str) -> None:
+    run, _ = run_of_two_lanes()
+    answered, control = threading.Event(), run._control
+    control.open_question = threading.Thread(target=answered.wait, args=(30,), daemon=True)
+    control.open_question.start()
+    with ThreadPoolExecutor(1) as pool:
+        may_plan = pool.submit(run._wait_for_the_source)
+        try:
+            while not control.message.startswith("Waiting for the source to answer"):
+                assert not may_plan.done()
+        finally:
+            (answered if ends == "question" else control.stop_asked).set()
+        assert may_plan.result(20) is (ends == "question")
+    answered.set()

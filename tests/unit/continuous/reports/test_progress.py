@@ -121,7 +121,8 @@ def test_source_that_fails_to_say_its_lag_ends_nothing(caplog: pytest.LogCapture
     add(log, report(0, read=1, latest='{"t":{"0":50}}'))
     assert log.last is not None
     assert log.last.sources[0].metrics == {}
-    assert "How far continuous query" in caplog.text
+    add(log, report(0, read=1, latest='{"t":{"0":50}}'))
+    assert caplog.text.count("How far continuous query") == 1
 
 
 def test_figures_that_cannot_be_read_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -129,7 +130,8 @@ def test_figures_that_cannot_be_read_end_nothing(caplog: pytest.LogCaptureFixtur
     add(log, LaneReport(3, 7, "{}", "{}", 5, 5, "soon"))
     assert log.last is not None
     assert log.last["latencyMs"] == {}
-    assert "Lane 3 has sent figures that cannot be read" in caplog.text
+    add(log, LaneReport(3, 8, "{}", "{}", 5, 5, "soon"))
+    assert caplog.text.count("Lane 3 has sent figures that cannot be read") == 1
 
 
 def test_latencies_of_all_lanes_are_one_summary() -> None:

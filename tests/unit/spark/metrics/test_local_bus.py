@@ -112,8 +112,9 @@ def test_listener_that_raises_is_logged_and_the_others_hear(caplog: pytest.LogCa
         bus.remove(each)
     assert notes.heard == ["started None", "progress 1", "progress 2"]
     assert [record.getMessage() for record in caplog.records] == [
-        f"A listener raised an error in {method}; the query continues."
-        for method in ("onQueryStarted", "onQueryProgress", "onQueryProgress")
+        f"A listener, {Broken.__qualname__}, raised an error in {method}; the query continues. Further errors of it "
+        "there are not logged."
+        for method in ("onQueryStarted", "onQueryProgress")
     ]
 
 
