@@ -57,14 +57,16 @@ def start(spark: SparkSession, place: Path, function: Any, **options: str) -> Co
 
 
 def start_kafka(
-    spark: SparkSession, servers: str, topics: tuple[str, str], checkpoint: Path, function: Any, **options: str
-) -> ContinuousQuery:
+    spark: SparkSession, servers: str, topics: tuple[str, str], checkpoint: Path, function: Any,
+    guarantee: str = "at_least_once", **options: str
+) -> ContinuousQuery:  # fmt: skip
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", topics[0]).option("startingOffsets", "earliest").options(**options).load()
         .select("key", "value").map_batches(function)
         .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", topics[1])
-        .option("checkpointLocation", str(checkpoint)).trigger(continuous="100 ms").start()
+        .option("deliveryGuarantee", guarantee).option("checkpointLocation", str(checkpoint))
+        .trigger(continuous="100 ms").start()
     )  # fmt: skip
 
 
@@ -212,8 +214,11 @@ def test_stop_does_not_wait_for_a_function_that_hangs(
     assert rows(tmp_path) == [("a", 1), ("a", 2)]
 
 
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_slow_partition_does_not_hold_up_the_others(
-    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path
+    spark: SparkSession, bootstrap_servers: str, make_topic: TopicMaker, tmp_path: Path, guarantee: str
 ) -> None:
     topics = make_topic(partitions=2), make_topic()
     release = tmp_path / "release"
@@ -227,7 +232,7 @@ def test_slow_partition_does_not_hold_up_the_others(
         return {record.value for record in consume_committed(bootstrap_servers, topics[1])}
 
     produce(bootstrap_servers, topics[0], [Record(b"k", b"first-%d" % part, partition=part) for part in range(2)])
-    query = start_kafka(spark, bootstrap_servers, topics, tmp_path / "checkpoint", slow)
+    query = start_kafka(spark, bootstrap_servers, topics, tmp_path / "checkpoint", slow, guarantee)
     try:
         query.processAllAvailable()
         produce(bootstrap_servers, topics[0], [Record(b"k", b"slow", partition=0)])

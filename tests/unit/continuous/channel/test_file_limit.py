@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.continuous.channel import file_limit as module
 from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_limit, room_for_tasks
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, *, granted: b
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
     monkeypatch.setattr(resource, "setrlimit", change)
-    monkeypatch.setattr(module.Path, "iterdir", lambda _: iter(range(24)))
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(range(24)))
     return limits
 
 

@@ -169,9 +169,9 @@ def test_lanes_begin_together_when_the_last_one_has_started() -> None:
     coordinator = EpochCoordinator(3, 0, 100)
     assert coordinator.started(1) == []
     assert coordinator.started(0) == []
-    assert coordinator.starting == (2,)
+    assert list(coordinator.starting) == [2]
     assert coordinator.started(2) == [BeginReading()]
-    assert coordinator.starting == ()
+    assert not coordinator.starting
 
 
 def test_stop_does_not_wait_for_lanes_that_have_not_started_as_none_has_read() -> None:

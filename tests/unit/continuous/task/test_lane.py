@@ -423,10 +423,16 @@ class PositionsWriter(Writer, SourceOffsetsWriter):
 
 def run_with_positions(script: Script, stage: Callable[[Iterator[Any]], Iterator[Any]] = as_it_is) -> list[str]:
     calls: list[str] = []
-    lane: Any = Lane(
-        0, Reader(script), stage, lambda epoch: PositionsWriter(epoch, calls), script, epoch_s=10,
+    driver: Any = script
+    lane = Lane(
+        0,
+        Reader(script),
+        stage,
+        lambda epoch: PositionsWriter(epoch, calls),
+        driver,
+        epoch_s=10,
         clock=lambda: script.now,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )
     try:
         lane.run(7)
     finally:
@@ -499,8 +505,9 @@ def test_rows_that_a_function_holds_back_are_part_of_what_a_lane_commits_by_its_
 def test_writer_without_positions_has_no_clock_of_its_own() -> None:
     script = Script(1, 1e9, 2, "last")
     calls: list[str] = []
-    lane: Any = Lane(
-        0, Reader(script), as_it_is, lambda epoch: Writer(epoch, calls), script, epoch_s=1, clock=lambda: script.now
-    )  # type: ignore[arg-type]
+    driver: Any = script
+    lane = Lane(
+        0, Reader(script), as_it_is, lambda epoch: Writer(epoch, calls), driver, epoch_s=1, clock=lambda: script.now
+    )
     lane.run(0)
     assert [call for call in calls if not call.startswith("flush")] == ["commit 0", "close 0"]

@@ -309,7 +309,8 @@ def test_new_partition_asks_for_a_plan_at_once(offsets: ScriptedOffsets) -> None
 @pytest.mark.parametrize("kind", ["subscribePattern", "subscribe"])
 def test_pattern_asks_for_all_topics_as_often_as_javas_consumers_do(offsets: ScriptedOffsets, kind: str) -> None:
     clock = Clock()
-    stream = stream_of(clock, subscription=PATTERN if kind == "subscribePattern" else Subscription(kind, ("a", "c")))
+    listed = Subscription("subscribe", ("a", "c"))
+    stream = stream_of(clock, subscription=PATTERN if kind == "subscribePattern" else listed)
     starts_of(stream, a0=5, a1=7)
     offsets.logs[C] = (0, 1)
     if kind == "subscribe":
