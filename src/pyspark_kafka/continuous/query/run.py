@@ -388,10 +388,13 @@ class QueryRun:
             if control.give_up.is_set():
                 self.failure = run_failed("it was asked to stop again before the epoch had ended", "Start it again.")
             if stop_since is not None and now - stop_since > _STOP_SECONDS:
-                # A commit that rides out an outage ends with the run.
-                control.give_up.set()
+                why = "its input partitions or slots had changed"
+                if control.stop_asked.is_set():
+                    # A commit that rides out an outage ends with the query. The next run has the event as well.
+                    control.give_up.set()
+                    why = "the query was asked to stop"
                 self.failure = run_failed(
-                    f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after the query was asked to stop",
+                    f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after {why}",
                     "Look for a function that waits; the rows of this epoch will be read again.",
                 )
             if now >= watch.due_at and stop_since is None:

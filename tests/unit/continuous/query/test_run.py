@@ -235,3 +235,25 @@ def test_run_is_not_planned_before_the_source_has_answered_what_the_run_before_h
             (answered if ends == "question" else control.stop_asked).set()
         assert may_plan.result(20) is (ends == "question")
     answered.set()
+
+
+@pytest.mark.parametrize(("asked", "why"), [(False, "partitions or slots had changed"), (True, "was asked to stop")])
+def test_slow_lane_of_a_run_that_is_to_be_planned_again_does_not_end_the_query(
+    monkeypatch: pytest.MonkeyPatch, asked: bool, why: str
+) -> None:
+    monkeypatch.setattr(run_module, "_STOP_SECONDS", 0.0)
+    run, coordinator = run_of_two_lanes()
+    run._context.progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None)  # type: ignore[misc]
+    run._waits = RowWaits(lambda *_: True)
+    run._spans[4] = 0.0, 0.0
+    run._reconfigure = not asked
+    if asked:
+        run._control.stop_asked.set()
+    said: list[Any] = []
+    connections: Any = SimpleNamespace(broadcast=said.append)
+    watch: Any = Watch()
+    run._drive(coordinator, connections, watch, watch)
+    assert said == [End(5, last=1)]
+    assert why in str(run.failure)
+    # It would end each run that follows.
+    assert run._control.give_up.is_set() is asked
