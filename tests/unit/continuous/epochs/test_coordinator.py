@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections import deque
 
 import pytest
@@ -272,12 +271,11 @@ class World:
             to_driver[lane].append(("started", lane, 0, 0))
         committing: list[CommitEpoch] = []
         ended = [False] * self.lanes
-        done = False
         # All of them at once: that lanes hear of it one after the other is for the simulation.
-        reading = threading.Event()
+        done = reading = False
 
         def act(actions: list[Action]) -> None:
-            nonlocal done
+            nonlocal done, reading
             for action in actions:
                 if isinstance(action, EndEpoch):
                     for queue in to_lane:
@@ -285,7 +283,7 @@ class World:
                 elif isinstance(action, CommitEpoch):
                     committing.append(action)
                 elif isinstance(action, BeginReading):
-                    reading.set()
+                    reading = True
                 else:
                     done = True
 
@@ -296,7 +294,7 @@ class World:
             choice = self.random.randrange(5)
             lane = self.random.randrange(self.lanes)
             is_at_end = self.ends is not None and position[lane] == self.ends[lane]
-            if choice == 0 and not reading.is_set():
+            if choice == 0 and not reading:
                 continue
             if choice == 0 and is_at_end and not said[lane]:
                 said[lane] = True
