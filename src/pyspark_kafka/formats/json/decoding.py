@@ -57,8 +57,9 @@ class JsonDecoder:
         self._read_type = _without_bytes(self.arrow_type, "")
         self._has_floats = has_kind(self._read_type, pa.types.is_floating)
         self._has_bytes = self._read_type != self.arrow_type
-        # Nobody who writes values can know it: a value that holds this name could else stand for another's.
-        name = secrets.token_hex(8)
+        # Nobody who writes values can know it: a value that holds this name could else stand for another's. The letter
+        # begins no number and no literal: a list that a value leaves open would take a number as its next item.
+        name = f"k{secrets.token_hex(8)}"
         self._between = f'}}\n{{"{name}":'.encode()
         self._schema = pa.schema([pa.field(name, self._read_type)])
         self._read_json = _reader()

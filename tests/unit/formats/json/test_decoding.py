@@ -83,6 +83,22 @@ def test_values_that_complete_each_other_are_bad_each() -> None:
     assert found.column.to_pylist() == [None, {"a": None, "s": None}, None, None]
 
 
+@pytest.mark.parametrize("digits", ["1234567890123456", "12345678901234e6", "abcdef1234567890"])
+def test_values_do_not_change_places_whatever_name_stands_between_them(
+    digits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _: digits)
+    decoder = JsonDecoder(A)
+    # The first two would be one row, the last one two.
+    texts = [b'{"x":["', b'"]}', b'{"a":2}', b'{"a":9}}{"b":null']
+    # Without the check of each document that comes first.
+    with pytest.raises(ValueError, match="expected|xpecting"):
+        decoder._parse(list(texts))
+    found = decoder.decode(pa.array(texts, pa.binary()))
+    assert found.column.to_pylist() == [None, None, {"a": 2, "s": None}, None]
+    assert [each.row for each in found.bad] == [0, 1, 3]
+
+
 def test_bad_bytes_are_found_in_every_field() -> None:
     kind = pa.struct([("b", pa.binary()), ("n", pa.struct([("b", pa.binary())]))])
     texts = [b'{"b":"AP8="}', b'{"b":"!"}', b'{"n":{"b":"x"}}']
