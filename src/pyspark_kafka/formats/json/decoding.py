@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError
 from pyspark_kafka.formats.json.judging import find_lost_numbers
-from pyspark_kafka.formats.json.locating import FaultFinder, is_certain
+from pyspark_kafka.formats.json.locating import FaultFinder
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
 
@@ -35,8 +35,9 @@ _ESCAPE = re.compile(rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-
 class JsonDecoder:
     """Reads values in JSON as columns of a type.
 
-    Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5 becomes 1 where a whole number is
-    wanted, and the text "12" becomes 12. Fields of structs that the type lacks are skipped, those that a value lacks
+    A value is one document of JSON to the letter (RFC 8259), an object or null; msgspec says so before arrow-json, which
+    takes more, reads it. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5 becomes 1
+    where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are skipped, those that a value lacks
     are null, of a name that stands twice the last counts. A map has every entry, also those of one key. Bytes are
     Base64 text.
 
@@ -95,57 +96,24 @@ class JsonDecoder:
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _decode_chunk(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> pa.Array:
-        if not self._faults.wary:
-            try:
-                return self._parse(texts)
-            except ValueError as error:
-                self._faults.notice(str(error))
-        # First those whose end shows it, which costs little; all of them only if that was not enough.
-        everywhere = self._faults.thorough
+        clean = True
         while True:
-            found = self._confirm(texts, self._faults.find(texts, everywhere=everywhere))
+            found = self._faults.find(texts)
             bad += [BadValue(start + row, reason, message) for row, (reason, message) in found.items()]
-            if found:
-                texts = texts.copy()
-                for row in found:
-                    texts[row] = None
+            for row in found:
+                texts[row] = None
+            clean = clean and not found
             try:
                 column = self._parse(texts)
             except ValueError as error:
-                if not self._faults.notice(str(error)) and everywhere:
-                    break
-                everywhere = True
-                continue
-            if not found:
+                clean = False
+                if self._faults.notice(str(error)):
+                    continue
+                # What nobody thought of: the half that is good at once.
+                return pa.concat_arrays(self._bisect(texts, start, bad))
+            if clean:
                 self._faults.trust()
             return column
-        # What nobody thought of: the half that is good at once.
-        return pa.concat_arrays(self._bisect(texts, start, bad))
-
-    def _confirm(
-        self, texts: list[bytes | None], found: dict[int, tuple[Reason, str]]
-    ) -> dict[int, tuple[Reason, str]]:
-        """Return the faults of values that arrow-json refuses as well.
-
-        It reads some that are no JSON, such as those with a comma too few. A value is good if it is good alone: what
-        stands beside it, and how often a batch is read, decide nothing.
-        """
-        asked = [row for row, fault in found.items() if not is_certain(texts[row] or b"", *fault)]
-        at, size = 0, len(asked)
-        # Each question but the first is about one value, or follows a yes: at most two a value, of some 60 us.
-        while at < len(asked):
-            rows = asked[at : at + size]
-            try:
-                self._parse([texts[row] for row in rows])
-            except ValueError:
-                at += size == 1
-                size = 1
-                continue
-            for row in rows:
-                del found[row]
-            at += size
-            size *= 2
-        return found
 
     def _bisect(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> list[pa.Array]:
         try:

@@ -1,8 +1,10 @@
-"""Which values of a batch arrow-json refuses, and why, without asking it for each. Layer: formats.
+"""Which values of a batch are no JSON, or are refused by arrow-json, and why, without asking it for each.
 
-arrow-json refuses a batch for one value, and names the field, not the row. Reading each value alone takes 30 times as
-long as a batch. So the fields that it named are looked at in all values, with msgspec, which skips the rest; what looks
-wrong there is judged by arrow-json's own rules for each type. `test_locating.py` compares them with arrow-json.
+Every value is looked at by msgspec first, which takes JSON only and one document a value; arrow-json also takes what is
+none. arrow-json refuses a batch for one value, and names the field, not the row. Reading each value alone takes 30 times
+as long as a batch. So the fields that it named are looked at in all values, with msgspec, which skips the rest; what
+looks wrong there is judged by arrow-json's own rules for each type. `test_locating.py` compares them with arrow-json.
+Layer: formats.
 """
 
 from __future__ import annotations
@@ -18,23 +20,17 @@ from pyspark_kafka.formats.values import Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# For this number of chunks without a fault, after one with many, values are looked at before they are decoded.
+# For this number of chunks without a fault, after one with many, suspected fields are looked at before decoding.
 _WARY_CHUNKS = 8
 # One in some chunks costs less to be found when decoding fails.
 _MANY = 4
 _PLAIN_DECIMAL = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
-_BLANKS = b" \t\r\n"
 _NOT_UTF8 = "it is not UTF-8"
 _CUT_SHORT = "it ends in the middle of a document"
+_HALF_PAIR = "it has half a surrogate pair"
+_SURROGATE = re.compile(rb"\\u[dD][89abcdefABCDEF]")
 _NO_OBJECT = "it is no JSON object"
 _FIELD = "whilst decoding field '"
-
-
-def is_certain(text: bytes, reason: Reason, message: str) -> bool:
-    """Return whether arrow-json surely refuses a value with a fault that a `FaultFinder` found, too."""
-    if reason is not Reason.DECODE_FAILED or message in (_NOT_UTF8, _CUT_SHORT, _NO_OBJECT):
-        return True
-    return not text.lstrip(_BLANKS).startswith((b"{", b"null"))
 
 
 class FaultFinder:
@@ -48,39 +44,24 @@ class FaultFinder:
         self._type = read_type
         self._suspects: set[tuple[str, ...]] = set()
         self._wary = 0
-        self._thorough = 0
         self._look: Callable[[bytes], Any] | None = None
         self._check: _Check | None = None
-
-    @property
-    def wary(self) -> bool:
-        """Whether values had many faults lately, so that they are better looked at before they are decoded."""
-        return self._wary > 0
-
-    @property
-    def thorough(self) -> bool:
-        """Whether many faults were lately in values that end as they should, so that all are better looked at."""
-        return self._thorough > 0
 
     def notice(self, error: str) -> bool:
         """Suspect the field that an error of arrow-json names; return whether that is new."""
         path = _named_path(error, self._type)
-        # What is no JSON names no field, nor does a decimal.
+        # What is no UTF-8 names no field, nor does a decimal.
         fresh = ({path} if path else {(), *_decimal_paths(self._type)}) - self._suspects
         if fresh:
             self._suspects |= fresh
             self._look = None
         return bool(fresh)
 
-    def find(self, texts: Sequence[bytes | None], *, everywhere: bool = True) -> dict[int, tuple[Reason, str]]:
+    def find(self, texts: Sequence[bytes | None]) -> dict[int, tuple[Reason, str]]:
         """Return the rows whose value is bad, each with the reason and the end of a sentence.
 
-        Found are values that are no JSON, no UTF-8 or no object, and those with a fault in a suspected field.
-
-        Args:
-            texts: the values.
-            everywhere: whether to look at all of them. Else only at those that do not end as an object does, as those
-                that are cut short; this takes a sixth of the time.
+        Found are values that are no JSON or no object; and, if there are suspects, those that are no UTF-8 and those with a
+        fault in a suspected field.
         """
         import msgspec  # noqa: PLC0415 - optional
 
@@ -88,15 +69,12 @@ class FaultFinder:
             self._prepare(msgspec)
         look, check = self._look, self._check
         assert look is not None  # noqa: S101 - prepared above
-        if everywhere:
-            known_utf8 = _all_utf8(texts)
-            looked_at = [(row, text) for row, text in enumerate(texts) if text is not None]
-        else:
-            known_utf8 = False
-            looked_at = [(row, text) for row, text in enumerate(texts) if text is not None and text[-1:] != b"}"]
+        known_utf8 = not self._suspects or _all_utf8(texts)
         bad: dict[int, tuple[Reason, str]] = {}
         odd: list[int] = []
-        for row, text in looked_at:
+        for row, text in enumerate(texts):
+            if text is None:
+                continue
             if not known_utf8 and not _is_utf8(text):
                 bad[row] = (Reason.DECODE_FAILED, _NOT_UTF8)
                 continue
@@ -107,7 +85,7 @@ class FaultFinder:
             except msgspec.ValidationError:
                 odd.append(row)
             except msgspec.DecodeError as error:
-                bad[row] = (Reason.DECODE_FAILED, _place(str(error)))
+                bad[row] = (Reason.DECODE_FAILED, _place(error, text))
             else:
                 if check is not None and value is not None and check.is_odd(value, row):
                     odd.append(row)
@@ -115,17 +93,17 @@ class FaultFinder:
             odd += check.unreadable()
         if odd:
             bad |= self._judge({row: texts[row] or b"" for row in odd}, msgspec)
+        for row, (reason, _) in bad.items():
+            if reason is Reason.DECODE_FAILED and not _is_utf8(texts[row] or b""):
+                bad[row] = (reason, _NOT_UTF8)
         if len(bad) >= _MANY:
             self._wary = _WARY_CHUNKS
-        if everywhere:
-            ended = sum((texts[row] or b"").endswith(b"}") for row in bad)
-            self._thorough = _WARY_CHUNKS if ended >= _MANY else max(0, self._thorough - 1)
         return bad
 
     def trust(self) -> None:
         """Note that a chunk was without a fault; after some of them, fields are suspected no more."""
         self._wary -= 1
-        if self._wary <= 0:
+        if self._wary <= 0 and self._suspects:
             self._suspects.clear()
             self._look = None
 
@@ -146,7 +124,7 @@ class FaultFinder:
             except RecursionError:
                 bad[row] = (Reason.DECODE_FAILED, "it is nested too deeply")
             except msgspec.DecodeError as error:
-                bad[row] = (Reason.DECODE_FAILED, _place(str(error)))
+                bad[row] = (Reason.DECODE_FAILED, _place(error, text))
             except ValueError:
                 bad[row] = (Reason.DECODE_FAILED, "it is no JSON")
             else:
@@ -313,9 +291,11 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _place(text: str) -> str:
+def _place(error: Exception, text: bytes) -> str:
     """Return what msgspec says of a fault, without what it quotes of the value."""
-    if "truncated" in text:
-        return _CUT_SHORT
-    _, at, place = text.partition("(byte ")
+    said = str(error)
+    if "truncated" in said:
+        # It says so, too, of half a surrogate pair, wherever that is.
+        return _HALF_PAIR if text.rstrip().endswith(b"}") and _SURROGATE.search(text) else _CUT_SHORT
+    _, at, place = said.partition("(byte ")
     return f"it is no JSON: fault at byte {place.rstrip(')')}" if at else "it is no JSON"

@@ -135,22 +135,20 @@ def test_no_value_is_asked_about_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         JsonDecoder(pa.struct([("a", kind)])).decode(pa.array(texts, pa.binary()))
 
 
-def test_a_look_at_values_that_end_otherwise_finds_all_that_are_cut_short() -> None:
+def test_values_that_are_cut_short_are_found_without_a_suspect() -> None:
     whole = b'{"a":"\xc3\xa4{","b":1}'
     texts = [None, whole, whole + b" ", b"null", b"", *(whole[:end] for end in range(1, len(whole)))]
-    finder = FaultFinder(pa.struct([("a", pa.string()), ("b", pa.int32())]))
-    found = finder.find(texts, everywhere=False)
+    found = FaultFinder(pa.struct([("a", pa.string()), ("b", pa.int32())])).find(texts)
     assert sorted(found) == list(range(4, len(texts)))
-    assert found == finder.find(texts)
 
 
-def test_all_values_are_looked_at_first_after_many_faults_within_them() -> None:
+def test_suspected_fields_are_looked_at_until_eight_chunks_are_good() -> None:
     finder = FaultFinder(pa.struct([("a", pa.int32())]))
-    finder.find([b'{"a":1}', *4 * [b'{"a":']])
-    assert finder.wary
-    seen = [finder.thorough]
-    finder.find(4 * [b"{]}"])
+    wrong = 4 * [b'{"a":"x"}']
+    seen = [len(finder.find(wrong))]
+    finder.notice("whilst decoding field 'wrapper': whilst decoding field 'a': no")
+    seen.append(len(finder.find(wrong)))
     for _ in range(8):
-        seen.append(finder.thorough)
-        finder.find(4 * [b'{"a":'])
-    assert [*seen, finder.thorough] == [False, *8 * [True], False]
+        seen.append(len(finder.find(wrong[:1])))
+        finder.trust()
+    assert [*seen, len(finder.find(wrong[:1]))] == [0, 4, *8 * [1], 0]
