@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.formats.json.decimals import find_suspects, has_decimals, rewrite_numbers
 from pyspark_kafka.formats.json.judging import find_lost_numbers
 from pyspark_kafka.formats.json.locating import FaultFinder
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
 _MOST_TEXT = 64 << 20
@@ -35,11 +36,11 @@ _ESCAPE = re.compile(rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-
 class JsonDecoder:
     """Reads values in JSON as columns of a type.
 
-    A value is one document of JSON to the letter (RFC 8259), an object or null; msgspec says so before arrow-json, which
-    takes more, reads it. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5 becomes 1
-    where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are skipped, those that a value lacks
-    are null, of a name that stands twice the last counts. A map has every entry, also those of one key. Bytes are
-    Base64 text.
+    A value is one document of JSON to the letter (RFC 8259), an object or null: msgspec checks it before arrow-json
+    reads it, which takes more. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5
+    becomes 1 where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are
+    skipped, those that a value lacks are null, of a name that stands twice the last counts. A map has every entry, also
+    those of one key. Bytes are Base64 text.
 
     Runs on: executor; pure computation.
 
@@ -57,6 +58,7 @@ class JsonDecoder:
         self.arrow_type = _nullable(arrow_type)
         self._read_type = _without_bytes(self.arrow_type, "")
         self._has_floats = has_kind(self._read_type, pa.types.is_floating)
+        self._has_decimals = has_decimals(self._read_type)
         self._has_bytes = self._read_type != self.arrow_type
         # Nobody who writes values can know it: a value that holds this name could else stand for another's. The letter
         # begins no number and no literal: a list that a value leaves open would take a number as its next item.
@@ -84,10 +86,12 @@ class JsonDecoder:
         for at, part in split_by_size(values, _MOST_TEXT):
             rows = _rows_of_chunk(part)
             for start in range(0, len(part), rows):
-                texts: list[bytes | None] = part.slice(start, rows).cast(_binary(part.type)).to_pylist()
+                chunk = part.slice(start, rows).cast(_binary(part.type))
+                texts: list[bytes | None] = chunk.to_pylist()
                 if skipped:
                     texts = [None if text is None else text[skipped:] for text in texts]
-                columns.append(self._decode_chunk(texts, at + start, bad))
+                judged = _rewrite_numbers(texts, find_suspects(chunk)) if self._has_decimals else []
+                columns.append(self._decode_chunk(texts, at + start, bad, judged))
         column = concat_parts(columns, self._read_type)
         if self._has_floats:
             column = _without_lost(column, values, skipped, bad)
@@ -95,10 +99,12 @@ class JsonDecoder:
             column = self._with_bytes(column, bad)
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
-    def _decode_chunk(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> pa.Array:
+    def _decode_chunk(
+        self, texts: list[bytes | None], start: int, bad: list[BadValue], judged: Sequence[int]
+    ) -> pa.Array:
         clean = True
         while True:
-            found = self._faults.find(texts)
+            found = self._faults.find(texts, judged)
             bad += [BadValue(start + row, reason, message) for row, (reason, message) in found.items()]
             for row in found:
                 texts[row] = None
@@ -197,6 +203,16 @@ def _without_lost(column: pa.Array, values: pa.Array, skipped: int, bad: list[Ba
 
 def _out_of_range(path: str) -> str:
     return f"the number of field '{path}' is out of range" if path else "a number is out of range"
+
+
+def _rewrite_numbers(texts: list[bytes | None], rows: list[int]) -> list[int]:
+    """Rewrite the numbers of some values; return the rows that have others in texts, which must be judged."""
+    judged = []
+    for row in rows:
+        texts[row], left = rewrite_numbers(texts[row] or b"")
+        if left:
+            judged.append(row)
+    return judged
 
 
 def _rows_of_chunk(values: pa.Array) -> int:

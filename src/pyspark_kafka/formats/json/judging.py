@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.formats.values import find_values
+from pyspark_kafka.formats.json.decimals import has_decimals, is_misread, parse_float, read_decimal
+from pyspark_kafka.formats.values import find_values, has_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,7 +68,7 @@ class ValueJudge:
                 return all(self._look(row, each, wanted.value_type, path) for each in value)
         elif pa.types.is_map(wanted):
             if isinstance(value, dict):
-                return all(self._look(row, each, wanted.item_type, path) for each in value.values())
+                return all(self._look(row, each, wanted.item_type, path) for each in _items_of(value))
         elif pa.types.is_string(wanted) or pa.types.is_null(wanted):
             if isinstance(value, str):
                 return True
@@ -117,9 +118,15 @@ def _fits_decimal(value: Any, wanted: pa.Decimal128Type) -> bool:
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal)):
         return False
     text = value if isinstance(value, str) else str(value)
-    if not _DECIMAL.fullmatch(text):
+    if not _DECIMAL.fullmatch(text) or (isinstance(value, str) and is_misread(text)):
         return False
-    number = Decimal(text)
+    number = read_decimal(text)
+    if number is None:
+        return False
+    if not number and isinstance(value, str):
+        # The zeros of its exponent are digits; outside of texts they are left out before it is read.
+        exponent = text.lower().partition("e")[2]
+        return bool(int(exponent or 0) + wanted.scale <= wanted.precision)
     if not number or abs(number.adjusted()) > _FAR:
         return not number or number.adjusted() < 0
     return bool(int(number.copy_abs().scaleb(wanted.scale, _EXACT)) < 10**wanted.precision)
@@ -138,7 +145,7 @@ def find_lost_numbers(column: pa.Array, text_of: Callable[[int], bytes]) -> dict
 
     for row in sorted(rows):
         try:
-            path = _beyond(load_value(text_of(row), msgspec, exact=False), column.type, "")
+            path = _beyond(load_value(text_of(row), msgspec, column.type), column.type, "")
         except (msgspec.DecodeError, ValueError, RecursionError):
             # What arrow-json reads though it is no JSON.
             path = ""
@@ -164,7 +171,7 @@ def _beyond(value: Any, wanted: pa.DataType, path: str) -> str | None:
     elif pa.types.is_list(wanted) and isinstance(value, list):
         inner = ((each, wanted.value_type, path) for each in value)
     elif pa.types.is_map(wanted) and isinstance(value, dict):
-        inner = ((each, wanted.item_type, path) for each in value.values())
+        inner = ((each, wanted.item_type, path) for each in _items_of(value))
     elif pa.types.is_floating(wanted) and isinstance(value, (int, float, str)):
         return path if _is_lost(value, wanted) else None
     return next((found for each in inner if (found := _beyond(*each)) is not None), None)
@@ -183,11 +190,24 @@ def _is_lost(value: float | str, wanted: pa.DataType) -> bool:
         return bool(np.isinf(np.dtype(wanted.to_pandas_dtype()).type(number)))
 
 
-def load_value(text: bytes, msgspec: Any, *, exact: bool) -> Any:
-    """Return a value in Python's types; of a name that stands twice the last counts, as with arrow-json."""
+class Entries(dict[str, Any]):
+    """An object of JSON that has a name twice: as a map it has every entry, as a struct the last one."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        """Keep all entries of an object."""
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def load_value(text: bytes, msgspec: Any, kind: pa.DataType) -> Any:
+    """Return a value of a type in Python's types.
+
+    Of a name that stands twice the last counts, as with arrow-json, unless it is in a map: see `Entries`.
+    """
     import json  # noqa: PLC0415 - seldom needed
 
-    if not exact:
+    exact, pairs = has_decimals(kind), has_kind(kind, pa.types.is_map)
+    if not (exact or pairs):
         try:
             return msgspec.json.decode(text)
         except msgspec.ValidationError:
@@ -196,15 +216,25 @@ def load_value(text: bytes, msgspec: Any, *, exact: bool) -> Any:
     # Python's parser also takes what is no JSON.
     msgspec.json.decode(text, type=msgspec.Raw)
     try:
-        return json.loads(text, parse_float=Decimal if exact else float, parse_int=_whole)
+        return json.loads(
+            text,
+            parse_float=parse_float if exact else float,
+            parse_int=_whole,
+            object_pairs_hook=_object if pairs else None,
+        )
     except RecursionError as error:
         raise RecursionError("nested too deeply for Python's parser") from error
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Entries(pairs)
+
+
+def _items_of(value: dict[str, Any]) -> Iterable[Any]:
+    """Return the items of a map."""
+    return [item for _, item in value.pairs] if isinstance(value, Entries) else value.values()
+
+
 def _whole(digits: str) -> float:
     return int(digits) if len(digits) < 400 else float(digits)
-
-
-def has_decimals(kind: pa.DataType) -> bool:
-    """Whether a type has a decimal anywhere."""
-    return pa.types.is_decimal(kind) or any(has_decimals(kind.field(at).type) for at in range(kind.num_fields))

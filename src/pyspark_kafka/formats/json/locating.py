@@ -1,9 +1,9 @@
 """Which values of a batch are no JSON, or are refused by arrow-json, and why, without asking it for each.
 
 Every value is looked at by msgspec first, which takes JSON only and one document a value; arrow-json also takes what is
-none. arrow-json refuses a batch for one value, and names the field, not the row. Reading each value alone takes 30 times
-as long as a batch. So the fields that it named are looked at in all values, with msgspec, which skips the rest; what
-looks wrong there is judged by arrow-json's own rules for each type. `test_locating.py` compares them with arrow-json.
+none. arrow-json refuses a batch for one value, and names the field, not the row. Reading each value alone takes 30
+times as long as a batch. So the fields that it named are looked at in all values, with msgspec, which skips the rest;
+what looks wrong there is judged by arrow-json's own rules for each type. `test_locating.py` compares them.
 Layer: formats.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 import pyarrow as pa
 
-from pyspark_kafka.formats.json.judging import ValueJudge, fits_whole, has_decimals, load_value, refused_texts
+from pyspark_kafka.formats.json.judging import ValueJudge, fits_whole, load_value, refused_texts
 from pyspark_kafka.formats.values import Reason
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _WARY_CHUNKS = 8
 # One in some chunks costs less to be found when decoding fails.
 _MANY = 4
 _PLAIN_DECIMAL = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
+# What msgspec does not take as the name of a field.
+_ODD_NAME = re.compile(r'["\\\x00-\x1f\x7f]')
 _NOT_UTF8 = "it is not UTF-8"
 _CUT_SHORT = "it ends in the middle of a document"
 _HALF_PAIR = "it has half a surrogate pair"
@@ -43,6 +45,7 @@ class FaultFinder:
         """Find faults in values of a type."""
         self._type = read_type
         self._suspects: set[tuple[str, ...]] = set()
+        self._judges_all = False
         self._wary = 0
         self._look: Callable[[bytes], Any] | None = None
         self._check: _Check | None = None
@@ -57,11 +60,15 @@ class FaultFinder:
             self._look = None
         return bool(fresh)
 
-    def find(self, texts: Sequence[bytes | None]) -> dict[int, tuple[Reason, str]]:
+    def find(self, texts: Sequence[bytes | None], judged: Sequence[int] = ()) -> dict[int, tuple[Reason, str]]:
         """Return the rows whose value is bad, each with the reason and the end of a sentence.
 
-        Found are values that are no JSON or no object; and, if there are suspects, those that are no UTF-8 and those with a
+        Found are values that are no JSON or no object; and, if there are suspects, those that are no UTF-8, or have a
         fault in a suspected field.
+
+        Args:
+            texts: the values.
+            judged: rows that are judged in all fields.
         """
         import msgspec  # noqa: PLC0415 - optional
 
@@ -71,7 +78,8 @@ class FaultFinder:
         assert look is not None  # noqa: S101 - prepared above
         known_utf8 = not self._suspects or _all_utf8(texts)
         bad: dict[int, tuple[Reason, str]] = {}
-        odd: list[int] = []
+        rows = range(len(texts)) if self._judges_all else judged
+        odd: list[int] = [row for row in rows if texts[row] is not None]
         for row, text in enumerate(texts):
             if text is None:
                 continue
@@ -109,18 +117,19 @@ class FaultFinder:
 
     def _prepare(self, msgspec: Any) -> None:
         """Make what looks at the suspected fields only."""
-        narrow = _narrowed(self._type, self._suspects)
+        plain = {path for path in self._suspects if not any(map(_ODD_NAME.search, path))}
+        self._judges_all = len(plain) < len(self._suspects)
+        narrow = _narrowed(self._type, plain)
         self._look = msgspec.json.Decoder(Optional[_kind(narrow, msgspec)]).decode  # noqa: UP045 - made at run time
         self._check = _Check(narrow) if len(narrow) else None
 
     def _judge(self, texts: dict[int, bytes], msgspec: Any) -> dict[int, tuple[Reason, str]]:
         """Return which values are bad, by their first field that is, in the order of the type."""
-        exact = has_decimals(self._type)
         bad: dict[int, tuple[Reason, str]] = {}
         judge = ValueJudge()
         for row, text in texts.items():
             try:
-                value = load_value(text, msgspec, exact=exact)
+                value = load_value(text, msgspec, self._type)
             except RecursionError:
                 bad[row] = (Reason.DECODE_FAILED, "it is nested too deeply")
             except msgspec.DecodeError as error:
