@@ -175,6 +175,11 @@ class OneSchema:
         del schema_id
         return self.schema
 
+    def knows(self, schema_id: int | str) -> bool:
+        """Return True: it is in memory."""
+        del schema_id
+        return True
+
 
 @dataclass
 class Case:

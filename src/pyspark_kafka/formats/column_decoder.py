@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark_kafka.errors import RecordError
 from pyspark_kafka.formats.avro import by_schema as avro
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
-from pyspark_kafka.formats.framed import MOST_SCHEMAS, decode_framed
+from pyspark_kafka.formats.framed import decode_framed
 from pyspark_kafka.formats.framing import read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.parts import concat_parts, too_large
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
     from pyspark_kafka.formats.values import DecodedValues
 
+# Decoders that are kept: more than a topic has schemas, of a MB together.
+_MOST_KEPT = 1000
 _MOST_IN_COLUMN = 2 << 30
 
 
@@ -65,8 +67,8 @@ class _FormatReader(Protocol):
 class ColumnDecoder:
     """Reads keys or values of a format as a column.
 
-    Schemas of writers are asked for by id, each once: decoders are kept for the life of the object, up to 100. Those
-    that the registry does not have are asked for again with the next array.
+    Schemas of writers are asked for by id, each once: decoders are kept for the life of the object, up to 1,000. Those
+    that the registry does not have are asked for again with the next array, and of one array at most 100 of them.
 
     - Avro: a value is read with its writer's schema, and resolved to the reader's. Without a registry, or without a
       framing, the reader's schema is the writer's too.
@@ -177,7 +179,7 @@ class _OneDecoder:
     def framed(self, framed: FramedValues) -> DecodedValues:
         """Read values behind ids, which are not looked up."""
         if framed.bad:
-            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._decoder)
+            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._decoder, _is_known)
         return self._decoder.decode(framed.values, framed.skipped)
 
 
@@ -199,8 +201,8 @@ class _AvroReader:
     def framed(self, framed: FramedValues) -> DecodedValues:
         """Read values, each with its writer's schema."""
         if self._registry is None:
-            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._own)
-        return decode_framed(framed, self.arrow_type, self._decoder_of)
+            return decode_framed(_of_one_schema(framed), self.arrow_type, lambda _: self._own, _is_known)
+        return decode_framed(framed, self.arrow_type, self._decoder_of, self._is_known)
 
     def _decoder_of(self, schema_id: SchemaId) -> ValueDecoder:
         found = self._kept.get(schema_id)
@@ -208,13 +210,16 @@ class _AvroReader:
             found = _kept_outcome(
                 lambda: avro.build_decoder(_asked(self._registry, schema_id), self._schema, self._wanted)
             )
-            if len(self._kept) >= MOST_SCHEMAS:
+            if len(self._kept) >= _MOST_KEPT:
                 # The oldest: ids come in runs.
                 del self._kept[next(iter(self._kept))]
             self._kept[schema_id] = found
         if isinstance(found, UnknownSchemaError):
             raise UnknownSchemaError(str(found), found.reason)
         return found
+
+    def _is_known(self, schema_id: SchemaId) -> bool:
+        return schema_id in self._kept or (self._registry is not None and self._registry.knows(schema_id))
 
 
 class _ProtobufReader:
@@ -223,8 +228,7 @@ class _ProtobufReader:
     def __init__(
         self, given: RegisteredSchema, message: str | None, wanted: pa.DataType, registry: SchemaRegistry | None
     ) -> None:
-        schema_of = None if registry is None else registry.schema_by_id
-        self._messages = protobuf.MessageDecoder(protobuf.read_message(given, message), wanted, schema_of)
+        self._messages = protobuf.MessageDecoder(protobuf.read_message(given, message), wanted, registry)
         self.arrow_type = self._messages.arrow_type
 
     def plain(self, values: pa.Array) -> DecodedValues:
@@ -234,6 +238,10 @@ class _ProtobufReader:
     def framed(self, framed: FramedValues) -> DecodedValues:
         """Read messages behind the id of their schema."""
         return self._messages.decode(framed)
+
+
+def _is_known(_: SchemaId) -> bool:
+    return True
 
 
 def _asked(registry: SchemaRegistry | None, schema_id: SchemaId) -> RegisteredSchema:

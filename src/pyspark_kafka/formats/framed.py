@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import time
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,17 @@ from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import SchemaId
 
-# Whoever makes up ids makes everyone who reads ask for schemas: more in one array are not looked up.
-MOST_SCHEMAS = 100
+_T = TypeVar("_T")
+
+# Whoever makes up ids makes everyone who reads ask for schemas: after this number of questions of one array that found
+# none, or this time with them, ids that would need another question are not looked up.
+MOST_UNKNOWN = 100
+MOST_UNKNOWN_S = 30.0
 
 
 class ValueDecoder(Protocol):
@@ -32,41 +37,36 @@ class ValueDecoder(Protocol):
 
 
 def decode_framed(
-    framed: FramedValues, arrow_type: pa.DataType, decoder_of: Callable[[SchemaId], ValueDecoder]
+    framed: FramedValues,
+    arrow_type: pa.DataType,
+    decoder_of: Callable[[SchemaId], ValueDecoder],
+    is_known: Callable[[SchemaId], bool],
 ) -> DecodedValues:
     """Read values, each with the decoder of its schema.
 
-    Runs on: executor; as often blocking as `decoder_of` is, which is asked once for each id.
+    Runs on: executor; as often blocking as `decoder_of` is.
 
     Args:
         framed: the values with their ids, as `framing.read_framing` returns them.
         arrow_type: what all decoders return.
-        decoder_of: returns the decoder of a schema. Raises `UnknownSchemaError` where the values are at fault; any
-            other error passes, so that an outage of a registry makes no value bad.
+        decoder_of: as `find_schemas` asks.
+        is_known: as of `find_schemas`.
 
     Returns:
-        A row for each value. Bad are, besides those that a decoder names, values without an id, of an unknown schema,
-        and those of further schemas where an array has more than 100.
+        A row for each value. Bad are, besides those that a decoder names, values without an id, and those whose schema
+        `find_schemas` did not find.
     """
-    values, skipped, places = framed.values, framed.skipped, framed.places
+    values, skipped = framed.values, framed.skipped
     bad = list(framed.bad)
-    if len(framed.ids) == 1 and not bad:
-        # All of one schema, the usual case: nothing is moved.
-        only = _decoder(decoder_of, framed.ids[0], np.nonzero(places == 0)[0], bad)
-        if only is not None:
-            return only.decode(values, skipped)
-        return DecodedValues(pa.nulls(len(values), arrow_type), bad)
+    alone = len(framed.ids) == 1 and not bad
     columns = [pa.nulls(1, arrow_type)]
     # Where each row stands in the columns one after the other; the first is the null of rows that have no value.
     found = np.zeros(len(values), np.int64)
     length = 1
-    # In one pass: there may be as many as values.
-    bad += [beyond_most(row, framed.ids[places[row]]) for row in np.nonzero(places >= MOST_SCHEMAS)[0].tolist()]
-    for number, schema_id in enumerate(framed.ids[:MOST_SCHEMAS]):
-        rows = np.nonzero(places == number)[0]
-        decoder = _decoder(decoder_of, schema_id, rows, bad)
-        if decoder is None:
-            continue
+    for _, rows, decoder in find_schemas(framed, decoder_of, is_known, bad):
+        if alone:
+            # All of one schema, the usual case: nothing is moved.
+            return decoder.decode(values, skipped)
         part = decoder.decode(values.take(pa.array(rows)), skipped)
         bad += [BadValue(int(rows[each.row]), each.reason, each.message) for each in part.bad]
         found[rows] = np.arange(length, length + len(rows))
@@ -76,17 +76,55 @@ def decode_framed(
     return DecodedValues(column, sorted(bad, key=lambda each: each.row))
 
 
-def beyond_most(row: int, schema_id: SchemaId) -> BadValue:
-    """Return what is wrong with a value of a schema that is not looked up."""
-    message = f"its schema {schema_id} is beyond the {MOST_SCHEMAS} that one array may have"
-    return BadValue(row, Reason.SCHEMA_ID_NOT_FOUND, message)
+def find_schemas(
+    framed: FramedValues,
+    look_up: Callable[[SchemaId], _T],
+    is_known: Callable[[SchemaId], bool],
+    bad: list[BadValue],
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[tuple[SchemaId, Any, _T]]:
+    """Yield the ids of an array with their rows and with what was found for them, those of the most rows first.
+
+    Ids that are known are always looked up. The others are until 100 of them were not there, or the questions about
+    these took 30 s: so made-up ids spoil no value of a schema that was seen before, and of others only those with the
+    fewest values.
+
+    Runs on: executor; as often blocking as `look_up` is, which is called once for each id.
+
+    Args:
+        framed: the values with their ids.
+        look_up: returns what there is for an id. Raises `UnknownSchemaError` where the values are at fault; any other
+            error passes, so that an outage of a registry makes no value bad.
+        is_known: whether `look_up` needs no question for an id.
+        bad: takes the values whose schema was not found, or not looked up.
+        clock: monotonic seconds; tests pass their own.
+    """
+    unknown, spent_s = 0, 0.0
+    for number, rows in _rows_by_id(framed.places):
+        schema_id = framed.ids[number]
+        known = is_known(schema_id)
+        if not known and (unknown >= MOST_UNKNOWN or spent_s >= MOST_UNKNOWN_S):
+            message = f"its schema {schema_id} was not looked up, after {unknown} others that do not exist"
+            bad += [BadValue(row, Reason.SCHEMA_ID_NOT_FOUND, message) for row in rows.tolist()]
+            continue
+        began = clock()
+        try:
+            found = look_up(schema_id)
+        except UnknownSchemaError as error:
+            bad += [BadValue(row, error.reason, f"its schema {schema_id} {error}") for row in rows.tolist()]
+            if not known and error.reason is Reason.SCHEMA_ID_NOT_FOUND:
+                unknown += 1
+                spent_s += clock() - began
+        else:
+            yield schema_id, rows, found
 
 
-def _decoder(
-    decoder_of: Callable[[SchemaId], ValueDecoder], schema_id: SchemaId, rows: np.ndarray, bad: list[BadValue]
-) -> ValueDecoder | None:
-    try:
-        return decoder_of(schema_id)
-    except UnknownSchemaError as error:
-        bad += [BadValue(row, error.reason, f"its schema {schema_id} {error}") for row in rows.tolist()]
-        return None
+def _rows_by_id(places: Any) -> list[tuple[int, Any]]:
+    """Return each id of some rows with its rows, those of the most rows first."""
+    if len(places) and places.min() == places.max() >= 0:
+        return [(int(places[0]), np.arange(len(places)))]
+    order = np.argsort(places, kind="stable")
+    order = order[np.searchsorted(places[order], 0) :]
+    numbers, starts = np.unique(places[order], return_index=True)
+    groups = zip(numbers.tolist(), np.split(order, starts[1:]), strict=True) if len(numbers) else ()
+    return sorted(groups, key=lambda each: -len(each[1]))

@@ -70,6 +70,10 @@ class SchemaRegistry(Protocol):
         """
         ...
 
+    def knows(self, schema_id: SchemaId) -> bool:
+        """Return whether the answer of `schema_by_id` needs no question, be it that there is none."""
+        ...
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its id; None: the latest.
 

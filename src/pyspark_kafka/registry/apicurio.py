@@ -106,6 +106,10 @@ class ApicurioRegistry:
             references = resolve(FoundSchema(kind, text, places), find, question, inquiry.where)
             return RegisteredSchema(kind, text, references, schema_id)
 
+    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
+        """Return False: nothing is remembered here."""
+        return False
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its global id; None: the latest."""
         found = self._compatible.schema_by_subject(subject, version)

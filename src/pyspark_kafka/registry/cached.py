@@ -98,6 +98,11 @@ class CachedRegistry:
         asked.set_result(found)
         return found
 
+    def knows(self, schema_id: SchemaId) -> bool:
+        """Return whether the schema of an id is remembered, or that there is none."""
+        with self._lock:
+            return schema_id in self._known or schema_id in self._unknown
+
     def _end_question(self, schema_id: SchemaId, asked: Future[RegisteredSchema]) -> None:
         # A registration may have made room for a newer question.
         if self._asked.get(schema_id) is asked:

@@ -61,6 +61,10 @@ class ConfluentRegistry:
             found = check_schema(schema, question, inquiry.where)
             return self._whole(inquiry, question, found, schema_id)
 
+    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
+        """Return False: nothing is remembered here."""
+        return False
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a subject, with its id; None: the latest."""
         question = f"subject '{subject}'" + ("" if version is None else f", version {version}")

@@ -101,6 +101,10 @@ class GlueRegistry:
         answer = self._ask(question, "get_schema_version", time.monotonic(), SchemaVersionId=str(schema_id))
         return self._read(answer, question)
 
+    def knows(self, schema_id: SchemaId) -> bool:  # noqa: ARG002 - of the protocol
+        """Return False: nothing is remembered here."""
+        return False
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         """Return a version of a schema by its name, with its UUID; None: the latest."""
         question = f"schema '{subject}'" + ("" if version is None else f", version {version}")

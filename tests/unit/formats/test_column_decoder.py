@@ -54,6 +54,10 @@ class Registry:
             raise UnknownSchemaError("is not in the registry")
         return found
 
+    def knows(self, schema_id: SchemaId) -> bool:
+        del schema_id
+        return False
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         raise NotImplementedError
 
@@ -311,9 +315,19 @@ def test_ids_and_messages_that_were_made_up_take_time_in_proportion(framing: str
     assert [each.row for each in found.bad] == [row for row in range(count) if row != 1]
     assert found.column[1].as_py() == {"s": "", "i": 1}
     assert found.bad[-1] == BadValue(
-        count - 1, Reason.SCHEMA_ID_NOT_FOUND, f"its schema {count - 1} is beyond the 100 that one array may have"
+        count - 1,
+        Reason.SCHEMA_ID_NOT_FOUND,
+        f"its schema {count - 1} was not looked up, after 100 others that do not exist",
     )
-    assert len(registry.asked) == 100
+    assert len(registry.asked) == 101
+
+
+def test_indexes_that_were_made_up_spoil_no_good_message() -> None:
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
+    made_up = [CONFLUENT.prefix(1) + write_message_index((number, 0)) for number in range(1, 201)]
+    found = decode(decoder, *made_up, CONFLUENT.prefix(1) + b"\2\2\x08\1")
+    assert [each.row for each in found.bad] == list(range(200))
+    assert {each.message for each in found.bad} == {"its schema 1 has no such message as the value names"}
 
 
 def one_field(kind: str, *, repeated: bool = False) -> descriptor_pb2.FileDescriptorSet:

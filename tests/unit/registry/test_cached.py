@@ -35,6 +35,10 @@ class MemoryRegistry:
             raise UnknownSchemaError("is not here")
         return found
 
+    def knows(self, schema_id: SchemaId) -> bool:
+        del schema_id
+        return False
+
     def schema_by_subject(self, subject: str, version: int | None = None) -> RegisteredSchema:
         self.asked.append((subject, version))
         found = self.schemas[max(self.schemas)]
@@ -88,6 +92,18 @@ def test_unknown_id_is_asked_for_again_after_some_seconds(registry: MemoryRegist
     registry.schemas[9] = LONG
     clock.now += 0.2
     assert cached.schema_by_id(9) is LONG
+
+
+def test_ids_are_known_as_long_as_their_answer_is_remembered(registry: MemoryRegistry) -> None:
+    clock = Clock()
+    cached = CachedRegistry(registry, clock=clock, rng=lambda: 0.5)
+    known = [cached.knows(1), cached.knows(9)]
+    cached.schema_by_id(1)
+    with pytest.raises(UnknownSchemaError):
+        cached.schema_by_id(9)
+    known += [cached.knows(1), cached.knows(9)]
+    clock.now += 10.1
+    assert [*known, cached.knows(1), cached.knows(9)] == [False, False, True, True, True, False]
 
 
 @pytest.mark.parametrize(("chance", "lasts"), [(0.0, 5.0), (0.999, 14.9)])

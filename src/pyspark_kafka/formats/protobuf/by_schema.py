@@ -6,6 +6,7 @@ which message a value is, and whether its fields are written as the reader reads
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import SchemaError
-from pyspark_kafka.formats.framed import MOST_SCHEMAS, beyond_most
+from pyspark_kafka.formats.framed import find_schemas
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message, find_message_at, is_repeated, sorted_messages
 from pyspark_kafka.formats.protobuf.message_index import MessageIndexError, read_glue_index, read_message_index
@@ -23,10 +24,10 @@ from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyspark_kafka.formats.framing import FramedValues
-    from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId
+    from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
 
 # The types that a field of the reader can be read from besides its own: they have the same bytes on the wire, and every
 # value of theirs is one of its own. Bytes that are no text are found value by value.
@@ -41,6 +42,8 @@ _WIDENED = {
     "string": ("bytes",),
 }
 _DEEPEST = 64
+# Files of schemas, and verdicts on messages.
+_MOST_KEPT = 1000
 
 
 def read_message(given: RegisteredSchema, name: str | None) -> Any:
@@ -59,32 +62,31 @@ def read_message(given: RegisteredSchema, name: str | None) -> Any:
 class MessageDecoder:
     """Reads messages with the reader's descriptor, whichever schema each was written with.
 
-    Runs on: executor; as often blocking as `schema_of` is. Does not pickle.
+    Runs on: executor; as often blocking as the registry is. Does not pickle.
 
     Attributes:
         arrow_type: what `decode` returns.
     """
 
-    def __init__(
-        self, descriptor: Any, wanted: pa.DataType, schema_of: Callable[[SchemaId], RegisteredSchema] | None
-    ) -> None:
+    def __init__(self, descriptor: Any, wanted: pa.DataType, registry: SchemaRegistry | None) -> None:
         """Read messages of a descriptor.
 
         Args:
             descriptor: the reader's message.
             wanted: a type with the fields that are wanted; the others are skipped.
-            schema_of: returns the schema of an id, raising `UnknownSchemaError` if there is none. None: values are
-                messages of the reader's own file, whatever their id.
+            registry: has the schemas of ids. None: values are messages of the reader's own file, whatever their id.
 
         Raises:
             MissingDependencyError: without the package ptars.
         """
         self._file = descriptor.file
         self._descriptor = narrow_message(descriptor, wanted)
-        self._schema_of = schema_of
+        self._registry = registry
         self._decoder = ProtobufDecoder(self._descriptor)
         self.arrow_type: pa.DataType = self._decoder.arrow_type
-        # By id and path: None if the message is as the reader's, else why not.
+        # By id: the file of the schema, or why it is none; and by id and path: None if the message is as the reader's,
+        # else why not.
+        self._files: dict[SchemaId, Any] = {}
         self._faults: dict[tuple[SchemaId, tuple[int, ...]], str | None] = {}
 
     def decode_plain(self, values: pa.Array) -> DecodedValues:
@@ -97,15 +99,13 @@ class MessageDecoder:
         places = framed.places
         skipped, paths = _read_paths(framed, bad)
         wrong = np.zeros(len(places), bool)
-        named = (places >= 0) & (paths.places >= 0)
-        beyond = np.nonzero(named & (places >= MOST_SCHEMAS))[0].tolist()
-        bad += [beyond_most(row, framed.ids[places[row]]) for row in beyond]
-        for number, at, rows in _pairs(places, paths.places, named & (places < MOST_SCHEMAS)):
-            schema_id = framed.ids[number]
-            try:
-                self._check(schema_id, paths.distinct[at], framed.framing)
-            except UnknownSchemaError as error:
-                bad += [BadValue(row, error.reason, f"its schema {schema_id} {error}") for row in rows.tolist()]
+        named = replace(framed, places=np.where(paths.places >= 0, places, -1))
+        for schema_id, of_schema, file in find_schemas(named, self._file_of, self._is_known, bad):
+            for at, rows in _by_path(paths.places, of_schema):
+                fault = self._check(schema_id, paths.distinct[at], file, framed.framing)
+                if fault is not None:
+                    message = f"its schema {schema_id} {fault}"
+                    bad += [BadValue(row, Reason.RESOLUTION_FAILED, message) for row in rows.tolist()]
         wrong[[each.row for each in bad]] = True
         values = framed.values
         if not isinstance(skipped, int):
@@ -123,30 +123,38 @@ class MessageDecoder:
         found = self._decoder.decode(values, skipped)
         return DecodedValues(found.column, sorted([*bad, *found.bad], key=lambda each: each.row))
 
-    def _check(self, schema_id: SchemaId, path: tuple[int, ...], framing: str) -> None:
+    def _is_known(self, schema_id: SchemaId) -> bool:
+        return self._registry is None or schema_id in self._files or self._registry.knows(schema_id)
+
+    def _file_of(self, schema_id: SchemaId) -> Any:
+        """Return the file of a schema.
+
+        Raises:
+            UnknownSchemaError: there is none, or it is none of Protobuf.
+        """
+        if self._registry is None:
+            return self._file
+        file = self._files.get(schema_id)
+        if file is None:
+            file = _read_file(self._registry.schema_by_id(schema_id))
+            if len(self._files) >= _MOST_KEPT:
+                # The oldest: ids come in runs.
+                del self._files[next(iter(self._files))]
+            self._files[schema_id] = file
+        if isinstance(file, str):
+            raise UnknownSchemaError(file, Reason.RESOLUTION_FAILED)
+        return file
+
+    def _check(self, schema_id: SchemaId, path: tuple[int, ...], file: Any, framing: str) -> str | None:
+        """Return why a message of a schema is not the reader's; None if it is."""
         key = (schema_id, path)
         if key not in self._faults:
-            fault = self._compare(schema_id, path, framing)
-            if len(self._faults) >= 4 * MOST_SCHEMAS:
+            if len(self._faults) >= _MOST_KEPT:
                 self._faults.clear()
-            self._faults[key] = fault
-        fault = self._faults[key]
-        if fault is not None:
-            raise UnknownSchemaError(fault, Reason.RESOLUTION_FAILED)
+            self._faults[key] = self._compare(path, file, framing)
+        return self._faults[key]
 
-    def _compare(self, schema_id: SchemaId, path: tuple[int, ...], framing: str) -> str | None:
-        """Return why a message of a schema is not the reader's; None if it is."""
-        if self._schema_of is None:
-            file = self._file
-        else:
-            given = self._schema_of(schema_id)
-            if given.kind != "PROTOBUF":
-                return f"is a schema of {given.kind}, not of Protobuf"
-            try:
-                file = find_message(read_file_set(given)).file
-            except SchemaError:
-                # A compiler that does not run is another error, which passes: the value may be good.
-                return "is not valid"
+    def _compare(self, path: tuple[int, ...], file: Any, framing: str) -> str | None:
         if framing == "glue":
             written = dict(enumerate(sorted_messages(file))).get(path[0])
         else:
@@ -157,6 +165,17 @@ class MessageDecoder:
             return f"has message '{written.full_name}' where '{self._descriptor.full_name}' is read"
         fault = _misfit(written, self._descriptor, set())
         return None if fault is None else f"does not fit the reader's: {fault}"
+
+
+def _read_file(given: RegisteredSchema) -> Any:
+    """Return the file of a schema, or why it is none."""
+    if given.kind != "PROTOBUF":
+        return f"is a schema of {given.kind}, not of Protobuf"
+    try:
+        return find_message(read_file_set(given)).file
+    except SchemaError:
+        # A compiler that does not run is another error, which passes: the value may be good.
+        return "is not valid"
 
 
 class _Paths:
@@ -193,10 +212,6 @@ def _read_paths(framed: FramedValues, bad: list[BadValue]) -> tuple[int | list[i
         except MessageIndexError as error:
             bad.append(BadValue(row, Reason.INCOMPLETE_HEADER, str(error)))
             continue
-        if path not in known and len(known) >= MOST_SCHEMAS:
-            message = f"its message is beyond the {MOST_SCHEMAS} that one array may have"
-            bad.append(BadValue(row, Reason.RESOLUTION_FAILED, message))
-            continue
         places[row] = known.setdefault(path, len(known))
     return starts, _Paths(list(known), places)
 
@@ -222,18 +237,12 @@ def _read_tails(framed: FramedValues, bad: list[BadValue]) -> tuple[int, _Paths]
     return framed.skipped, _Paths(list(known), places)
 
 
-def _pairs(numbers: Any, ats: Any, chosen: Any) -> Iterator[tuple[int, int, Any]]:
-    """Yield each pair of a schema and a message that some of the chosen rows have, with those rows."""
-    rows = np.nonzero(chosen)[0]
-    if not len(rows):
-        return
-    width = int(ats.max()) + 1
-    codes, inverse, counts = np.unique(
-        numbers[rows].astype(np.int64) * width + ats[rows], return_inverse=True, return_counts=True
-    )
-    grouped = np.split(rows[np.argsort(inverse, kind="stable")], np.cumsum(counts)[:-1])
-    for code, group in zip(codes.tolist(), grouped, strict=True):
-        yield code // width, code % width, group
+def _by_path(places: Any, rows: Any) -> Iterator[tuple[int, Any]]:
+    """Yield each message that some rows have, with those rows."""
+    of_rows = places[rows]
+    order = np.argsort(of_rows, kind="stable")
+    found, starts = np.unique(of_rows[order], return_index=True)
+    yield from zip(found.tolist(), np.split(rows[order], starts[1:]), strict=True)
 
 
 def _misfit(written: Any, wanted: Any, seen: set[tuple[str, str]], depth: int = 0) -> str | None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kit.golden_formats import KnownSchemas
 from kit.protobuf_schema import everything
 from kit.protobuf_schemas import evolved, file_set, files, in_dictionaries, message_of, messages_of, row_of
 from pyspark_kafka.formats.framing import CONFLUENT, read_framing
@@ -109,8 +110,8 @@ def test_a_schema_that_fits_the_readers_makes_no_value_bad(data: st.DataObject) 
     reader, reader_class = message_of(data.draw(evolved(file)))
     rows = data.draw(st.lists(messages_of(descriptor), min_size=1, max_size=3))
     texts = [each.SerializeToString() for each in rows]
-    schema = RegisteredSchema("PROTOBUF", base64.b64encode(file_set(file)).decode())
-    decoder = MessageDecoder(reader, ProtobufDecoder(reader).arrow_type, lambda _: schema)
+    schema = RegisteredSchema("PROTOBUF", base64.b64encode(file_set(file)).decode(), schema_id=1)
+    decoder = MessageDecoder(reader, ProtobufDecoder(reader).arrow_type, KnownSchemas([schema]))
     framed = read_framing(pa.array([CONFLUENT.prefix(1) + b"\0" + each for each in texts], pa.binary()), "confluent")
     found = decoder.decode(framed)
     assert found.bad == []
