@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from pyspark_kafka.errors import RecordError
 from pyspark_kafka.formats.avro import by_schema as avro
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.framed import decode_framed
 from pyspark_kafka.formats.framing import read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
-from pyspark_kafka.formats.parts import concat_parts, too_large
 from pyspark_kafka.formats.projection import check_projection, project
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.schemas import UnknownSchemaError
@@ -27,6 +24,8 @@ from pyspark_kafka.formats.values import BadValue, Reason
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
+
     from pyspark_kafka.formats.column_format import ColumnFormat
     from pyspark_kafka.formats.framed import ValueDecoder
     from pyspark_kafka.formats.framing import FramedValues
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 # Decoders that are kept: more than a topic has schemas, of a MB together.
 _MOST_KEPT = 1000
-_MOST_IN_COLUMN = 2 << 30
 
 
 class DecodedColumn(NamedTuple):
@@ -116,41 +114,9 @@ class ColumnDecoder:
         if self._framing == "none":
             found, ids = self._reader.plain(values), None
         else:
-            try:
-                framed = read_framing(values, self._framing, headers, is_key=self._is_key)
-            except RecordError as error:
-                if error.condition != "VALUES_TOO_LARGE" or len(values) < 2:
-                    raise
-                return self._decode_parts(values)
+            framed = read_framing(values, self._framing, headers, is_key=self._is_key)
             found, ids = self._reader.framed(framed), framed.id_texts()
         return DecodedColumn(project(found.column, self.arrow_type), found.bad, ids)
-
-    def _decode_parts(self, values: pa.Array) -> DecodedColumn:
-        """Read compressed values that are too large together, and of which few may be so large."""
-        parts: list[DecodedColumn] = []
-        size = 0
-        left = [values]
-        while left:
-            part = left.pop()
-            try:
-                framed = read_framing(part, self._framing)
-            except RecordError as error:
-                if error.condition != "VALUES_TOO_LARGE" or len(part) < 2:
-                    raise
-                left += [part.slice(len(part) // 2), part.slice(0, len(part) // 2)]
-                continue
-            found = self._reader.framed(framed)
-            parts.append(DecodedColumn(project(found.column, self.arrow_type), found.bad, framed.id_texts()))
-            size += parts[-1].column.nbytes
-            if size > _MOST_IN_COLUMN:
-                # Before all of it is there: a few MB may become many GB.
-                raise too_large(len(values))
-        bad, start = [], 0
-        for each in parts:
-            bad += [BadValue(start + one.row, one.reason, one.message) for one in each.bad]
-            start += len(each.column)
-        column = concat_parts([each.column for each in parts], self.arrow_type)
-        return DecodedColumn(column, bad, pa.concat_arrays([each.schema_ids for each in parts]))
 
 
 def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatReader:

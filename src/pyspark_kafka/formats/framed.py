@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from pyspark_kafka.formats.bounds import cell_budget
 from pyspark_kafka.formats.parts import concat_parts
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
@@ -15,6 +16,7 @@ from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark_kafka.formats.bounds import SizeBudget
     from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import SchemaId
 
@@ -31,8 +33,8 @@ class ValueDecoder(Protocol):
 
     arrow_type: pa.DataType
 
-    def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
-        """Read an array of values, without the first bytes of each."""
+    def decode(self, values: pa.Array, skipped: int = 0, budget: SizeBudget | None = None) -> DecodedValues:
+        """Read an array of values, without the first bytes of each, within the cells of their batch."""
         ...
 
 
@@ -63,11 +65,12 @@ def decode_framed(
     # Where each row stands in the columns one after the other; the first is the null of rows that have no value.
     found = np.zeros(len(values), np.int64)
     length = 1
+    budget = cell_budget()
     for _, rows, decoder in find_schemas(framed, decoder_of, is_known, bad):
         if alone:
             # All of one schema, the usual case: nothing is moved.
             return decoder.decode(values, skipped)
-        part = decoder.decode(values.take(pa.array(rows)), skipped)
+        part = decoder.decode(values.take(pa.array(rows)), skipped, budget)
         bad += [BadValue(int(rows[each.row]), each.reason, each.message) for each in part.bad]
         found[rows] = np.arange(length, length + len(rows))
         columns.append(part.column)

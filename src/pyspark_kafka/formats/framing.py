@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.bounds import FREE_INFLATED, INFLATED_PER_BYTE, SizeBudget
 from pyspark_kafka.formats.values import BadValue, Reason
 
 if TYPE_CHECKING:
@@ -28,8 +29,10 @@ _PLAIN, _ZLIB = 0, 5
 _GLUE_SIZE = 18
 # A value of 1 MB can become 1 GB.
 _MOST_INFLATED = 32 << 20
-# More are read in parts.
-_MOST_INFLATED_TOGETHER = 64 << 20
+_TOO_LARGE = (
+    f"it inflates to more than {_MOST_INFLATED >> 20} MiB, or than {INFLATED_PER_BYTE} bytes for each of its own and "
+    f"the {FREE_INFLATED >> 20} MiB more that all values of a batch may have together"
+)
 # Confluent's serializers since 8.0 can put the id into a header of the record: an id of 16 bytes, or one of four.
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
 
@@ -123,9 +126,6 @@ def read_framing(
             counts, and a record without one is bad: what its value begins with is not looked at.
         is_key: whether the values are keys, which have a header of their own.
 
-    Raises:
-        RecordError: compressed values together inflate to more than 64 MiB.
-
     Source: Confluent's "Wire format"; the AWS Glue Schema Registry library, `GlueSchemaRegistrySerializerImpl`.
     """
     if framing == "confluentHeader":
@@ -174,16 +174,19 @@ def _read_glue(values: pa.Array) -> FramedValues:
 def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) -> pa.Array:
     """Return all values without what stands before them, those inflated that are compressed."""
     inflated: list[bytes | None] = []
-    left = _MOST_INFLATED_TOGETHER
+    budget = SizeBudget(INFLATED_PER_BYTE, FREE_INFLATED)
     for row, value in enumerate(values.to_pylist()):
         found = None if value is None or not good[row] else value[_GLUE_SIZE:]
         if found is not None and compressed[row]:
             stream = zlib.decompressobj()
             message = ""
             try:
-                found = stream.decompress(found, _MOST_INFLATED)
+                most = min(_MOST_INFLATED, budget.free + budget.per_byte * len(value))
+                found = stream.decompress(found, most)
                 if not stream.eof:
-                    message = f"it inflates to more than {_MOST_INFLATED} bytes, or ends early"
+                    message = _TOO_LARGE if len(found) == most else "what is compressed ends early"
+                else:
+                    budget.take(len(found), len(value))
             except zlib.error:
                 message = "it cannot be inflated"
             if message or stream.unused_data:
@@ -191,15 +194,6 @@ def _inflate(values: pa.Array, compressed: Any, good: Any, bad: list[BadValue]) 
                 good[row] = False
                 found = None
         inflated.append(found)
-        left -= len(found or b"")
-        if left < 0:
-            raise RecordError(
-                f"{len(values)} compressed values are together more than {_MOST_INFLATED_TOGETHER} bytes. "
-                "None was read.",
-                condition="VALUES_TOO_LARGE",
-                hint="Decode fewer values at a time.",
-                facts={"values": len(values)},
-            )
     return pa.array(inflated, pa.large_binary())
 
 

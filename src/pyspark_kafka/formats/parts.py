@@ -40,14 +40,10 @@ def concat_parts(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     try:
         return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
     except pa.ArrowInvalid as error:
-        raise too_large(sum(map(len, parts))) from error
-
-
-def too_large(values: int) -> RecordError:
-    """Build the error for values that no column can hold."""
-    return RecordError(
-        f"{values} values have a column of more than 2 GiB, which no Arrow array holds. None was read.",
-        condition="VALUES_TOO_LARGE",
-        hint="Decode fewer values at a time.",
-        facts={"values": values},
-    )
+        values = sum(map(len, parts))
+        raise RecordError(
+            f"{values} values have a column of more than 2 GiB, which no Arrow array holds. None was read.",
+            condition="VALUES_TOO_LARGE",
+            hint="Decode fewer values at a time.",
+            facts={"values": values},
+        ) from error

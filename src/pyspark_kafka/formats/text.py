@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
+
+if TYPE_CHECKING:
+    from pyspark_kafka.formats.bounds import SizeBudget
 
 _MOST_BYTES = 1 << 30
 
@@ -22,16 +27,18 @@ class TextDecoder:
 
     arrow_type: pa.DataType = pa.string()
 
-    def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
+    def decode(self, values: pa.Array, skipped: int = 0, budget: SizeBudget | None = None) -> DecodedValues:
         """Read an array of values.
 
         Args:
             values: of type binary or large_binary.
             skipped: bytes at the beginning of each value that are not part of it, such as the id of its schema.
+            budget: not needed: a text has one cell.
 
         Raises:
             RecordError: the texts together are more than 2 GiB.
         """
+        del budget
         bad: list[BadValue] = []
         columns = []
         for at, part in split_by_size(values, _MOST_BYTES):

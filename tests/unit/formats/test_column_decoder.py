@@ -6,7 +6,6 @@ import base64
 import errno
 import json
 import uuid
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,9 +13,7 @@ import pytest
 
 from kit.costs import processor_s
 from kit.protobuf_schema import everything, file_set
-from pyspark_kafka.errors import RecordError, RegistryError, SchemaError, SetupError
-from pyspark_kafka.formats import column_decoder as module
-from pyspark_kafka.formats import framing
+from pyspark_kafka.errors import RegistryError, SchemaError, SetupError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder, DecodedColumn
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
@@ -381,25 +378,6 @@ def test_protobuf_of_other_types_is_read_if_every_value_fits(
                 f"its schema 1 does not fit the reader's: field 'kit.One.f' is {writer} where {reader} is read",
             )
         ]
-
-
-def test_compressed_values_that_are_too_large_together_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "_MOST_INFLATED_TOGETHER", 1000)
-    monkeypatch.setattr(framing, "_MOST_INFLATED", 900)
-    guid = uuid.UUID(int=7)
-
-    def glue(text: bytes) -> bytes:
-        return b"\3\5" + guid.bytes + zlib.compress(text)
-
-    decoder = ColumnDecoder(ColumnFormat("string", "glue", pa.string()), None)
-    found = decode(decoder, glue(b"a" * 600), None, glue(b"b" * 600), b"?", glue(b"c" * 901), glue(b"d"), b"")
-    assert found.column.to_pylist() == ["a" * 600, None, "b" * 600, None, None, "d", None]
-    assert [each.row for each in found.bad] == [3, 4, 6]
-    assert found.schema_ids is not None
-    assert found.schema_ids.to_pylist() == [str(guid), None, str(guid), None, None, str(guid), None]
-    monkeypatch.setattr(module, "_MOST_IN_COLUMN", 700)
-    with pytest.raises(RecordError, match=r"\[VALUES_TOO_LARGE\]"):
-        decode(decoder, glue(b"a" * 600), glue(b"b" * 600))
 
 
 def test_no_values_are_no_rows() -> None:

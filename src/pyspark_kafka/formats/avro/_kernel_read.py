@@ -42,10 +42,6 @@ _TOO_MANY_CELLS = cython.declare(cython.int, 15)  # few bytes that become many c
 
 # Items without bytes (null, an empty record) cost the sender nothing: a value has at most this number.
 _EMPTY_ITEMS = cython.declare(cython.Py_ssize_t, 65536)
-# Items of few bytes may have many columns: all items of a value together have at most this number of cells a byte, and
-# a million more. Values that older programs wrote have many, too, where the reader's schema has gained columns.
-_CELLS_PER_BYTE = cython.declare(cython.Py_ssize_t, 256)
-_FREE_CELLS = cython.declare(cython.Py_ssize_t, 1048576)
 _UNBOUNDED = cython.declare(cython.Py_ssize_t, 9223372036854775807)
 _MOST_BYTES = cython.declare(cython.Py_ssize_t, 2147483647)
 _DEEPEST = cython.declare(cython.int, 64)
@@ -945,7 +941,7 @@ class ReadItems(ReadStep):
             target: the column.
             item: reads one item, into the column of items.
             least: how many bytes an item has at least.
-            cells: how many cells an item has, without those of arrays and maps in it; 0 if they need not be counted.
+            cells: how many cells an item has, without those of arrays and maps in it; 0 if it is put nowhere.
         """
         self.target = target
         self.item = item
@@ -1191,7 +1187,9 @@ def decode_rows(
     count: int,
     skipped: int,
     valid: object,
-) -> list:
+    cells_per_byte: int,
+    free_cells: int,
+) -> tuple:
     """Read the values of some rows into the column of the root, a row each.
 
     Args:
@@ -1204,9 +1202,13 @@ def decode_rows(
         count: how many rows.
         skipped: bytes at the beginning of each value that are not part of it.
         valid: a byte for each row, 0 where there is no value; or None.
+        cells_per_byte: how many cells the items of a value may have for each of its bytes. Items of few bytes may have
+            many columns; also of older programs, where the reader's schema has gained some.
+        free_cells: how many cells more all values may have together.
 
     Returns:
-        A tuple for each row that is null because its value is not valid: row, code, position in the value.
+        A tuple for each row that is null because its value is not valid: row, code, position in the value; and how many
+        of the free cells are left.
     """
     cursor: ValueCursor = ValueCursor(data)
     ends: cython.const[cython.longlong][::1] = offsets
@@ -1216,6 +1218,8 @@ def decode_rows(
     at: cython.Py_ssize_t = first
     prefix: cython.Py_ssize_t = skipped
     before: cython.Py_ssize_t
+    per_byte: cython.Py_ssize_t = cells_per_byte
+    free: cython.Py_ssize_t = free_cells
     code: cython.int
     bad: list = []
     root.reserve(root.length + rows)
@@ -1227,7 +1231,7 @@ def decode_rows(
         cursor.pos = ends[row] + prefix
         cursor.end = ends[row + 1]
         cursor.empty_items = _EMPTY_ITEMS
-        cursor.cells = _FREE_CELLS + _CELLS_PER_BYTE * (cursor.end - cursor.pos)
+        cursor.cells = free + per_byte * (cursor.end - cursor.pos)
         cursor.depth = 0
         if cursor.pos > cursor.end:
             code = _CUT_SHORT
@@ -1239,7 +1243,10 @@ def decode_rows(
             root.truncate(before)
             root.append_null()
             bad.append((row, code, cursor.pos - ends[row]))
-    return bad
+        elif cursor.cells < free:
+            # It took more than its own bytes allow.
+            free = cursor.cells
+    return bad, free
 
 
 OK = 0
@@ -1258,5 +1265,3 @@ BAD_DECIMAL = 12
 TOO_DEEP = 13
 TOO_LARGE = 14
 TOO_MANY_CELLS = 15
-CELLS_PER_BYTE = 256
-FREE_CELLS = 1048576

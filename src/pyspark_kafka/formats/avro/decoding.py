@@ -9,6 +9,7 @@ from pyspark_kafka.formats.avro import _variant
 from pyspark_kafka.formats.avro.arrow_memory import byte_ranges, validity
 from pyspark_kafka.formats.avro.columns import build_column
 from pyspark_kafka.formats.avro.resolution import build_step
+from pyspark_kafka.formats.bounds import TOO_MANY_CELLS, cell_budget
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.avro.columns import AvroColumn
     from pyspark_kafka.formats.avro.schema import Schema
+    from pyspark_kafka.formats.bounds import SizeBudget
 
 _READING = _variant.kernel.reading
 # Why a value could not be read, by the kernel's codes.
@@ -33,10 +35,7 @@ _REASONS = {
     _READING.NOT_READABLE: "the reader's schema has no place for its branch or symbol",
     _READING.BAD_DECIMAL: "a decimal has more digits than its precision",
     _READING.TOO_DEEP: "it is nested more than 64 deep",
-    _READING.TOO_MANY_CELLS: (
-        f"its items have more than {_READING.FREE_CELLS:,} cells, and {_READING.CELLS_PER_BYTE} more for each of its "
-        "bytes"
-    ),
+    _READING.TOO_MANY_CELLS: TOO_MANY_CELLS,
 }
 
 
@@ -83,12 +82,13 @@ class AvroDecoder:
         # Made once to find out whether they fit; each call has columns of its own.
         self.arrow_type: pa.DataType = self._new()[0].arrow_type
 
-    def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
+    def decode(self, values: pa.Array, skipped: int = 0, budget: SizeBudget | None = None) -> DecodedValues:
         """Read an array of values.
 
         Args:
             values: of type binary or large_binary.
             skipped: bytes at the beginning of each value that are not part of it, such as the id of its schema.
+            budget: the cells of the batch that the values are a part of; None: they are all of it.
 
         Returns:
             The column, and the values that could not be read.
@@ -98,8 +98,18 @@ class AvroDecoder:
         """
         column, step = self._new()
         ends, data = byte_ranges(values)
-        found = _variant.kernel.reading.decode_rows(
-            step, column.builder, data, ends, 0, len(values), skipped, validity(values)
+        budget = cell_budget() if budget is None else budget
+        found, budget.free = _variant.kernel.reading.decode_rows(
+            step,
+            column.builder,
+            data,
+            ends,
+            0,
+            len(values),
+            skipped,
+            validity(values),
+            budget.per_byte,
+            budget.free,
         )
         if any(code == _READING.TOO_LARGE for _, code, _ in found):
             raise RecordError(

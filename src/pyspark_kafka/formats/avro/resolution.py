@@ -83,8 +83,7 @@ def _mismatch(path: str, found: str, wanted: str) -> SchemaError:
 class _Resolution:
     """One pair of schemas."""
 
-    def __init__(self, writer: Schema, reader: Schema, *, is_default: bool = False) -> None:
-        self._is_default = is_default
+    def __init__(self, writer: Schema, reader: Schema) -> None:
         # How many arrays and maps are around.
         self._around = 0
         self._writer = writer
@@ -154,7 +153,7 @@ class _Resolution:
         if isinstance(found, Array) and isinstance(target, Array):
             least, inner = self._least(found.items), column.children[0]
             items = self._item(found.items, target.items, inner, path)
-            return reading.ReadItems(column.builder, items, least, self._counted(inner, least))
+            return reading.ReadItems(column.builder, items, least, _cells(inner))
         if isinstance(found, Map) and isinstance(target, Map):
             entry = column.children[0]
             keys, values = entry.children
@@ -162,7 +161,7 @@ class _Resolution:
             least = 1 + self._least(found.values)
             value = self._item(found.values, target.values, values, path)
             pair = reading.ReadRecord(entry.builder, [key, value])
-            return reading.ReadItems(column.builder, pair, least, self._counted(entry, least))
+            return reading.ReadItems(column.builder, pair, least, _cells(entry))
         if isinstance(found, Enum) and isinstance(target, Enum):
             return _enum_step(found, target, column, path)
         if isinstance(found, Fixed) and isinstance(target, Fixed):
@@ -223,13 +222,8 @@ class _Resolution:
                 path, "no such field", f"{_name(each.type)}, whose default does not fit its type"
             ) from error
         # The default is a value of the reader's own schema.
-        step = _Resolution(self._reader, self._reader, is_default=True).step(each.type, each.type, column, path)
+        step = _Resolution(self._reader, self._reader).step(each.type, each.type, column, path)
         return _variant.kernel.reading.ReadConstant(step, bytes(encoded), counted=self._around > 0)
-
-    def _counted(self, item: AvroColumn, least: int) -> int:
-        """Return how many cells an item has; 0 if its bytes are enough for them, so that nobody has to count."""
-        cells = _cells(item)
-        return cells if self._is_default or cells > least * _variant.kernel.reading.CELLS_PER_BYTE else 0
 
     def _skip(self, given: Type) -> Any:
         """Return the step that skips a value."""

@@ -12,14 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.formats.bounds import TOO_MANY_CELLS, cell_budget
+from pyspark_kafka.formats.json.cells import cell_counter, may_have_many, widest_item
 from pyspark_kafka.formats.json.decimals import find_suspects, has_decimals, rewrite_numbers
-from pyspark_kafka.formats.json.judging import find_lost_numbers
+from pyspark_kafka.formats.json.judging import find_lost_numbers, load_value
 from pyspark_kafka.formats.json.locating import FaultFinder
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from pyspark_kafka.formats.bounds import SizeBudget
 
 # Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
 _MOST_TEXT = 64 << 20
@@ -67,13 +71,16 @@ class JsonDecoder:
         self._schema = pa.schema([pa.field(name, self._read_type)])
         self._read_json = _reader()
         self._faults = FaultFinder(self._read_type)
+        self._widest = widest_item(self._read_type)
+        self._count_cells = cell_counter(self._read_type)
 
-    def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
+    def decode(self, values: pa.Array, skipped: int = 0, budget: SizeBudget | None = None) -> DecodedValues:
         """Read an array of values.
 
         Args:
             values: of type binary, large_binary or string.
             skipped: bytes at the beginning of each value that are not part of it, such as the id of its schema.
+            budget: the cells of the batch that the values are a part of; None: they are all of it.
 
         Returns:
             A struct for each value. A null value is a null struct, as is the document `null`.
@@ -81,6 +88,7 @@ class JsonDecoder:
         Raises:
             RecordError: the column would pass 2 GiB of text.
         """
+        budget = cell_budget() if budget is None else budget
         bad: list[BadValue] = []
         columns = []
         for at, part in split_by_size(values, _MOST_TEXT):
@@ -91,7 +99,7 @@ class JsonDecoder:
                 if skipped:
                     texts = [None if text is None else text[skipped:] for text in texts]
                 judged = _rewrite_numbers(texts, find_suspects(chunk)) if self._has_decimals else []
-                columns.append(self._decode_chunk(texts, at + start, bad, judged))
+                columns.append(self._decode_chunk(texts, at + start, bad, judged, budget))
         column = concat_parts(columns, self._read_type)
         if self._has_floats:
             column = _without_lost(column, values, skipped, bad)
@@ -100,15 +108,26 @@ class JsonDecoder:
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _decode_chunk(
-        self, texts: list[bytes | None], start: int, bad: list[BadValue], judged: Sequence[int]
+        self,
+        texts: list[bytes | None],
+        start: int,
+        bad: list[BadValue],
+        judged: Sequence[int],
+        budget: SizeBudget,
     ) -> pa.Array:
-        clean = True
+        clean, counted = True, False
         while True:
             found = self._faults.find(texts, judged)
             bad += [BadValue(start + row, reason, message) for row, (reason, message) in found.items()]
             for row in found:
                 texts[row] = None
             clean = clean and not found
+            if self._widest and not counted:
+                # What is left is JSON.
+                counted = True
+                for row in self._beyond(texts, budget):
+                    bad.append(BadValue(start + row, Reason.DECODE_FAILED, TOO_MANY_CELLS))
+                    texts[row] = None
             try:
                 column = self._parse(texts)
             except ValueError as error:
@@ -120,6 +139,19 @@ class JsonDecoder:
             if clean:
                 self._faults.trust()
             return column
+
+    def _beyond(self, texts: list[bytes | None], budget: SizeBudget) -> list[int]:
+        """Return the rows of values that have more cells than are left for them."""
+        import msgspec  # noqa: PLC0415 - optional
+
+        found = []
+        for row, text in enumerate(texts):
+            if text is None or self._count_cells is None or not may_have_many(text, self._widest):
+                continue
+            cells = self._count_cells(load_value(text, msgspec, self._read_type))
+            if not budget.take(cells, len(text)):
+                found.append(row)
+        return found
 
     def _bisect(self, texts: list[bytes | None], start: int, bad: list[BadValue]) -> list[pa.Array]:
         try:

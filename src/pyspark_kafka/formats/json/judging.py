@@ -68,7 +68,7 @@ class ValueJudge:
                 return all(self._look(row, each, wanted.value_type, path) for each in value)
         elif pa.types.is_map(wanted):
             if isinstance(value, dict):
-                return all(self._look(row, each, wanted.item_type, path) for each in _items_of(value))
+                return all(self._look(row, each, wanted.item_type, path) for each in items_of(value))
         elif pa.types.is_string(wanted) or pa.types.is_null(wanted):
             if isinstance(value, str):
                 return True
@@ -171,7 +171,7 @@ def _beyond(value: Any, wanted: pa.DataType, path: str) -> str | None:
     elif pa.types.is_list(wanted) and isinstance(value, list):
         inner = ((each, wanted.value_type, path) for each in value)
     elif pa.types.is_map(wanted) and isinstance(value, dict):
-        inner = ((each, wanted.item_type, path) for each in _items_of(value))
+        inner = ((each, wanted.item_type, path) for each in items_of(value))
     elif pa.types.is_floating(wanted) and isinstance(value, (int, float, str)):
         return path if _is_lost(value, wanted) else None
     return next((found for each in inner if (found := _beyond(*each)) is not None), None)
@@ -231,7 +231,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found if len(found) == len(pairs) else Entries(pairs)
 
 
-def _items_of(value: dict[str, Any]) -> Iterable[Any]:
+def items_of(value: dict[str, Any]) -> Iterable[Any]:
     """Return the items of a map."""
     return [item for _, item in value.pairs] if isinstance(value, Entries) else value.values()
 

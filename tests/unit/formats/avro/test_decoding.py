@@ -294,8 +294,8 @@ class _Overflowing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reading, name)
 
-    def decode_rows(self, *_: Any) -> list[tuple[int, int, int]]:
-        return [(0, self._reading.TOO_LARGE, 1)]
+    def decode_rows(self, *_: Any) -> tuple[list[tuple[int, int, int]], int]:
+        return [(0, self._reading.TOO_LARGE, 1)], 0
 
 
 @pytest.mark.parametrize(

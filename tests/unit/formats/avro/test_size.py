@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import SchemaError
-from pyspark_kafka.formats.avro import _variant, columns
+from pyspark_kafka.formats import bounds
+from pyspark_kafka.formats.avro import columns
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.schema import Schema, parse_schema
 from pyspark_kafka.formats.values import BadValue, Reason
@@ -88,28 +89,48 @@ def varint(number: int) -> bytes:
     return bytes(written)
 
 
-_TOO_MANY = "its items have more than 1,048,576 cells, and 256 more for each of its bytes, after 2 bytes"
+@pytest.fixture
+def few_cells(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Plain Python takes seconds up to the bound itself."""
+    monkeypatch.setattr(bounds, "FREE_CELLS", 1 << 16)
+    return 1 << 16
 
 
-def test_bytes_that_become_many_cells_are_a_bad_value() -> None:
-    # A null is one byte, and 10,000 cells.
-    writer = parsed({"type": "array", "items": ["null", wide(9_999)]})
-    few, many = (varint(count) + bytes(count) + b"\x00" for count in (100, 200))
+def test_bytes_that_become_many_cells_are_a_bad_value(few_cells: int) -> None:
+    # A null is one byte, and 1,000 cells.
+    writer = parsed({"type": "array", "items": ["null", wide(999)]})
+    few, many = (varint(count) + bytes(count) + b"\x00" for count in (20, few_cells // 900))
     found = AvroDecoder(writer).decode(pa.array([few, many, few]))
-    assert found.column.to_pylist() == [[None] * 100, None, [None] * 100]
-    assert found.bad == [BadValue(1, Reason.DECODE_FAILED, _TOO_MANY)]
+    assert found.column.to_pylist() == [[None] * 20, None, [None] * 20]
+    assert found.bad == [BadValue(1, Reason.DECODE_FAILED, f"{bounds.TOO_MANY_CELLS}, after 2 bytes")]
     found.column.validate(full=True)
     # What is not wanted has no cells.
     reader = parsed({"type": "array", "items": ["null", {**wide(0), "fields": []}]})
     assert AvroDecoder(writer, reader).decode(pa.array([many])).bad == []
 
 
-def test_blocks_of_a_map_have_one_bound_of_cells() -> None:
-    writer = parsed({"type": "map", "values": ["null", wide(9_997)]})
+def test_values_of_a_batch_have_one_bound_of_cells_beyond_their_shares(few_cells: int) -> None:
+    writer = parsed({"type": "array", "items": ["null", wide(999)]})
+    item = 1000 - bounds.CELLS_PER_BYTE
+    many = varint(20) + bytes(20) + b"\x00"
+    count = few_cells // (20 * item)
+    # An int of one byte has one cell: within its share it is read whatever stands before it.
+    within = varint(1) + b"\x02" + bytes(999) + b"\x00"
+    budget = bounds.cell_budget()
+    found = AvroDecoder(writer).decode(pa.array([many] * (count + 2) + [within]), budget=budget)
+    assert [each.row for each in found.bad] == [count, count + 1]
+    assert len(found.column[count + 2]) == 1
+    assert budget.free == few_cells - count * (20_000 - bounds.CELLS_PER_BYTE * len(many))
+
+
+def test_blocks_of_a_map_have_one_bound_of_cells(few_cells: int) -> None:
+    writer = parsed({"type": "map", "values": ["null", wide(997)]})
     block = b"\x02\x00\x00"
-    found = AvroDecoder(writer).decode(pa.array([block * count + b"\x00" for count in (4, 5, 113, 114)]))
-    assert [len(each or ()) for each in found.column.to_pylist()] == [4, 5, 113, 0]
-    assert [each.row for each in found.bad] == [3]
+    most = few_cells // (1000 - bounds.CELLS_PER_BYTE * len(block))
+    decoder = AvroDecoder(writer)
+    for count in (4, most, most + 1):
+        found = decoder.decode(pa.array([block * count + b"\x00"]))
+        assert bool(found.bad) == (count > most)
 
 
 def test_values_of_arrays_of_values_without_a_byte_are_bounded() -> None:
@@ -126,13 +147,8 @@ def test_values_of_arrays_of_values_without_a_byte_are_bounded() -> None:
         ("string", "x" * 8000),
     ],
 )
-def test_defaults_of_items_have_cells_too(
-    kind: Any, default: Any, avro_variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if avro_variant == "uncompiled":
-        # Plain Python takes seconds up to the bound itself, which others of these tests prove.
-        monkeypatch.setattr(_variant.kernel.reading, "_FREE_CELLS", 1 << 15)
-        monkeypatch.setattr(_variant.kernel.reading, "_CELLS_PER_BYTE", 4)
+@pytest.mark.usefixtures("few_cells")
+def test_defaults_of_items_have_cells_too(kind: Any, default: Any) -> None:
     item = {"type": "record", "name": "Item", "fields": [{"name": "a", "type": "int"}]}
     filled = {**item, "fields": [*item["fields"], {"name": "b", "type": kind, "default": default}]}
     writer, reader = (parsed({"type": "array", "items": each}) for each in (item, filled))
