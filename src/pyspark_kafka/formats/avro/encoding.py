@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.avro.schema import Schema, Type
 
 _BOUNDS = {"int": (-(1 << 31), (1 << 31) - 1), "long": (-(1 << 63), (1 << 63) - 1)}
+_UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _DAY_US = 86_400_000_000
 # Why a value does not fit, by the kernel's codes.
 _REASONS = {
@@ -58,8 +59,8 @@ class AvroEncoder:
                 is encoded then.
         """
         step = _step(self._schema, self._schema.root, column, "")
-        # The null of a union is a value; that of any other type is none.
-        valid = None if isinstance(self._schema.root, Union) else validity(column)
+        # The null of a union that has it is a value; that of any other type is none.
+        valid = None if _has_null(self._schema) else validity(column)
         made, ends, row, code, path = _variant.kernel.writing.encode_rows(
             step, len(column), prefix, valid, len(column) * len(prefix) + column.nbytes
         )
@@ -67,6 +68,11 @@ class AvroEncoder:
             raise _bad_row(row, path, _REASONS[code])
         written = pa.Array.from_buffers(pa.binary(), len(column), [None, pa.py_buffer(ends), pa.py_buffer(made)])
         return written if valid is None else pc.if_else(pc.is_valid(column), written, None)
+
+
+def _has_null(schema: Schema) -> bool:
+    root = schema.root
+    return isinstance(root, Union) and any(schema.resolve(each) == Primitive("null") for each in root.branches)
 
 
 def _bad_row(row: int | None, path: str, reason: str) -> RecordError:
@@ -214,6 +220,8 @@ def _primitive_step(found: Primitive, column: pa.Array, path: str) -> Any:
     if (name == "string" and _is_text(kind)) or (
         name == "bytes" and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
     ):
+        if found.logical is not None and found.logical.name == "uuid":
+            _check_uuids(column, path)
         return _bytes_step(column, -1)
     raise _no_fit(path, name, kind)
 
@@ -271,6 +279,12 @@ def _uuid_bytes(column: pa.Array, path: str) -> pa.Array:
     except ValueError as error:
         raise _bad_row(None, path, "the text is no UUID") from error
     return pa.array(raw, pa.binary(16))
+
+
+def _check_uuids(column: pa.Array, path: str) -> None:
+    """Refuse texts that are no UUID of RFC 9562, in the form that readers expect."""
+    if pc.any(pc.invert(pc.match_substring_regex(column, _UUID))).as_py():
+        raise _bad_row(None, path, "the text is no UUID")
 
 
 def _item_offsets(column: pa.Array) -> tuple[Any, int, int]:

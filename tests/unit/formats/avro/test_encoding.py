@@ -15,6 +15,7 @@ from pyspark_kafka.formats.avro.encoding import AvroEncoder
 from pyspark_kafka.formats.avro.schema import parse_schema
 
 UTC = dt.timezone.utc
+MEMBERS = pa.struct([("member0", pa.int32()), ("member1", pa.string())])
 
 
 def encode(schema: Any, column: pa.Array, prefix: bytes = b"") -> list[bytes | None]:
@@ -135,3 +136,24 @@ def test_a_value_that_does_not_fit_is_named_with_its_row(schema: Any, column: pa
 def test_a_column_of_another_type_is_refused(schema: Any, column: pa.Array, text: str) -> None:
     with pytest.raises(SchemaError, match=text):
         encode(schema, column)
+
+
+@pytest.mark.parametrize(
+    ("schema", "column"),
+    [
+        (["int"], pa.array([1, None], pa.int32())),
+        (["int", "string"], pa.array([{"member0": 1, "member1": None}, None], MEMBERS)),
+    ],
+    ids=str,
+)
+def test_a_null_is_a_tombstone_where_a_union_has_no_null(schema: Any, column: pa.Array) -> None:
+    assert encode(schema, column, b"id") == [b"id\x00\x02", None]
+
+
+def test_a_text_that_is_no_uuid_is_refused() -> None:
+    schema = logical("string", "uuid")
+    good = "7c9e6679-7425-40de-944b-E07FC1F90AE7"
+    assert encode(schema, pa.array([good, None])) == [b"\x48" + good.encode(), None]
+    for text in ("nope", "7c9e6679742540de944be07fc1f90ae7", good + "\n", ""):
+        with pytest.raises(RecordError, match="the text is no UUID"):
+            encode({"type": "array", "items": schema}, pa.array([[good, text]]))
