@@ -7,12 +7,13 @@ by default, and remembers nothing of what is not there.
 from __future__ import annotations
 
 import base64
+import html
 import logging
 import re
 import ssl
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from pyspark_kafka.errors import OptionError, RegistryError
 from pyspark_kafka.formats.schemas import UnknownSchemaError
@@ -51,6 +52,7 @@ _PASSING = frozenset({408, 425, 429})
 _LEAST_ATTEMPTS = 3
 _STARS = "***"
 _TOKEN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_ESCAPED = re.compile("%[0-9A-F]{2}")
 _UNSENDABLE = "has characters that a header of HTTP cannot hold: control characters, or others than those of ASCII"
 
 
@@ -267,9 +269,17 @@ def _logins_in(urls: Iterable[str]) -> Iterator[str]:
 
 
 def _without(text: str, value: str) -> str:
-    """Return a text with stars for a value, also without the blanks at its ends, and as Python quotes it."""
-    quoted = str.__repr__(value)[1:-1], repr(value.encode("utf-8", "surrogatepass"))[2:-1]
-    for form in sorted({str(value), value.strip(), *quoted}, key=len, reverse=True):
+    """Return a text with stars for a value, also without the blanks at its ends.
+
+    Also as Python quotes it, as URLs and HTML have it, and read in the charset of old servers.
+    """
+    value = str(value)
+    utf8 = value.encode("utf-8", "surrogatepass")
+    forms = {value, value.strip(), repr(value)[1:-1], repr(utf8)[2:-1], html.escape(value), utf8.decode("latin-1")}
+    for raw in (utf8, value.encode("latin-1", "ignore")):
+        for form in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+            forms |= {form, _ESCAPED.sub(lambda found: found[0].lower(), form)}
+    for form in sorted(forms, key=len, reverse=True):
         text = Secret(form).hidden_in(text)
     return text
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import html
 import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -233,6 +235,21 @@ def test_login_that_is_repeated_in_another_form_is_not_shown(schema_registry: Sc
     password = "Pl4nted\tS3cret\n"  # noqa: S105 - of a server of a test
     registry = connect(schema_registry, basic_auth=Secret(f"me:{password}"))
     for sent in (password.strip(), repr(password), repr(password.encode())):
+        schema_registry.next_answers([RegistryAnswer(403, {"error_code": 403, "message": f"{sent} is wrong"})])
+        error = refused(partial(registry.schema_by_id, 1))
+        assert "S3cret" not in f"{error} {error.facts}"
+        assert "is wrong" in error.message
+
+
+def test_login_that_is_repeated_as_urls_and_other_charsets_have_it_is_not_shown(
+    schema_registry: SchemaRegistryServer,
+) -> None:
+    password = "Pl4nted ü/S3cret&"  # noqa: S105 - of a server of a test
+    registry = connect(schema_registry, basic_auth=Secret(f"me:{password}"))
+    escaped = quote(password, safe="")
+    forms = [escaped, escaped.lower().replace("pl4nted", "Pl4nted").replace("s3c", "S3c"), quote_plus(password)]
+    forms += [quote(password.encode("latin-1")), password.encode().decode("latin-1"), html.escape(password)]
+    for sent in forms:
         schema_registry.next_answers([RegistryAnswer(403, {"error_code": 403, "message": f"{sent} is wrong"})])
         error = refused(partial(registry.schema_by_id, 1))
         assert "S3cret" not in f"{error} {error.facts}"
