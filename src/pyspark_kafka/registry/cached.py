@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache, TLRUCache, TTLCache
@@ -35,7 +36,7 @@ class CachedRegistry:
 
     - The schema of an id is kept for the life of the process, the least used one leaves when there is no more room.
     - That an id is unknown is kept for 5 to 15 s, by chance, so that tasks do not ask all at once again.
-    - The schema of a subject is kept for 5 s.
+    - The schema of a subject is kept for 5 s, and under its id as any other.
     - Threads that ask for the same id at the same time wait for one question.
     - Failures are not kept: the next question is asked, at the pace of the registry below.
 
@@ -119,6 +120,10 @@ class CachedRegistry:
             with self._lock:
                 if registrations == self._registrations:
                     self._subjects[key] = known
+                if known.schema_id is not None:
+                    # Values will ask for it, and it does not change.
+                    self._known[known.schema_id] = replace(known, subject=None, version=None)
+                    self._unknown.pop(known.schema_id, None)
         return known
 
     def find_id(self, subject: str, schema: RegisteredSchema) -> SchemaId | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -115,6 +116,14 @@ def test_time_for_which_an_id_stays_unknown_is_by_chance(registry: MemoryRegistr
         with pytest.raises(UnknownSchemaError):
             cached.schema_by_id(9)
     assert registry.asked == [9, 9]
+
+
+def test_schema_of_a_subject_is_not_asked_for_by_its_id(registry: MemoryRegistry) -> None:
+    cached = CachedRegistry(registry)
+    registry.schemas[1] = replace(LONG, subject="orders-value", version=3)
+    assert cached.schema_by_subject("orders-value").version == 3
+    assert cached.schema_by_id(1) == LONG
+    assert registry.asked == [("orders-value", None)]
 
 
 def test_outage_is_not_remembered(registry: MemoryRegistry) -> None:
