@@ -204,6 +204,7 @@ def decode_column(
     registry: Mapping[str, Any] | None = None,
     subject: str | None = None,
     schema_version: int | None = None,
+    recursive_field_max_depth: int | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
     corrupt_column: str | None = None,
@@ -232,6 +233,7 @@ def decode_column(
         registry: as of `decode`.
         subject: as of `decode`.
         schema_version: as of `decode`.
+        recursive_field_max_depth: as of `decode`.
         is_key: whether they are keys: for the framing `confluentHeader`, and for `corrupt_column`.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails; the error names topic, partition
             and offset if the DataFrame has these columns, else the row of its batch. `null`: they are null.
@@ -263,6 +265,7 @@ def decode_column(
         registry=registry,
         subject=subject,
         schema_version=schema_version,
+        recursive_field_max_depth=recursive_field_max_depth,
     )
     # What cannot be used is said here, and not by each task.
     plan.decoder(is_key=is_key)

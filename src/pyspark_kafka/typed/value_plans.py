@@ -74,6 +74,7 @@ def plan_values(
     registry: Mapping[str, Any] | None,
     subject: str | None,
     schema_version: int | None,
+    recursive_field_max_depth: int | None = None,
 ) -> ValuePlan:
     """Plan how values are decoded; see `decode`."""
     from pyspark_kafka.typed.reading import plan_read  # noqa: PLC0415 - not for encoding
@@ -86,6 +87,8 @@ def plan_values(
         "SchemaVersion": schema_version,
     }
     options = {f"value{name}": str(value) for name, value in given.items() if value is not None}
+    if recursive_field_max_depth is not None:
+        options["recursiveFieldMaxDepth"] = str(recursive_field_max_depth)
     check_format(value_format)
     if registry is not None and schema is None and subject is None:
         raise _no_subject()

@@ -32,6 +32,7 @@ def decode(
     registry: Mapping[str, Any] | None = None,
     subject: str | None = None,
     schema_version: int | None = None,
+    recursive_field_max_depth: int | None = None,
     headers: pa.Array | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
@@ -46,7 +47,7 @@ def decode(
     ```
 
     Arguments have the meaning of the source's options `valueFormat`, `valueSchema`, `valueFraming`, `valueMessage`,
-    `valueSubject` and `valueSchemaVersion`, and errors name these.
+    `valueSubject`, `valueSchemaVersion` and `recursiveFieldMaxDepth`, and errors name these.
 
     Runs on: any process; needs neither Kafka nor Spark. Blocks on the registry, if there is one, and on the compiler of
     Protobuf, if the schema is the text of a `.proto` file. Each call plans again: for many arrays of the same kind
@@ -64,6 +65,8 @@ def decode(
             most every 5 s.
         subject: the subject of the schema, if the registry has it.
         schema_version: its version; None: the latest.
+        recursive_field_max_depth: how many levels of a record of Avro that holds itself are read; None: such a schema
+            is an error.
         headers: the headers of the records, with the framing `confluentHeader`.
         is_key: whether they are keys, with the framing `confluentHeader`.
         on_bad: what becomes of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
@@ -89,6 +92,7 @@ def decode(
         registry=registry,
         subject=subject,
         schema_version=schema_version,
+        recursive_field_max_depth=recursive_field_max_depth,
     )
     decoded = plan.decoder(is_key=is_key).decode(as_bytes(values), headers)
     if decoded.bad and on_bad == "raise":

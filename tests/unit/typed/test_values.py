@@ -164,3 +164,15 @@ def test_a_row_that_does_not_fit_is_named() -> None:
     column = pa.array([{"id": 1, "name": "a"}, {"id": None, "name": "b"}], COLUMN.type)
     with pytest.raises(RecordError, match="Row 1"):
         encode(column, "avro", schema=AVRO)
+
+
+def test_a_record_that_holds_itself_is_decoded_as_deep_as_is_asked() -> None:
+    schema = '{"type":"record","name":"r","fields":[{"name":"a","type":"int"},{"name":"n","type":["null","r"]}]}'
+    values = pa.array([b"\2\2\4\0"])
+    assert decode(values, "avro", schema=schema, recursive_field_max_depth=2).column.to_pylist() == [
+        {"a": 1, "n": {"a": 2}}
+    ]
+    with pytest.raises(SchemaError, match="recursive_field_max_depth"):
+        decode(values, "avro", schema=schema)
+    with pytest.raises(OptionError, match="recursiveFieldMaxDepth"):
+        decode(values, "avro", schema=schema, recursive_field_max_depth=99)

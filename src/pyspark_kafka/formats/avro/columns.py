@@ -197,8 +197,9 @@ class _Columns:
                 place = path.removeprefix("value").lstrip(".")
                 raise invalid_schema(
                     f"record '{found.name}' holds itself, in field '{place}', which the type of a column cannot",
-                    "In a read, set option 'recursiveFieldMaxDepth' to the levels to read: 1 leaves out the fields "
-                    "that hold their own record. Or leave the field out of the schema.",
+                    "In a read, set option 'recursiveFieldMaxDepth' to the levels to read, of decode() argument "
+                    "'recursive_field_max_depth': 1 leaves out the fields that hold their own record. Or leave the "
+                    "field out of the schema.",
                 )
             if within.count(found.name) >= max(self._most, 1):
                 return None

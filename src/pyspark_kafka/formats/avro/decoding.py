@@ -116,7 +116,7 @@ class AvroDecoder:
                 f"{len(values)} values in Avro have a column of more than 2 GiB, which no Arrow array holds. "
                 "None was read.",
                 condition="VALUES_TOO_LARGE",
-                hint="Decode fewer values at a time.",
+                hint="Read fewer fields of them, or decode fewer values at a time.",
                 facts={"values": len(values)},
             )
         bad = [
