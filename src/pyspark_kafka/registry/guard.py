@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 import time
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 # The JSON of a schema is larger than its text, which has a bound of its own: `references.LARGEST`.
 LARGEST_ANSWER = 16 << 20
 _LEAST_TIMEOUT_S = 0.001
+_BUSY = frozenset({429, 503})
+
+
+def parse_retry_after(text: str, now: float) -> float:
+    """Return the seconds of a header Retry-After, which has these or a time; 0 if it has neither. Pure.
+
+    Args:
+        text: of the header.
+        now: seconds since 1970.
+
+    Source: RFC 9110, section 10.2.3.
+    """
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
 
 
 class AnswerError(Exception):
@@ -43,6 +63,8 @@ class Guard:
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self.was_cut = False
+        # For how long the last busy answer asked to be left alone.
+        self.retry_after_s = 0.0
         self._timer = threading.Timer(self.left_s(), self._cut)
         self._timer.daemon = True
         self._timer.start()
@@ -93,6 +115,8 @@ class Guard:
                 request.headers["Authorization"] = f"Bearer {token}"
 
         def on_response(response: Any) -> None:
+            if response.status_code in _BUSY:
+                self.retry_after_s = parse_retry_after(response.headers.get("Retry-After", ""), time.time())
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise AnswerError("it is compressed, which was not asked for")
             response.stream = Counted(response.stream)

@@ -152,7 +152,7 @@ class Inquiry:
                     self._pace.answered()
                     return found
                 self._urls.append(self._urls.pop(0))
-            self._pace.failed()
+            self._pace.failed(self._guard.retry_after_s)
             if once:
                 break
             if attempts == len(self._urls):

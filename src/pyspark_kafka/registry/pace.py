@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+# The longest time that a registry may ask for: it holds all questions of the process.
+_LONGEST_ASKED_S = 60.0
 
 
 class Pace:
@@ -33,15 +35,22 @@ class Pace:
         with self._lock:
             return max(0.0, self._not_before - self._clock())
 
-    def failed(self) -> None:
-        """Note that no address of the registry answered; threads that meet the same outage count it once."""
+    def failed(self, asked_s: float = 0.0) -> None:
+        """Note that no address of the registry answered; threads that meet the same outage count it once.
+
+        Args:
+            asked_s: for how long the registry asks to be left alone, as it does when it is busy; at most 60 s count.
+        """
         with self._lock:
             now = self._clock()
+            asked_until = now + min(asked_s, _LONGEST_ASKED_S)
             if now < self._not_before:
+                self._not_before = max(self._not_before, asked_until)
                 return
             longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failures, 30))
             self._failures += 1
-            self._not_before = now + longest_s * (0.5 + 0.5 * random.random())  # noqa: S311 - no secret
+            pause_s = longest_s * (0.5 + 0.5 * random.random())  # noqa: S311 - no secret
+            self._not_before = max(now + pause_s, asked_until)
 
     def answered(self) -> None:
         """Note an answer, whatever it says: a refusal is no outage."""

@@ -212,6 +212,20 @@ def test_answer_of_a_registry_ends_its_outage_whatever_it_says(
     assert registry._access.pace._failures == 0
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_registry_that_is_busy_is_asked_again_after_the_time_it_names(
+    schema_registry: SchemaRegistryServer, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema_registry.add("orders-value", LONG)
+    registry = connect(schema_registry)
+    pauses: list[float] = []
+    monkeypatch.setattr("pyspark_kafka.registry.inquiry.time.sleep", pauses.append)
+    schema_registry.next_answers([RegistryAnswer(status, b"busy", {"Retry-After": "3"})])
+    assert registry.schema_by_id(1).text == LONG
+    assert len(pauses) == 1
+    assert 2 < pauses[0] <= 3
+
+
 @pytest.mark.parametrize(
     "login", [{"basic_auth": Secret("me:Pl4ntedS3cret")}, {"bearer_token": Secret("Pl4ntedS3cret")}]
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kit.fakes.clock import Clock
+from pyspark_kafka.registry.guard import parse_retry_after
 from pyspark_kafka.registry.pace import Pace
 
 
@@ -39,3 +40,32 @@ def test_answer_ends_the_waits(clock: Clock) -> None:
     assert pace.wait_s() == 0
     pace.failed()
     assert pace.wait_s() <= 0.1
+
+
+def test_registry_that_asks_for_time_is_left_alone_for_it(clock: Clock) -> None:
+    pace = Pace(clock)
+    pace.failed(7.0)
+    assert pace.wait_s() == 7.0
+    # Another thread, of which it asks for more; it cannot ask for ever.
+    pace.failed(9.0)
+    assert pace.wait_s() == 9.0
+    pace.failed(1e9)
+    assert pace.wait_s() == 60.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_s"),
+    [
+        ("7", 7.0),
+        (" 120 ", 120.0),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0),
+        ("Thu, 01 Jan 1970 00:00:01 GMT", 0.0),
+        ("9" * 400, 999_999_999.0),
+        ("-7", 0.0),
+        ("\u0667", 0.0),
+        ("soon", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_retry_after_has_seconds_or_a_time(text: str, expected_s: float) -> None:
+    assert parse_retry_after(text, now=10.0) == expected_s
