@@ -58,6 +58,8 @@
 | a message of Protobuf with a field of each kind | `protobuf_schema.py` |
 | random messages of Protobuf, their schemas and evolutions | `protobuf_schemas.py` |
 | random columns that each format can hold | `portable_columns.py` |
+| random documents of JSON for a type, and what they are read as | `json_documents.py` |
+| the differences to `from_json` that a page names | `parity_page.py` |
 | values that other programs wrote, and schemas by id for them | `golden_formats.py` |
 | Kafka's own client, to check against | `independent_client.py` |
 | what a query has copied, compared with what there was to read | `log_checker.py` |

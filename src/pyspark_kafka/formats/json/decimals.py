@@ -81,7 +81,7 @@ def _unescaped(token: bytes) -> str:
         return token[1:-1].decode("latin-1")
     try:
         return str(json.loads(token.decode("latin-1")))
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
 
 

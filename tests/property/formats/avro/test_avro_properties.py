@@ -17,6 +17,7 @@ from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.avro.encoding import AvroEncoder
 from pyspark_kafka.formats.avro.schema import parse_schema
+from pyspark_kafka.formats.bounds import SizeBudget
 
 
 def encoded(schema: Any, value: Any) -> bytes:
@@ -147,3 +148,39 @@ def test_columns_are_written_so_that_fastavro_reads_the_same_values(data: st.Dat
     ]
     part = column.slice(1)
     assert AvroEncoder(parsed).encode(part, b"\0\1").to_pylist() == written.to_pylist()[1:]
+
+
+@given(st.data(), st.integers(0, 100))
+def test_values_of_a_batch_have_no_more_cells_than_their_bytes_and_the_batch_allow(
+    data: st.DataObject, free: int
+) -> None:
+    schema = {"type": "array", "items": data.draw(schemas())}
+    rows = data.draw(st.lists(st.lists(values_of(schema["items"]), max_size=20), min_size=1, max_size=4))
+    values = [encoded(schema, row) for row in rows]
+    decoder = AvroDecoder(parse_schema(json.dumps(schema)))
+    budget = SizeBudget(1, free)
+    column, bad = decoder.decode(pa.array(values, pa.binary()), budget=budget)
+    cells = [cells_of(row, column.type) for row in decoder.decode(pa.array(values, pa.binary())).column.to_pylist()]
+    for row, (count, value) in enumerate(zip(cells, values, strict=True)):
+        surplus = max(0, count - len(value))
+        assert (row in {each.row for each in bad}) == (surplus > free)
+        free -= 0 if surplus > free else surplus
+    assert budget.free == free
+
+
+def cells_of(value: Any, kind: pa.DataType) -> int:
+    """Return how many cells the items of a value have."""
+    if value is None:
+        return 0
+    if pa.types.is_struct(kind):
+        return sum(cells_of(value[each.name], each.type) for each in kind)
+    if pa.types.is_list(kind):
+        return sum(width(kind.value_type) + cells_of(each, kind.value_type) for each in value)
+    if pa.types.is_map(kind):
+        return sum(2 + width(kind.item_type) + cells_of(each, kind.item_type) for _, each in value)
+    return 0
+
+
+def width(kind: pa.DataType) -> int:
+    """Return how many cells a row of a type has, without those of lists and maps in it."""
+    return 1 + (sum(width(each.type) for each in kind) if pa.types.is_struct(kind) else 0)
