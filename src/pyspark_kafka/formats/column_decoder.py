@@ -5,16 +5,19 @@ Layer: formats.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from pyspark_kafka.formats.avro import by_schema as avro
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
 from pyspark_kafka.formats.framed import decode_framed
-from pyspark_kafka.formats.framing import read_framing
+from pyspark_kafka.formats.framing import have_id_header, read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.parts import concat_parts
 from pyspark_kafka.formats.projection import check_projection, project
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.schemas import UnknownSchemaError
@@ -24,8 +27,6 @@ from pyspark_kafka.formats.values import BadValue, Reason
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
     from pyspark_kafka.formats.column_format import ColumnFormat
     from pyspark_kafka.formats.framed import ValueDecoder
     from pyspark_kafka.formats.framing import FramedValues
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # Decoders that are kept: more than a topic has schemas, of a MB together.
 _MOST_KEPT = 1000
+_LOG = logging.getLogger(__name__)
 
 
 class DecodedColumn(NamedTuple):
@@ -88,7 +90,7 @@ class ColumnDecoder:
         Args:
             column: what it is, and the type that it is read as, which may have fewer fields than its schema.
             registry: has the schemas of writers.
-            is_key: whether it has keys, for the framing `confluentHeader`.
+            is_key: whether it has keys, for these framings.
 
         Raises:
             SchemaError: the schema cannot be used, or a field is wanted that it does not have.
@@ -105,18 +107,43 @@ class ColumnDecoder:
 
         Args:
             values: of type binary or large_binary.
-            headers: of the records, as the source has them; for the framing `confluentHeader` only.
+            headers: of the records, as the source has them; for the framings `confluentHeader` and `confluentDual`.
 
         Raises:
             RegistryError: the registry does not answer; no value is at fault.
             RecordError: the column would pass 2 GiB of text or bytes.
         """
         if self._framing == "none":
-            found, ids = self._reader.plain(values), None
-        else:
-            framed = read_framing(values, self._framing, headers, is_key=self._is_key)
-            found, ids = self._reader.framed(framed), framed.id_texts()
-        return DecodedColumn(project(found.column, self.arrow_type), found.bad, ids)
+            found = self._reader.plain(values)
+            return DecodedColumn(project(found.column, self.arrow_type), found.bad, None)
+        if self._framing == "confluentDual":
+            return self._decode_dual(values, headers)
+        return self._decode_framed(values, headers, self._framing)
+
+    def _decode_framed(self, values: pa.Array, headers: pa.Array | None, framing: str) -> DecodedColumn:
+        framed = read_framing(values, framing, headers, is_key=self._is_key)
+        found = self._reader.framed(framed)
+        return DecodedColumn(project(found.column, self.arrow_type), found.bad, framed.id_texts())
+
+    def _decode_dual(self, values: pa.Array, headers: pa.Array | None) -> DecodedColumn:
+        """Read values with the ids of their headers, and those of records without one with the ids before them."""
+        if headers is None:
+            raise ValueError("the framing confluentDual needs the headers of the records")
+        in_header = have_id_header(headers, is_key=self._is_key)
+        if in_header.all() or not in_header.any():
+            # A topic that is not being changed over.
+            return self._decode_framed(values, headers, "confluentHeader" if in_header.any() else "confluent")
+        order, parts, bad = [], [], []
+        for framing, chosen in (("confluentHeader", in_header), ("confluent", ~in_header)):
+            rows = np.nonzero(chosen)[0]
+            part = self._decode_framed(values.take(pa.array(rows)), headers.take(pa.array(rows)), framing)
+            bad += [BadValue(int(rows[each.row]), each.reason, each.message) for each in part.bad]
+            order.append(rows)
+            parts.append(part)
+        back = pa.array(np.argsort(np.concatenate(order)))
+        column = concat_parts([each.column for each in parts], self.arrow_type).take(back)
+        ids = pa.concat_arrays([each.schema_ids for each in parts]).take(back)
+        return DecodedColumn(column, sorted(bad, key=lambda each: each.row), ids)
 
 
 def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatReader:
@@ -155,6 +182,7 @@ class _AvroReader:
     def __init__(self, given: RegisteredSchema, wanted: pa.DataType, registry: SchemaRegistry | None) -> None:
         self._schema = avro.read_schema(given)
         self._wanted = wanted
+        self._given = given
         self._own = AvroDecoder(self._schema, wanted=wanted)
         self._registry = registry
         self._kept: dict[SchemaId, ValueDecoder | UnknownSchemaError] = {}
@@ -180,6 +208,8 @@ class _AvroReader:
                 # The oldest: ids come in runs.
                 del self._kept[next(iter(self._kept))]
             self._kept[schema_id] = found
+            if not isinstance(found, UnknownSchemaError):
+                _warn_of_newer(schema_id, self._given)
         if isinstance(found, UnknownSchemaError):
             raise UnknownSchemaError(str(found), found.reason)
         return found
@@ -204,6 +234,21 @@ class _ProtobufReader:
     def framed(self, framed: FramedValues) -> DecodedValues:
         """Read messages behind the id of their schema."""
         return self._messages.decode(framed)
+
+
+def _warn_of_newer(schema_id: SchemaId, reader: RegisteredSchema) -> None:
+    """Say in the log that the fields of a newer schema are left out: registries count their ids upwards."""
+    known = reader.schema_id
+    if reader.subject is not None and isinstance(schema_id, int) and isinstance(known, int) and schema_id > known:
+        _LOG.warning(
+            "Values have schema %d, which is newer than schema %d, version %s of subject '%s', that they are read with."
+            " Fields that only the newer one has are left out. A query that is started again reads with the subject's "
+            "newest schema, unless it is set which version it reads with.",
+            schema_id,
+            known,
+            reader.version,
+            reader.subject,
+        )
 
 
 def _is_known(_: SchemaId) -> bool:

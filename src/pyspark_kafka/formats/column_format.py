@@ -19,7 +19,8 @@ class ColumnFormat:
 
     Attributes:
         format: the format.
-        framing: what stands before each value: `none`, `confluent`, `confluentHeader`, `apicurio8`, `glue`.
+        framing: what stands before each value: `none`, `confluent`, `confluentHeader`, `confluentDual`, `apicurio8`,
+            `glue`.
         arrow_type: the type of the column, which may have fewer fields than the schema.
         schema: what readers read as, and writers write; None where `arrow_type` says it: JSON without a schema.
         message: the full name of the message, of Protobuf.

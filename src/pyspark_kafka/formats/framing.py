@@ -34,6 +34,7 @@ _TOO_LARGE = (
     f"the {FREE_INFLATED >> 20} MiB more that all values of a batch may have together"
 )
 # Confluent's serializers since 8.0 can put the id into a header of the record: an id of 16 bytes, or one of four.
+HEADER_FRAMINGS = frozenset({"confluentHeader", "confluentDual"})
 KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
 
 
@@ -135,6 +136,14 @@ def read_framing(
     if framing == "glue":
         return _read_glue(values)
     return _read_numbers(values, _NUMBERED[framing])
+
+
+def have_id_header(headers: pa.Array, *, is_key: bool) -> Any:
+    """Return for each record whether it has the header of its schema, whatever that holds."""
+    wanted = pc.equal(pc.struct_field(pc.list_flatten(headers), "key"), KEY_HEADER if is_key else VALUE_HEADER)
+    found = np.zeros(len(headers), bool)
+    found[np.asarray(pc.list_parent_indices(headers).filter(wanted))] = True
+    return found
 
 
 def _read_numbers(values: pa.Array, framing: Framing) -> FramedValues:

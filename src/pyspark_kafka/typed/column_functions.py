@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import OptionError, RecordError, SchemaError
+from pyspark_kafka.formats.framing import HEADER_FRAMINGS
 from pyspark_kafka.typed.reading import CORRUPT_TYPE, spread_corrupt
 from pyspark_kafka.typed.spark_json import field_json, type_json
 from pyspark_kafka.typed.value_plans import plan_encoding, plan_values
@@ -62,7 +63,7 @@ class ColumnDecoding:
         decoder = self.plan.decoder(is_key=self.is_key)
         for batch in batches:
             self._check_corrupt({each.name: each.type for each in batch.schema}, type_json)
-            headers = batch.column("headers") if self.plan.column.framing == "confluentHeader" else None
+            headers = batch.column("headers") if self.plan.column.framing in HEADER_FRAMINGS else None
             decoded = decoder.decode(as_bytes(batch.column(self.name)), headers)
             if decoded.bad and self.on_bad == "raise":
                 first = decoded.bad[0]
@@ -89,7 +90,7 @@ class ColumnDecoding:
             OptionError: there is a column of the name of `corrupt_column`, of another type.
         """
         needed: dict[str, tuple[str, ...]] = {self.name: _BYTES}
-        if self.plan.column.framing == "confluentHeader":
+        if self.plan.column.framing in HEADER_FRAMINGS:
             needed["headers"] = ()
         changed = {self.into: self.plan.column.arrow_type}
         if self.corrupt_column is not None:
@@ -228,7 +229,7 @@ def decode_column(
         value_format: what they are.
         into: the column of what was decoded; None: `name`, which is replaced.
         schema: as of `decode`.
-        framing: as of `decode`; `confluentHeader` needs a column `headers`.
+        framing: as of `decode`; `confluentHeader` and `confluentDual` need a column `headers`.
         message: as of `decode`.
         registry: as of `decode`.
         subject: as of `decode`.

@@ -113,7 +113,7 @@ def plan_encoding(
 ) -> ValuePlan:
     """Plan how values are encoded; see `encode`. The type of the column is not known yet: it is null."""
     check_format(value_format)
-    if framing == "confluentHeader":
+    if framing in ("confluentHeader", "confluentDual"):
         raise not_valid("framing", framing, "one that stands before values, as 'confluent'; the sink writes headers")
     if framing not in (None, "none", "confluent", "apicurio8", "glue"):
         raise not_valid("framing", framing, "'none', 'confluent', 'apicurio8' or 'glue'")

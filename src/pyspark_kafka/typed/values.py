@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.values import BadValue
 
 ValueFormat: TypeAlias = Literal["string", "json", "avro", "protobuf"]
-Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "apicurio8", "glue"]
+Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
 OnBad: TypeAlias = Literal["raise", "null"]
 
 
@@ -67,8 +67,8 @@ def decode(
         schema_version: its version; None: the latest.
         recursive_field_max_depth: how many levels of a record of Avro that holds itself are read; None: such a schema
             is an error.
-        headers: the headers of the records, with the framing `confluentHeader`.
-        is_key: whether they are keys, with the framing `confluentHeader`.
+        headers: the headers of the records, with the framings `confluentHeader` and `confluentDual`.
+        is_key: whether they are keys, with these framings.
         on_bad: what becomes of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
             names them.
 
@@ -123,8 +123,8 @@ def encode(
         schema: what they are written as: a schema of Avro, a JSON Schema, the text of a `.proto` file, a
             FileDescriptorSet as bytes or Base64, or `file:PATH`. None: that of the registry; of JSON: the type of the
             column.
-        framing: what stands before each value; None: `confluent` if there is an id, else `none`. `confluentHeader` is
-            refused: it puts ids into headers.
+        framing: what stands before each value; None: `confluent` if there is an id, else `none`. `confluentHeader`
+            and `confluentDual` are refused: they put ids into headers.
         schema_id: the id to write before each value; None: the one that the registry has.
         message: the full name of the message, of Protobuf.
         registry: the options `schema.registry.*`; None: no registry. Nothing is registered there.

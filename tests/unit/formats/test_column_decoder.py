@@ -6,6 +6,7 @@ import base64
 import errno
 import json
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -414,3 +415,46 @@ def test_protobuf_of_glue_has_the_place_of_its_message_among_all_by_name() -> No
         written = ColumnEncoder(column).encode(rows)
         again = ColumnDecoder(column, None).decode(written)
         assert (again.bad, again.column.null_count) == ([], 0)
+
+
+@pytest.mark.parametrize("kind", ["avro", "protobuf"])
+def test_ids_of_a_topic_in_migration_are_those_of_the_header_else_of_the_prefix(kind: str) -> None:
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    schema, wanted, text, index = (
+        (READER, AB, b"\2\2\2x", b"") if kind == "avro" else (PROTO, pa.struct([("i", pa.int32())]), b"\x08\1", b"\2\2")
+    )
+    before = CONFLUENT.prefix(1) + index
+    in_header = [{"key": "__value_schema_id", "value": before}]
+    rows = [in_header, [], in_header, None, [{"key": "__value_schema_id", "value": b"?"}], []]
+    values = [text, before + text, None, before + text, before + text, b"\1"]
+    decoder = ColumnDecoder(ColumnFormat(kind, "confluentDual", wanted, schema, MESSAGE), Registry({1: schema}))
+    found = decoder.decode(pa.array(values, pa.binary()), pa.array(rows, headers))
+    good = decoder.decode(pa.array([text], pa.binary()), pa.array([in_header], headers)).column[0].as_py()
+    assert good is not None
+    assert found.column.to_pylist() == [good, good, None, good, None, None]
+    assert [(each.row, each.reason.value) for each in found.bad] == [
+        (4, "INVALID_MAGIC_BYTE"),
+        (5, "INCOMPLETE_HEADER"),
+    ]
+    assert found.schema_ids is not None
+    assert found.schema_ids.to_pylist() == ["1", "1", None, "1", None, None]
+    # Before and after the migration.
+    for only in ([0, 2], [1, 3], []):
+        rows_of = pa.array(only, pa.int64())
+        part = decoder.decode(pa.array(values, pa.binary()).take(rows_of), pa.array(rows, headers).take(rows_of))
+        assert part.column.to_pylist() == [found.column[row].as_py() for row in only]
+
+
+def test_a_newer_schema_of_a_writer_is_a_warning_once(caplog: pytest.LogCaptureFixture) -> None:
+    newer = avro(field("a", "long"), field("b", "string"), field("c", "int"))
+    reader = replace(READER, schema_id=7, subject="orders-value", version=3)
+    registry = Registry({6: READER, 7: READER, 9: newer})
+    decoder = ColumnDecoder(ColumnFormat("avro", "confluent", AB, reader), registry)
+    for _ in range(2):
+        decode(decoder, *(CONFLUENT.prefix(number) + b"\2\2x\2" for number in (9, 6, 7, 10)))
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.startswith("Values have schema 9, which is newer than schema 7, version 3 of subject 'orders-value'")
+    caplog.clear()
+    # Of a schema that the user gave, nothing is known to be newer.
+    decode(ColumnDecoder(ColumnFormat("avro", "confluent", AB, READER), registry), CONFLUENT.prefix(9) + b"\2\2x\2")
+    assert caplog.records == []

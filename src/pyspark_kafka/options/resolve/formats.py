@@ -70,9 +70,9 @@ def resolve_typed_read(options: Collector, subscription: Subscription | None) ->
         )
     if typed.mode == "PERMISSIVE" and not options["includeHeaders"]:
         for name, side in (("value", typed.value), ("key", typed.key)):
-            if side.framing == "confluentHeader":
+            if side.framing in ("confluentHeader", "confluentDual"):
                 options.notes.append(
-                    f"The ids of the {name}s' schemas are in headers ('{name}Framing' confluentHeader), and the read "
+                    f"The ids of the {name}s' schemas are in headers ('{name}Framing' {side.framing}), and the read "
                     "has no column of headers: dead letters made of its bad records are without these ids. Set "
                     "'includeHeaders' to true to keep them."
                 )
@@ -213,6 +213,13 @@ def _framing(options: Collector, side: str, name: str, context: _Context) -> str
         if registry is None:
             return "none"
         return "confluent" if registry.urls else "glue"
+    if given == "confluentDual" and not context.reading:
+        options.report(
+            "OPTION_CONFLICT",
+            f"Option '{option}' is confluentDual, which says where a read finds an id: a write has one place for it.",
+            f"Set '{option}' to confluentHeader or confluent.",
+            option,
+        )
     if given == "none" or (_registry_is_wrong(options) and registry is None):
         return given
     if registry is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options.values.secret import Secret
 
 FormatName: TypeAlias = Literal["binary", "string", "json", "avro", "protobuf"]
-FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "apicurio8", "glue"]
+FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
 CorruptMode: TypeAlias = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
+from pyspark_kafka.formats.framing import HEADER_FRAMINGS
 from pyspark_kafka.source.executor.bad_records import BadRecord, BadRecords
 from pyspark_kafka.source.executor.columns import BatchAssembler
 from pyspark_kafka.typed.reading import spread_corrupt
@@ -71,7 +72,7 @@ class TypedBatches:
             if decoders is None
         }
         self._decoders.update(decoders or {})
-        self._needs_headers = any(column.framing == "confluentHeader" for column in needed.values())
+        self._needs_headers = any(column.framing in HEADER_FRAMINGS for column in needed.values())
         made = {*needed, *(f"{name}_schema_id" for name in needed), self.corrupt_column}
         self.plain_schema = pa.schema([field for field in schema if field.name not in made])
         # What is decoded of each record besides the columns that stay as they are; offsets are for coordinates.

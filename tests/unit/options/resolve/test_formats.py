@@ -80,7 +80,13 @@ def test_schemas_come_from_the_registry_with_its_framing() -> None:
     )
 
 
-@pytest.mark.parametrize("framing", ["none", "confluentHeader", "apicurio8"])
+def test_two_places_of_an_id_are_for_reads_only() -> None:
+    error = refused({"valueFormat": "avro", "valueFraming": "confluentDual", **URL}, writing=True)
+    assert error.condition == "OPTION_CONFLICT"
+    assert "a write has one place for it" in str(error)
+
+
+@pytest.mark.parametrize("framing", ["none", "confluentHeader", "confluentDual", "apicurio8"])
 def test_the_framing_is_the_given_one(framing: str) -> None:
     typed = read(valueFormat="json", valueFraming=framing.upper(), **URL)
     assert typed is not None
