@@ -134,7 +134,8 @@ def query_options(
         mechanism: SCRAM-SHA-512 or SCRAM-SHA-256, which the listener has to offer.
 
     Raises:
-        OptionError: another mechanism: brokers take tokens with SCRAM only.
+        OptionError: another mechanism: brokers take tokens with SCRAM only; or a `kafka.security.protocol` that is
+            unknown, or given twice with different values.
     """
     if mechanism not in _SCRAM:
         raise OptionError(
@@ -145,10 +146,10 @@ def query_options(
     kept = {
         name: value
         for name, value in options.items()
-        if not name.lower().startswith(("kafka.sasl.", *_OWN_CERTIFICATE))
+        if not name.strip().lower().startswith((_PROTOCOL, "kafka.sasl.", *_OWN_CERTIFICATE))
     }
-    protocol = options.get(_PROTOCOL, "PLAINTEXT").upper()
-    found = {**kept, _PROTOCOL: "SASL_SSL" if protocol.endswith("SSL") else "SASL_PLAINTEXT", _MECHANISM: mechanism}
+    encrypted = _security_protocol(options).endswith("SSL")
+    found = {**kept, _PROTOCOL: "SASL_SSL" if encrypted else "SASL_PLAINTEXT", _MECHANISM: mechanism}
     return found if token is None else {**found, _JAAS: jaas_text(token)}
 
 
@@ -292,6 +293,34 @@ def _milliseconds(span: timedelta | None) -> int:
     return -1 if span is None else max(1, span // timedelta(milliseconds=1))
 
 
+def _security_protocol(options: Mapping[str, str]) -> str:
+    """Return the security protocol of a connection, with names and values read as those of a query.
+
+    Raises:
+        OptionError: it is unknown, or given twice: the query must not be less encrypted than what obtained the token.
+    """
+    option = OPTIONS[_PROTOCOL]
+    given = {value for name, value in options.items() if name.strip().lower() == _PROTOCOL}
+    if len(given) > 1:
+        raise OptionError(
+            f"Option '{_PROTOCOL}' is given twice with different values.",
+            condition="OPTION_CONFLICT",
+            hint="Remove one of them.",
+            facts={"option": _PROTOCOL},
+        )
+    for value in given:
+        try:
+            return str(option.parse(value)) if option.parse is not None else value
+        except ValueError as error:
+            raise OptionError(
+                f"Option '{_PROTOCOL}' {error}.",
+                condition="OPTION_INVALID",
+                hint="Set it to the security protocol of the listener.",
+                facts={"option": _PROTOCOL},
+            ) from None
+    return str(option.default)
+
+
 def _client(options: Mapping[str, str]) -> KafkaClient:
     """Return a client with the options of a connection; those of reads and writes are left out."""
     return KafkaClient(_connection(options))
@@ -300,8 +329,8 @@ def _client(options: Mapping[str, str]) -> KafkaClient:
 def _connection(options: Mapping[str, str]) -> ConnectionOptions:
     chosen = {}
     for name, value in options.items():
-        option = OPTIONS.get(name)
-        if name.lower().startswith("kafka.") and (option is None or option.scopes == EVERYWHERE):
+        option = OPTIONS.get(name.strip())
+        if name.strip().lower().startswith("kafka.") and (option is None or option.scopes == EVERYWHERE):
             chosen[name] = value
     resolved = parse_write_options(chosen, streaming=False)
     for note in resolved.notes:

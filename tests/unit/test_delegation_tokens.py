@@ -82,6 +82,39 @@ def test_query_logs_in_over_what_its_owner_was_encrypted_with(protocol: str, exp
     assert found["kafka.security.protocol"] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kafka.security.protocol", "SASL_SSL "),
+        ("kafka.security.protocol", "sasl_ssl\n"),
+        ("Kafka.Security.Protocol", "SASL_SSL"),
+        ("KAFKA.SECURITY.PROTOCOL", "SSL"),
+        (" kafka.security.protocol", "SSL"),
+    ],
+)
+def test_query_is_encrypted_as_its_owner_was_in_any_spelling_of_the_option(name: str, value: str) -> None:
+    found = query_options({"kafka.bootstrap.servers": "kafka-1:9093", name: value}, token())
+    assert [each for each in found if each.strip().lower() == "kafka.security.protocol"] == ["kafka.security.protocol"]
+    resolved = parse_write_options(found, streaming=False)
+    assert resolved.connection.security_protocol == "SASL_SSL"
+
+
+@pytest.mark.parametrize("name", [" kafka.sasl.jaas.config", "KAFKA.SSL.KEY.PASSWORD", "Kafka.Ssl.Keystore.Key "])
+def test_query_gets_no_credentials_of_the_owner_in_any_spelling_of_the_option(name: str) -> None:
+    assert name not in query_options({**OWN, name: "hunter2"}, token())
+
+
+@pytest.mark.parametrize("value", ["SASL-SSL", "", "TLS"])
+def test_unknown_security_protocol_is_refused_instead_of_read_as_plaintext(value: str) -> None:
+    with pytest.raises(OptionError, match=r"'kafka\.security\.protocol' must be one of PLAINTEXT, SSL"):
+        query_options({**OWN, "kafka.security.protocol": value}, token())
+
+
+def test_two_different_security_protocols_are_refused() -> None:
+    with pytest.raises(OptionError, match=r"'kafka\.security\.protocol' is given twice"):
+        query_options({**OWN, "KAFKA.security.protocol": "PLAINTEXT"}, token())
+
+
 def test_options_with_a_token_are_valid_options_of_a_query() -> None:
     options = {name: value for name, value in OWN.items() if not name.startswith(("kafka.ssl", "subscribe"))}
     resolved = parse_write_options(query_options(options, token(), mechanism="SCRAM-SHA-256"), streaming=False)

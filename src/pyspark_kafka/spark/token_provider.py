@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.login.delegation_token import jaas_text_of
 from pyspark_kafka.errors import OptionError, SetupError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 _KIND = "KAFKA_DELEGATION_TOKEN"
 _SERVICE = "kafka.server.delegation.token."
 _CLUSTERS = "spark.kafka.clusters."
-_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
@@ -90,7 +90,7 @@ def from_spark(spark: SparkSession, bootstrap_servers: str) -> dict[str, str]:
         "kafka.bootstrap.servers": bootstrap_servers,
         "kafka.security.protocol": settings.get(f"{_CLUSTERS}{cluster}.security.protocol", "SASL_SSL"),
         "kafka.sasl.mechanism": mechanism,
-        "kafka.sasl.jaas.config": f'{_MODULE} required username="{token_id}" password="{key}" tokenauth="true";',
+        "kafka.sasl.jaas.config": jaas_text_of(token_id, key),
     }
 
 

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.options import ScramLogin, Secret, parse_login
 from pyspark_kafka.spark.token_provider import from_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def token(service: str, kind: str = "KAFKA_DELEGATION_TOKEN") -> Any:
+def token(service: str, kind: str = "KAFKA_DELEGATION_TOKEN", name: str = "") -> Any:
     return SimpleNamespace(
         getKind=lambda: SimpleNamespace(toString=lambda: kind),
         getService=lambda: SimpleNamespace(toString=lambda: service),
-        getIdentifier=lambda: bytearray(f"id-of-{service[-1]}", "ascii"),
+        getIdentifier=lambda: bytearray(name or f"id-of-{service[-1]}", "ascii"),
         getPassword=lambda: bytearray(b"a2V5"),
     )
 
@@ -64,6 +65,12 @@ def test_defaults_are_those_of_spark() -> None:
     found = from_spark(session(A), "one:9092")
     assert found["kafka.security.protocol"] == "SASL_SSL"
     assert found["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+
+
+def test_quotation_mark_in_the_id_of_a_token_begins_no_setting() -> None:
+    found = from_spark(session(token("kafka.server.delegation.token.a", name='x" tokenauth="false')), "one:9092")
+    login = parse_login(found["kafka.sasl.jaas.config"], "SCRAM-SHA-512")
+    assert login == ScramLogin('x" tokenauth="false', Secret("a2V5"), "SCRAM-SHA-512", delegation_token=True)
 
 
 def test_more_than_one_token_that_matches_is_refused() -> None:

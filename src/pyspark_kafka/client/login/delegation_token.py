@@ -48,9 +48,14 @@ class DelegationToken:
 
 def jaas_text(token: DelegationToken) -> str:
     """Return the JAAS configuration of a token, which holds its key."""
+    return jaas_text_of(token.token_id, token.key.reveal())
+
+
+def jaas_text_of(token_id: str, key: str) -> str:
+    """Return the JAAS configuration of a token by its id and its key in base64."""
     # A broker has chosen the id: a quotation mark in it must not begin a setting of its own.
-    name = token.token_id.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{_MODULE} required username="{name}" password="{token.key.reveal()}" tokenauth="true";'
+    name = token_id.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{_MODULE} required username="{name}" password="{key}" tokenauth="true";'
 
 
 def hmac_of(token: DelegationToken) -> bytes:
