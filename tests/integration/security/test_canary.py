@@ -251,6 +251,36 @@ class Planting:
             "registry-near-name": wrong("registry near name", **{
                 "valueFormat": "avro", "schema.registry.basic.auth.userinfo": "ann:CANARY",
             }),
+            "key-as-location": wrong("key as location", **{
+                "kafka.security.protocol": "SASL_SSL",
+                "kafka.ssl.keystore.location": "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END PRIVATE KEY-----",
+            }),
+            "key-as-trusted": wrong("key as trusted", **{
+                "kafka.security.protocol": "SASL_SSL",
+                "kafka.ssl.truststore.location": "-----BEGIN PRIVATE KEY-----\\nCANARY\\n-----END PRIVATE KEY-----",
+            }),
+            "login-as-mechanism": wrong("login as mechanism", **{
+                "kafka.sasl.mechanism": f'{PLAIN} required username="option" password="CANARY";',
+            }),
+            "password-as-protocol": wrong("password as protocol", **{"kafka.security.protocol": "CANARY"}),
+            "password-as-number": wrong("password as number", **{"kafka.fetch.max.bytes": "CANARY"}),
+            "password-as-type": wrong("password as type", **{
+                "kafka.security.protocol": "SASL_SSL", "kafka.ssl.keystore.location": "/none.pem",
+                "kafka.ssl.keystore.type": "CANARY",
+            }),
+            "token-as-function": wrong("token as function", **{
+                "kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.oauthbearer.token.callable": "CANARY",
+            }),
+            "token-as-endpoint": wrong("token as endpoint", **{
+                "kafka.sasl.mechanism": "OAUTHBEARER", "kafka.sasl.oauthbearer.token.endpoint.url": "CANARY",
+            }),
+            "registry-query": wrong("registry query", **{
+                "valueFormat": "avro", "schema.registry.url": "https://far:1/?key=CANARY",
+            }),
+            "registry-key-as-location": wrong("registry key as location", **{
+                "valueFormat": "avro", "schema.registry.url": "https://far:1",
+                "schema.registry.ssl.certificate.location": "-----BEGIN PRIVATE KEY-----\nCANARY\n-----END",
+            }),
             "absent": wrong("absent", jaas("option", "env:PLANTED_ABSENT")),
         }  # fmt: skip
         return made | {name: {"kind": "read", "options": options} for name, options in several.items()}

@@ -28,7 +28,9 @@ def _version(raw: str) -> int | None:
     try:
         return _version_number(raw)
     except ValueError:
-        raise ValueError(f"must be latest, or the number of a version from 1; got {scalars.shorten(raw)}") from None
+        raise ValueError(
+            f"must be latest, or the number of a version from 1; got {scalars.shown_number(raw)}"
+        ) from None
 
 
 def _of_side(side: str) -> Iterator[Option]:

@@ -53,7 +53,10 @@ def _java_class(allowed: Mapping[str, str], hint: str) -> Callable[[str], str]:
 def _function(raw: str) -> str:
     name = raw.strip().removeprefix("call:")
     if _IMPORT_PATH.fullmatch(name) is None:
-        raise ValueError(f"must be the import path of a function, package.module:function; got {scalars.shorten(raw)}")
+        raise ValueError(
+            "must be the import path of a function, package.module:function; what it is instead is not repeated, as it "
+            "may be a token"
+        )
     return name
 
 

@@ -23,12 +23,13 @@ def _mechanism(raw: str) -> object:
     name = raw.strip().upper()
     if name in SASL_MECHANISMS:
         return name
-    raise ValueError(f"must be one of {', '.join(SASL_MECHANISMS)} (others need Java code); got {scalars.shorten(raw)}")
+    shown = scalars.shown_word(raw, *SASL_MECHANISMS)
+    raise ValueError(f"must be one of {', '.join(SASL_MECHANISMS)} (others need Java code); got {shown}")
 
 
 def _host_check(raw: str) -> bool:
     if raw.strip().lower() not in ("", "https"):
-        raise ValueError(f"must be https, or empty to accept any host name; got {scalars.shorten(raw)}")
+        raise ValueError(f"must be https, or empty to accept any host name; got {scalars.shown_word(raw, 'https')}")
     return bool(raw.strip())
 
 
@@ -78,7 +79,7 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
         "It is read again for each connection, so that a replaced file needs no restart.",
         parity=SAME,
         resolved_by="tls",
-        parse=scalars.text,
+        parse=scalars.location("kafka.ssl.truststore.certificates"),
         kind="file",
         default_doc="the system's certificates",
     ),
@@ -116,7 +117,7 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
         "read again for each connection. Of several keys the first is used.",
         parity=SAME,
         resolved_by="tls",
-        parse=scalars.text,
+        parse=scalars.location("kafka.ssl.keystore.key"),
         kind="file",
         default_doc="no client certificate",
     ),

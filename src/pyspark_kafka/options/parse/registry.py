@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pyspark_kafka.options.parse.scalars import secret, shorten
+from pyspark_kafka.options.parse.scalars import location, secret, shorten, shown_address, shown_number, shown_word
 from pyspark_kafka.options.parse.times import duration_ms
 from pyspark_kafka.options.values.secret import Secret
 
 _BLANK_OR_CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _EXAMPLE = "e.g. 'https://registry-1:8081,https://registry-2:8081'"
 _MOST_ADDRESSES = 20
+_pem_path = location()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def registry_addresses(raw: str) -> RegistryAddresses:
 
 
 def _address(entry: str) -> tuple[str, Secret | None]:
-    # What stands before an @ may be a password, even if the rest is no URL.
-    shown = "a URL with '@' in it" if "@" in entry else shorten(entry)
+    # What stands before an @ may be a password, even if the rest is no URL; and so may be what stands in a query.
+    shown = "a URL with '@' in it" if "@" in entry else shown_address(entry)
     wrong = ValueError(f"must be http or https URLs with a host, separated by commas, {_EXAMPLE}; got {shown}")
     try:
         parts = urlsplit(entry)
@@ -63,7 +64,7 @@ def _address(entry: str) -> tuple[str, Secret | None]:
     if _BLANK_OR_CONTROL.search(entry) or parts.scheme not in ("http", "https") or not host or port == 0:
         raise wrong
     if parts.query or parts.fragment:
-        raise ValueError(f"must be URLs without a query and without a fragment; got {shown}")
+        raise ValueError("must be URLs without a query and without a fragment; what stands there is not repeated")
     credentials, at, address = parts.netloc.rpartition("@")
     login = None
     if at:
@@ -113,7 +114,7 @@ def credentials_source(raw: str) -> str:
             "user:password of the registry"
         )
     if word not in ("USER_INFO", "URL"):
-        raise ValueError(f"must be USER_INFO or URL; got {shorten(raw)}")
+        raise ValueError(f"must be USER_INFO or URL; got {shown_word(raw, 'USER_INFO')}")
     return word
 
 
@@ -127,7 +128,7 @@ def token_source(raw: str) -> str:
     if word != "STATIC_TOKEN":
         raise ValueError(
             "must be STATIC_TOKEN: set schema.registry.bearer.auth.token, which may refer to a function, "
-            f"call:package.module:function; got {shorten(raw)}"
+            f"call:package.module:function; got {shown_word(raw, 'STATIC_TOKEN')}"
         )
     return word
 
@@ -138,9 +139,7 @@ def pem_location(raw: str) -> str:
     Raises:
         ValueError: its name is that of another kind of store, or it is empty.
     """
-    path = raw.strip()
-    if not path:
-        raise ValueError("must not be empty")
+    path = _pem_path(raw)
     if path.lower().endswith((".jks", ".p12", ".pfx", ".pkcs12")):
         raise ValueError(
             f"must be a PEM file; got {shorten(path)}. Convert it: openssl pkcs12 -in <store>.p12 -out <store>.pem"
@@ -155,7 +154,8 @@ def pem_type(raw: str) -> str:
         ValueError: it is another one.
     """
     if raw.strip().upper() != "PEM":
-        raise ValueError(f"must be PEM: certificates and keys of a registry are read as PEM; got {shorten(raw)}")
+        shown = shown_word(raw, "PEM", "PKCS12", "JKS")
+        raise ValueError(f"must be PEM: certificates and keys of a registry are read as PEM; got {shown}")
     return "PEM"
 
 
@@ -178,5 +178,5 @@ def timeout_ms(raw: str) -> int:
     """
     found = duration_ms(raw)
     if not 100 <= found <= 600_000:
-        raise ValueError(f"must be a time span from 100ms to 10m; got {shorten(raw)}")
+        raise ValueError(f"must be a time span from 100ms to 10m; got {shown_number(raw)}")
     return found

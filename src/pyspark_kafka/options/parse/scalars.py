@@ -5,6 +5,7 @@ The sentence of a `ValueError` says what the option must be and what it got. Lay
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,61 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _HOST_PORT = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.%a-z]+)\]|(?P<host>[^\s:@/\[\],]+)):(?P<port>[0-9]{1,5})")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z0-9]+){2,4}")
 _SHOWN = 200
+# What may be repeated of a value that is no word at all, or no number: a secret that was pasted into the wrong option
+# is longer, or has digits and signs in it.
+_PLAIN_WORD = re.compile(r".{0,3}|[A-Za-z_]{0,12}")
+_PLAIN_NUMBER = re.compile(r".{0,3}|[0-9\s.,_+-]{0,25}[A-Za-z_ ]{0,12}")
+_HOST_LIKE = re.compile(r"[A-Za-z0-9_.:/\[\]%-]{1,100}")
+_LONGEST_PATH = 1024
+
+
+def shown_word(raw: str, *known: str) -> str:
+    """Quote a value that is none of the words of an option; if it may be a secret, return its length instead.
+
+    Args:
+        raw: the value.
+        known: the words of the option: what is like one of them is a misspelled word.
+    """
+    text = raw.strip()
+    like = len(text) <= 40 and difflib.get_close_matches(text.lower(), [each.lower() for each in known], 1, 0.6)
+    return f"'{raw}'" if like or _PLAIN_WORD.fullmatch(text) else _hidden(raw)
+
+
+def shown_number(raw: str) -> str:
+    """Quote a value that is no number; if it may be a secret, return its length instead."""
+    return f"'{raw}'" if _PLAIN_NUMBER.fullmatch(raw) else _hidden(raw)
+
+
+def shown_address(entry: str) -> str:
+    """Quote a value that is no address, or no URL; if it may be a secret, return its length instead."""
+    if "@" in entry:
+        # Users sometimes put credentials before it.
+        return "an entry with '@' in it"
+    # A single word may be a key; an address has a dot, a colon or a slash, but not two dots alone as a token has.
+    is_address = _HOST_LIKE.fullmatch(entry) and re.search("[:/]|^[a-z0-9.-]+$", entry)
+    return f"'{entry}'" if is_address or _PLAIN_WORD.fullmatch(entry) else _hidden(entry)
+
+
+def _hidden(raw: str) -> str:
+    return f"a text of {len(raw)} characters, which is not repeated, as it may be a secret"
+
+
+def location(text_option: str = "") -> Callable[[str], str]:
+    """Build the parser of the path of a file with certificates or keys, which never repeats what is no path.
+
+    Args:
+        text_option: the option that takes the text of such a file; empty if there is none.
+    """
+    instead = f"; the text of a file belongs into '{text_option}'" if text_option else ""
+
+    def parse(raw: str) -> str:
+        path = text(raw)
+        # Backslash and n stand for a line end in texts that went through JSON or a properties file.
+        if "-----" in path or len(path) > _LONGEST_PATH or re.search(r"[\x00-\x1f]", path):
+            raise ValueError(f"must be the path of a file; got {_hidden(raw)}{instead}")
+        return path
+
+    return parse
 
 
 def shorten(text: str) -> str:
@@ -51,7 +107,7 @@ def boolean(raw: str) -> bool:
     try:
         return {"true": True, "false": False}[raw.strip().lower()]
     except KeyError:
-        raise ValueError(f"must be true or false; got {shorten(raw)}") from None
+        raise ValueError(f"must be true or false; got {shown_word(raw)}") from None
 
 
 def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str], int]:
@@ -61,7 +117,7 @@ def whole_number(minimum: int, maximum: int, meaning: str = "") -> Callable[[str
 
     def parse(raw: str) -> int:
         if _WHOLE_NUMBER.fullmatch(raw.strip()) is None or not minimum <= int(raw) <= maximum:
-            raise ValueError(f"{expected}; got {shorten(raw)}")
+            raise ValueError(f"{expected}; got {shown_number(raw)}")
         return int(raw)
 
     return parse
@@ -72,7 +128,7 @@ def decimal(minimum: float, maximum: float) -> Callable[[str], float]:
 
     def parse(raw: str) -> float:
         if _DECIMAL.fullmatch(raw.strip()) is None or not minimum <= float(raw) <= maximum:
-            raise ValueError(f"must be a number from {minimum:g} to {maximum:g}; got {shorten(raw)}")
+            raise ValueError(f"must be a number from {minimum:g} to {maximum:g}; got {shown_number(raw)}")
         return float(raw)
 
     return parse
@@ -87,7 +143,7 @@ def choice(allowed: Mapping[str, object], *, ignore_case: bool = True) -> Callab
         try:
             return words[word]
         except KeyError:
-            raise ValueError(f"must be one of {', '.join(allowed)}; got {shorten(raw)}") from None
+            raise ValueError(f"must be one of {', '.join(allowed)}; got {shown_word(raw, *allowed)}") from None
 
     return parse
 
@@ -104,11 +160,9 @@ def bootstrap_servers(raw: str) -> tuple[tuple[str, int], ...]:
         # Java accepts and drops a listener name before the address.
         match = _HOST_PORT.fullmatch(re.sub(r"^[A-Za-z_]+://", "", entry))
         if match is None or not 0 < int(match["port"]) <= 65535:
-            # Users sometimes put credentials before an @; such an entry is not repeated.
-            shown = "an entry with '@' in it" if "@" in entry else shorten(entry)
             raise ValueError(
                 f"must be a list of host:port pairs, e.g. 'kafka-1:9092,[2001:db8::1]:9092', each with a port from 1 "
-                f"to 65535; got {shown}"
+                f"to 65535; got {shown_address(entry)}"
             )
         server = (match["v6"] or match["host"], int(match["port"]))
         if server not in servers:
@@ -154,5 +208,6 @@ def pattern(raw: str) -> str:
 def aws_region(raw: str) -> str:
     """Read the name of a region of AWS."""
     if _REGION.fullmatch(raw.strip()) is None:
-        raise ValueError(f"must be a region of AWS, such as eu-central-1; got {shorten(raw)}")
+        shown = shown_word(raw, "eu-central-1", "us-east-1", "ap-south-1")
+        raise ValueError(f"must be a region of AWS, such as eu-central-1; got {shown}")
     return raw.strip()

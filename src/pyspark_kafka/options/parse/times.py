@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from pyspark_kafka.offsets import timestamp_text
-from pyspark_kafka.options.parse.scalars import INT64_MAX, shorten
+from pyspark_kafka.options.parse.scalars import INT64_MAX, shorten, shown_number
 
 TIME_FORMS = "epoch milliseconds, ISO 8601 (UTC if it names no zone) or e.g. '2 hours ago'"
 
@@ -110,10 +110,10 @@ def duration_ms(raw: str) -> int:
     else:
         found = _DURATION.fullmatch(text)
         if found is None or (found[2] not in _UNITS_MS and found[2] != "us"):
-            raise ValueError(f"must be a time span such as '15m', '90s' or '500ms'; got {shorten(raw)}")
+            raise ValueError(f"must be a time span such as '15m', '90s' or '500ms'; got {shown_number(raw)}")
         value = int(found[1]) // 1_000 if found[2] == "us" else _amount_ms(found[1], found[2])
     if value > INT64_MAX:
-        raise ValueError(f"must be a time span that fits in 64 bits of milliseconds; got {shorten(raw)}")
+        raise ValueError(f"must be a time span that fits in 64 bits of milliseconds; got {shown_number(raw)}")
     return value
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pyspark_kafka.options.parse.scalars import shorten
+from pyspark_kafka.options.parse.scalars import shown_word
 
 VERSIONS = ("TLSv1.2", "TLSv1.3")
 STORE_TYPES = ("PEM", "PKCS12", "JKS")
@@ -34,6 +34,8 @@ _CIPHERS = {
 # What the rules above would make, though there is no such suite.
 _MISSING = re.compile(r"TLS_(?:RSA_WITH_CHACHA20.*|(?:RSA|DHE_RSA)_WITH_AES_256_CBC_SHA384|ECDHE_.*AES_256_CBC_SHA256)")
 _SUITE = re.compile(r"TLS_([A-Z_]+)_WITH_([A-Z0-9_]+)")
+# A name of Java, of the IANA registry, or of OpenSSL.
+_SUITE_LIKE = re.compile(r"(?:TLS|SSL)_[A-Z0-9_]+|[A-Z0-9]+(?:-[A-Z0-9]+)+")
 _WEAK = re.compile(r"NULL|EXPORT|ANON|RC4|RC2|DES|MD5")
 
 
@@ -48,10 +50,8 @@ def version(raw: str) -> str:
         if name == known.upper():
             return known
     if name in _OLD:
-        raise ValueError(
-            f"must be TLSv1.2 or TLSv1.3; got {shorten(raw)}, which is broken (RFC 7568, RFC 8996) and refused"
-        )
-    raise ValueError(f"must be TLSv1.2 or TLSv1.3; got {shorten(raw)}")
+        raise ValueError(f"must be TLSv1.2 or TLSv1.3; got '{raw}', which is broken (RFC 7568, RFC 8996) and refused")
+    raise ValueError(f"must be TLSv1.2 or TLSv1.3; got {shown_word(raw, *VERSIONS)}")
 
 
 def versions(raw: str) -> tuple[str, ...]:
@@ -87,16 +87,20 @@ def cipher_suites(raw: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         # Names that Java took over from SSL begin with it.
         found = _SUITE.fullmatch(re.sub("^SSL_", "TLS_", name))
         if _WEAK.search(name):
-            raise ValueError(f"has a suite that does not protect: {shorten(part.strip())}")
+            raise ValueError(f"has a suite that does not protect: {_shown_suite(part.strip())}")
         if found is None or found[1] not in _KEY_EXCHANGES or found[2] not in _CIPHERS or _MISSING.fullmatch(found[0]):
             raise ValueError(
-                f"has a suite that is unknown here: {shorten(part.strip())}; names are those of Java, such as "
+                f"has a suite that is unknown here: {_shown_suite(part.strip())}; names are those of Java, such as "
                 "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
             )
         older.append(_KEY_EXCHANGES[found[1]] + _CIPHERS[found[2]])
     if not older and not newer:
         raise ValueError("must list a cipher suite")
     return tuple(older), tuple(newer)
+
+
+def _shown_suite(name: str) -> str:
+    return f"'{name}'" if len(name) <= 60 and _SUITE_LIKE.fullmatch(name) else shown_word(name)
 
 
 def store_type(raw: str) -> str:
@@ -109,6 +113,6 @@ def store_type(raw: str) -> str:
     if name in STORE_TYPES:
         return name
     raise ValueError(
-        f"must be PEM, PKCS12 or JKS; got {shorten(raw)}. Convert the store: keytool -importkeystore -srckeystore "
-        "<store> -destkeystore store.p12 -deststoretype PKCS12"
+        f"must be PEM, PKCS12 or JKS; got {shown_word(raw, *STORE_TYPES)}. Convert the store: keytool -importkeystore "
+        "-srckeystore <store> -destkeystore store.p12 -deststoretype PKCS12"
     )

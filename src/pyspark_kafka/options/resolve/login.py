@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.options.parse import scalars
 from pyspark_kafka.options.parse.jaas import EXAMPLE, JaasConfig, parse_jaas_config
 from pyspark_kafka.options.resolve.tokens import (
     TOKEN_OPTIONS,
@@ -31,6 +32,7 @@ _OF_MECHANISM: dict[str, tuple[str, ...]] = {_SERVICE: ("GSSAPI",), **TOKEN_OPTI
 # The options that have a meaning with a SASL security protocol only.
 LOGIN_OPTIONS = (_MECHANISM, _JAAS, *_OF_MECHANISM)
 # Mechanisms whose credentials may be elsewhere than in a JAAS configuration.
+_location = scalars.location()
 _WITHOUT_JAAS = ("OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
 
 
@@ -167,6 +169,11 @@ def _kerberos(found: JaasConfig, given: Mapping[str, Any]) -> KerberosLogin:
         raise ValueError(f"sets serviceName to another name than option '{_SERVICE}' does")
     if found.flag("useKeyTab") and "keyTab" not in texts:
         raise ValueError("sets useKeyTab without keyTab, the file")
+    for name in ("keyTab", "ticketCache"):
+        try:
+            _location(texts.get(name, "default"))
+        except ValueError:
+            raise ValueError(f"must set {name} to the path of a file") from None
     with_keytab = "keyTab" in texts and texts.get("useKeyTab", "true").lower() != "false"
     if with_keytab and "principal" not in texts:
         raise ValueError("sets keyTab without principal, the name in it")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from pyspark_kafka.options.parse import scalars
 from pyspark_kafka.options.values.secret import Secret
 from pyspark_kafka.options.values.security import CertificateStore, TlsOptions
 from pyspark_kafka.options.values.tokens import (
@@ -66,6 +67,7 @@ TOKEN_OPTIONS: dict[str, tuple[str, ...]] = {
 _EXTENSION_NAME = re.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 _STORES = ("PEM", "PKCS12", "JKS")
+_location = scalars.location()
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -239,6 +241,11 @@ def _endpoint_tls(jaas: JaasConfig) -> TlsOptions | None:
             raise LoginOptionError(_JAAS, f"sets both {prefix}.location and {prefix}.certificates")
         if kind is not None and kind.upper() not in _STORES:
             raise LoginOptionError(_JAAS, f"must set {prefix}.type to one of {', '.join(_STORES)}")
+        if location is not None:
+            try:
+                location = _location(location)
+            except ValueError:
+                raise LoginOptionError(_JAAS, f"must set {prefix}.location to the path of a file") from None
         store = CertificateStore(
             location=location, kind=kind and kind.upper(), password=password, certificates=certificates
         )

@@ -220,9 +220,14 @@ def _refusal_hint(status: int, kind: str) -> str:
     return f"Check {_URL_OPTION}, the client's id and secret, and the scope."
 
 
-def _where(endpoint: TokenEndpoint) -> str:
+def shown_endpoint(endpoint: TokenEndpoint) -> str:
+    """Return the URL of an endpoint for errors: without its query, which may have a key in it."""
     parts = urlsplit(endpoint.url)
-    return f"Getting a token from {parts.scheme}://{parts.netloc}{shown(parts.path)}"
+    return f"{parts.scheme}://{parts.netloc}{shown(parts.path)}"
+
+
+def _where(endpoint: TokenEndpoint) -> str:
+    return f"Getting a token from {shown_endpoint(endpoint)}"
 
 
 def _unavailable(text: str, hint: str, *, retriable: bool = True) -> TransportError:

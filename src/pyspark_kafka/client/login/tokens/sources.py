@@ -52,9 +52,9 @@ def fetch_token(login: OAuthLogin, deadline: Deadline, clock: Callable[[], float
     source = login.source
     if isinstance(source, TokenEndpoint):
         # http.client and all it brings: most queries have no endpoint.
-        from pyspark_kafka.client.login.tokens.endpoint import request_token  # noqa: PLC0415
+        from pyspark_kafka.client.login.tokens.endpoint import request_token, shown_endpoint  # noqa: PLC0415
 
-        return _checked(request_token(source, deadline), f"The token of {source.url}", login, clock())
+        return _checked(request_token(source, deadline), f"The token of {shown_endpoint(source)}", login, clock())
     if isinstance(source, TokenFile):
         return _checked(_read_file(source.path), f"The token of the file '{source.path}'", login, clock())
     if isinstance(source, TokenFunction):
