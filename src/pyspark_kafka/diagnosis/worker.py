@@ -98,7 +98,7 @@ def _run(spark: Any, function: Callable[[object], str], deadline: Deadline) -> s
         (row,) = one_row.select(udf(function, "string", useArrow=False)("id")).collect()
         return str(row[0])
 
-    (result,) = ask_all([0], run, deadline).values()
+    (result,) = ask_all([0], run, deadline, foreign=True).values()
     if isinstance(result, str):
         return result
     if isinstance(result, DeadlineError):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from pyspark_kafka.options.values.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,10 @@ class Collector:
             raw = _to_text(value)
             if raw is None:
                 self.report("OPTION_INVALID", f"Option '{option.name}' has no value.", option=option.name)
+                return
+            if _LONE_SURROGATE.search(raw):
+                # The error of an encoder would hold all of the value, and what stands beside it.
+                self.report("OPTION_INVALID", f"Option '{option.name}' is not text in UTF-8.", option=option.name)
                 return
             self._parse(option, raw)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import socket
 import stat
 import sys
@@ -28,6 +29,8 @@ MAX_FILE_BYTES = 1 << 20
 CALL_SECONDS = 30.0
 # Connections to all brokers of a cluster are made together: they ask once. Short, so that a rotated secret is seen.
 CALL_KEPT_SECONDS = 5.0
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 # When a value is forgotten, and the value.
 _called: dict[str, tuple[float, Secret]] = {}
@@ -56,12 +59,19 @@ def read_secret(kind: str, text: str, option: str) -> str:
     where = _place()
     try:
         if kind == "env":
-            return _read_variable(text, where)
-        if kind == "file":
-            return _read_file(text)
-        return _call(text)
+            value = _read_variable(text, where)
+        elif kind == "file":
+            value = _read_file(text)
+        else:
+            value = _call(text)
     except _UnavailableError as unavailable:
         reason, hint = unavailable.reason, unavailable.hint
+    else:
+        if _is_text(value):
+            return value
+        # The frames of the error keep their locals.
+        del value
+        reason, hint = "what is there is not text in UTF-8", "Write the secret in UTF-8."
     # Not within the handler: the error has no other one as its context.
     raise OptionError(
         f"The secret '{reference}'{f' of option {option!r}' if option else ''} is not available {where}: {reason}. "
@@ -136,6 +146,11 @@ def _decoded(data: bytes) -> str | None:
     except UnicodeDecodeError:
         # The exception has the bytes.
         return None
+
+
+def _is_text(value: str) -> bool:
+    """Whether a text can be sent: bytes of a variable that are no UTF-8 are characters that no encoding has."""
+    return value.isascii() or not _LONE_SURROGATE.search(value)
 
 
 def _call(text: str) -> str:

@@ -197,3 +197,10 @@ def test_an_option_without_a_value_is_refused() -> None:
     assert str(refused(parse_batch_read_options, {**READ, "failOnDataLoss": None})) == (
         "[OPTION_INVALID] Option 'failOnDataLoss' has no value."
     )
+
+
+@pytest.mark.parametrize("name", ["kafka.client.id", "kafka.sasl.jaas.config", "valueSchema"])
+def test_a_value_that_no_encoding_can_send_is_refused_and_not_repeated(name: str) -> None:
+    error = refused(parse_read_options, {**READ, name: "hunter2\udcdf"})
+    assert f"Option '{name}' is not text in UTF-8." in str(error)
+    assert "hunter2" not in repr(error)

@@ -53,6 +53,18 @@ def unavailable(raw: str) -> OptionError:
     return caught.value
 
 
+def test_variable_that_is_not_utf8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "KAFKA_PASSWORD", f"{PLANTED}\udcdf")
+    error = unavailable("env:KAFKA_PASSWORD")
+    assert "'env:KAFKA_PASSWORD' of option 'kafka.ssl.key.password' is not available" in error.message
+    assert "what is there is not text in UTF-8" in error.message
+
+
+def test_text_of_a_function_that_is_not_utf8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secret_sources, "_import_function", lambda _: lambda: f"{PLANTED}\ud800")
+    assert "what is there is not text in UTF-8" in unavailable("call:vault:password").message
+
+
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A module of a user, in a package."""
