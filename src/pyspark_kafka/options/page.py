@@ -66,7 +66,7 @@ def _used_table(options: Iterable[Option]) -> Iterable[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for option in options:
         if option.status is Status.USED:
-            doc = f"{option.doc} Never shown in logs or errors." if option.secret else option.doc
+            doc = f"{option.doc} Never shown in logs or errors of this package." if option.secret else option.doc
             cells = (f"`{option.name}`", _queries(option), option.kind, _default(option), doc, option.parity)
             yield f"| {' | '.join(map(_escape, cells))} |"
 

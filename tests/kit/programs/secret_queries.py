@@ -142,6 +142,7 @@ class Program:
         rows = self.spark.read.format(FORMAT).options(**options, subscribe="in").load()
         rows.explain(True)
         print(rows, rows.collect())
+        rows.createOrReplaceTempView("typed_rows_read")
         stream = self.spark.readStream.format(FORMAT).options(**options, subscribe="in", startingOffsets="earliest")
         read = stream.load()
         read.explain(True)

@@ -36,7 +36,8 @@ REGISTRY_OPTIONS: tuple[Option, ...] = (
     ),
     _resolved(
         "schema.registry.basic.auth.user.info",
-        "User and password at the registry, `user:password`.",
+        "User and password at the registry, `user:password`, or better a reference to them: Spark shows the text in "
+        "plans and in its event log.",
         parse=registry.user_info,
         default_doc="no login",
         secret=True,

@@ -141,7 +141,8 @@ SECURITY_PROPERTIES: tuple[Option, ...] = (
     ),
     _shared(
         "kafka.ssl.keystore.key",
-        "The client's private key as PEM text, instead of a file. Line ends may be written as `\\n`.",
+        "The client's private key as PEM text, instead of a file, or better a reference to it: Spark shows the text in "
+        "plans and in its event log. Line ends may be written as `\\n`.",
         parity=SAME,
         resolved_by="tls",
         parse=scalars.secret,

@@ -149,8 +149,8 @@ def _login(options: Collector, addresses: RegistryAddresses) -> Secret | None:
         )
     if options.given(_USER) and options[_USER].reference is None:
         options.notes.append(
-            f"Option '{_USER}' holds a password, which Spark shows in the plan of a stream. Put it into a file, and "
-            "set the option to file:PATH."
+            f"Option '{_USER}' holds a password, which Spark shows in plans, of streams and of temporary views, and "
+            "with them in its event log and its UI. Put it into a file, and set the option to file:PATH."
         )
     return found
 

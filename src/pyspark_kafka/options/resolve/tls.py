@@ -95,8 +95,8 @@ def _store(options: Collector, store: str) -> CertificateStore | None:
     key = options[f"{_KEYSTORE}.key"]
     if store == _KEYSTORE and key is not None and key.reference is None:
         options.notes.append(
-            f"Option '{_KEYSTORE}.key' holds a private key, which Spark shows in the plan of a stream. Put it into a "
-            "file, and set the option to file:PATH."
+            f"Option '{_KEYSTORE}.key' holds a private key, which Spark shows in plans, of streams and of temporary "
+            "views, and with them in its event log and its UI. Put it into a file, and set the option to file:PATH."
         )
     return CertificateStore(
         location=options[location],
