@@ -3,6 +3,7 @@
 The only import path of the other packages: what is below is the room's own. In order, each importing only what stands
 before it:
 
+- `references`: what options may name in this process: files, variables, functions.
 - `values`: what a query's options are once resolved; frozen, picklable.
 - `parse`: one text to one value.
 - `catalogue`: the table of all options: name, text, parser, field, comparison with Spark's connector.
@@ -11,7 +12,7 @@ before it:
 
 `page` renders the catalogue as `docs/options.md`.
 
-Invariant: a default and a name stand once; no I/O but what `Secret.reveal` reads, no Spark, no Kafka client.
+Invariant: a default and a name stand once; no I/O but what `Secret.reveal` reads, and paths, no Spark, no Kafka client.
 Layer: above offsets and model.
 """
 
@@ -19,6 +20,7 @@ from pyspark_kafka.options.catalogue import OPTIONS
 from pyspark_kafka.options.catalogue.option import EVERYWHERE, Scope
 from pyspark_kafka.options.parse.offsets_json import parse_specific_offsets
 from pyspark_kafka.options.parse.times import Moment, duration_ms, looks_like_seconds, moment
+from pyspark_kafka.options.references import check_reference
 from pyspark_kafka.options.resolve.login import parse_login
 from pyspark_kafka.options.resolve.read import (
     asks_for_view,
@@ -104,6 +106,7 @@ __all__ = [
     "UnsignedToken",
     "WriteOptions",
     "asks_for_view",
+    "check_reference",
     "duration_ms",
     "looks_like_seconds",
     "moment",

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pyspark_kafka.options import Revealed
+from pyspark_kafka.options import Revealed, check_reference
 from pyspark_kafka.registry.failures import files_unusable, login_unusable, missing_package, shortened
 
 if TYPE_CHECKING:
@@ -68,12 +68,17 @@ def _open_client(url: str, options: RegistryOptions) -> Any:
 
     Raises:
         MissingDependencyError: without the package.
-        OptionError: a certificate cannot be loaded, or a secret is not there or of no use.
+        OptionError: a certificate cannot be loaded, a secret is not there or of no use, or the administrator of this
+            process does not allow one of them.
     """
     try:
         from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise missing_package("confluent-kafka[schemaregistry]", "registry", "A schema registry") from error
+    for name in ("ca", "certificate", "key"):
+        path = getattr(options, f"{name}_location")
+        if path is not None:
+            check_reference("file", path, f"schema.registry.ssl.{name}.location")
     parts = urlsplit(url)
     user_info = None if options.basic_auth is None else _login(options.basic_auth)
     if parts.username is not None:

@@ -12,7 +12,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, cast
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
+from pyspark_kafka.options import check_reference
 from pyspark_kafka.registry.answers import KINDS, check_number, check_size
 from pyspark_kafka.registry.failures import (
     answer_invalid,
@@ -276,7 +278,7 @@ class GlueRegistry:
     def _judge(self, question: str, operation: str, error: Exception) -> Exception | str:
         """Return the error that a failure is, or its text if the request may succeed later."""
         answer = getattr(error, "response", None)
-        if isinstance(error, ImportError):
+        if isinstance(error, (ImportError, OptionError)):
             return error
         if not isinstance(answer, dict):
             return self._judge_client(question, error)
@@ -315,6 +317,7 @@ def _with_hint(error: RegistryError, hint: str) -> RegistryError:
 
 
 def _build_client(options: RegistryOptions) -> Any:
+    check_reference("identity", "aws", "schema.registry.region")
     try:
         import boto3  # noqa: PLC0415 - an extra, and slow to import
         from botocore.config import Config  # noqa: PLC0415

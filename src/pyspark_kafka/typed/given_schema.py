@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.formats.schemas import RegisteredSchema
+from pyspark_kafka.options import check_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,11 +44,13 @@ def read_schema_text(option: str, given: str) -> str:
         The text. Of a file that is no text: its bytes in Base64, as a FileDescriptorSet is given inline.
 
     Raises:
-        OptionError: the file cannot be read, or is larger than 4 MiB.
+        OptionError: the file cannot be read, is larger than 4 MiB, or the administrator of this process does not allow
+            it.
     """
     if not _is_pointer(given):
         return given
     path = _path(given)
+    check_reference("file", str(path), option)
     try:
         if not path.is_file():
             raise _unreadable(option, path, "there is no such file")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry import clients as clients_module
 from pyspark_kafka.registry.clients import Clients
@@ -39,3 +40,13 @@ def test_forked_process_opens_a_client_of_its_own(clients: Clients, monkeypatch:
     kept = clients._kept[0][2]
     monkeypatch.setattr(os, "getpid", lambda: child)
     assert clients.take(URL)[1] is not kept
+
+
+@pytest.mark.parametrize("name", ["ca_location", "certificate_location", "key_location"])
+def test_file_of_a_certificate_is_read_only_if_the_process_allows_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "file:/run/secrets/")
+    options = RegistryOptions(urls=(URL,), **{name: "/etc/x.pem"})  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"REFERENCE_NOT_ALLOWED.* asks for the file '/etc/x\.pem'"):
+        Clients(options).take(URL)

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from pyspark_kafka.errors import RegistryError
+from pyspark_kafka.errors import OptionError, RegistryError
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import RegistryOptions
 from pyspark_kafka.registry.glue import GlueRegistry
@@ -200,3 +200,9 @@ def test_login_or_region_that_is_missing_fails_the_task(region: str | None, monk
         GlueRegistry(RegistryOptions(region=region, timeout_ms=2_000)).schema_by_id(UUID)
     assert caught.value.condition == "REGISTRY_REFUSED"
     assert ("no region is set" if region is None else "there is no login of AWS") in caught.value.message
+
+
+def test_identity_of_the_process_is_used_only_if_the_process_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "")
+    with pytest.raises(OptionError, match=r"REFERENCE_NOT_ALLOWED.*the identity that the process has 'aws'"):
+        GlueRegistry(RegistryOptions(region="eu-west-1")).schema_by_id(UUID)

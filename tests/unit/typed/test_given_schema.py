@@ -88,3 +88,14 @@ def test_pointer_in_capitals_is_one(tmp_path: Path, plan: Callable[[FormatOption
     file = tmp_path / "columns"
     file.write_text("a BIGINT")
     assert plan(FormatOptions("json", "none", f"FILE:{file}")).value.arrow_type == ROW
+
+
+def test_file_is_read_only_if_the_process_allows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "columns.sql"
+    file.write_text("a BIGINT")
+    options = FormatOptions("json", "none", f"FILE:{file}")
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "file:/run/schemas/")
+    with pytest.raises(OptionError, match=r"REFERENCE_NOT_ALLOWED.*'valueSchema' asks for the file"):
+        _read(options)
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", f"file:{tmp_path}/")
+    assert _read(options)

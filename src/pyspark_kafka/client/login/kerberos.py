@@ -9,10 +9,12 @@ Layer: client. Source: RFC 4752, KIP-12.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.client.login.mechanism import ExchangeError, Refusal, shown
 from pyspark_kafka.errors import MissingDependencyError, TransportError
+from pyspark_kafka.options import check_reference
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import KerberosLogin
@@ -27,12 +29,14 @@ class KerberosMechanism:
 
     Raises:
         MissingDependencyError: the package `gssapi` or the library of Kerberos is not there.
+        OptionError: the administrator of this process does not allow the keytab, the cache or the ticket.
         TransportError: there is no ticket, the keytab cannot be used, or the cluster's realm does not know the broker.
     """
 
     name = "GSSAPI"
 
     def __init__(self, login: KerberosLogin, host: str) -> None:
+        check_reference(*_credentials_of(login))
         try:
             import gssapi  # noqa: PLC0415 - an optional package, of which other logins need nothing
         except (ImportError, OSError) as error:
@@ -85,6 +89,17 @@ class KerberosMechanism:
                 "that the clocks agree within 5 minutes."
             )
         )
+
+
+def _credentials_of(login: KerberosLogin) -> tuple[str, str, str]:
+    """Return what a login takes of this process, for `check_reference`."""
+    if login.keytab is not None:
+        return "file", login.keytab, "kafka.sasl.jaas.config"
+    # A name with a kind before it, such as FILE:/tmp/krb5cc_0 or KCM:0; most kinds are no files.
+    found = re.fullmatch(r"(?:(?P<kind>[A-Za-z]{2,}):)?(?P<path>.+)", login.ticket_cache or "KCM:0")
+    if found is None or (found["kind"] or "FILE").upper() not in ("FILE", "DIR"):
+        return "identity", "kerberos", "kafka.sasl.mechanism"
+    return "file", found["path"], "kafka.sasl.jaas.config"
 
 
 def _machine(gssapi: Any, login: KerberosLogin, host: str) -> Any:

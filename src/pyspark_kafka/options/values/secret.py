@@ -121,6 +121,7 @@ class Secret:
         Raises:
             OptionError: `SECRET_UNAVAILABLE`: there is nothing, or nothing usable, where the reference leads. The text
                 names option, reference, and the place, and shows nothing of what was found.
+            OptionError: `REFERENCE_NOT_ALLOWED`: the administrator of this process allows no such reference.
         """
         if self._kind == _LITERAL:
             return Revealed(self._text)

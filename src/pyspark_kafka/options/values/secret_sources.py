@@ -9,9 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import socket
 import stat
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError, described
+from pyspark_kafka.options.references import check_reference, place_of_process
 from pyspark_kafka.options.values.secret import Secret
 
 if TYPE_CHECKING:
@@ -53,10 +52,11 @@ def read_secret(kind: str, text: str, option: str) -> str:
         option: the option that has the reference, for errors.
 
     Raises:
-        OptionError: `SECRET_UNAVAILABLE`.
+        OptionError: `SECRET_UNAVAILABLE`, or `REFERENCE_NOT_ALLOWED`.
     """
     reference = f"{kind}:{text}"
-    where = _place()
+    where = place_of_process()
+    check_reference(kind, text, option)
     try:
         if kind == "env":
             value = _read_variable(text, where)
@@ -80,16 +80,6 @@ def read_secret(kind: str, text: str, option: str) -> str:
         hint=hint,
         facts={"option": option, "reference": reference, "where": where},
     )
-
-
-def _place() -> str:
-    """Return which kind of process this is, and on which machine: executors have other variables and files."""
-    host = socket.gethostname()
-    # Looked up, not imported: only spark/ imports PySpark.
-    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)
-    if context is not None and context.get() is not None:
-        return f"on an executor ({host})"
-    return f"on the driver ({host})" if "pyspark" in sys.modules else f"in this process ({host})"
 
 
 def _read_variable(name: str, where: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_kafka.client.login.kerberos import KerberosMechanism
 from pyspark_kafka.client.login.mechanism import ExchangeError
-from pyspark_kafka.errors import MissingDependencyError, TransportError
+from pyspark_kafka.errors import MissingDependencyError, OptionError, TransportError
 from pyspark_kafka.options import KerberosLogin
 
 
@@ -139,3 +139,26 @@ def test_a_token_that_is_not_valid_ends_the_exchange(token: bytes) -> None:
 @pytest.mark.usefixtures("library")
 def test_a_refusal_names_what_must_fit() -> None:
     assert "kafka.sasl.kerberos.service.name" in KerberosMechanism(KerberosLogin(), "kafka-1").refusal().hint
+
+
+@pytest.mark.parametrize(
+    ("login", "needed"),
+    [
+        (KerberosLogin("kafka"), "identity:kerberos"),
+        (KerberosLogin("kafka", principal="ann"), "identity:kerberos"),
+        (KerberosLogin("kafka", ticket_cache="KEYRING:persistent:0"), "identity:kerberos"),
+        (KerberosLogin("kafka", ticket_cache="FILE:/tmp/krb5cc_ann"), "file:/tmp/krb5cc_ann"),
+        (KerberosLogin("kafka", ticket_cache="/tmp/krb5cc_ann"), "file:/tmp/krb5cc_ann"),  # noqa: S108
+        (KerberosLogin("kafka", keytab="/etc/hosts", principal="ann"), "file:/etc/hosts"),
+    ],
+)
+@pytest.mark.usefixtures("library")
+def test_credentials_are_used_only_if_the_process_allows_them(
+    login: KerberosLogin, needed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "file:/run/secrets/")
+    with pytest.raises(OptionError) as caught:
+        KerberosMechanism(login, "broker")
+    assert (caught.value.condition, caught.value.facts["reference"]) == ("REFERENCE_NOT_ALLOWED", needed)
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", needed)
+    assert KerberosMechanism(login, "broker").auth_bytes() == b"hello"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.login.mechanism import shown
 from pyspark_kafka.client.login.tokens.token import Token
 from pyspark_kafka.errors import MissingDependencyError, OptionError
-from pyspark_kafka.options import Secret
+from pyspark_kafka.options import Secret, check_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +58,10 @@ def sign_token(login: MskIamLogin, region: str, clock: Callable[[], float] = tim
 
     Raises:
         MissingDependencyError: the signer is not installed.
-        OptionError: there are no credentials, or the profile or role cannot be used (`TOKEN_UNAVAILABLE`).
+        OptionError: there are no credentials, or the profile or role cannot be used (`TOKEN_UNAVAILABLE`); or the
+            administrator of this process does not allow its identity (`REFERENCE_NOT_ALLOWED`).
     """
+    check_reference("identity", "aws", "kafka.sasl.mechanism")
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider  # noqa: PLC0415 - an optional package
     except ImportError as error:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.login.tokens.claims import LONGEST_TOKEN, check_bearer, parse_claims
 from pyspark_kafka.client.login.tokens.token import Claims, Token, as_time, token_invalid
 from pyspark_kafka.errors import OptionError, described
-from pyspark_kafka.options import Secret, TokenEndpoint, TokenFile, TokenFunction
+from pyspark_kafka.options import Secret, TokenEndpoint, TokenFile, TokenFunction, check_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,8 @@ def fetch_token(login: OAuthLogin, deadline: Deadline, clock: Callable[[], float
 
     Raises:
         AccessError: the server refused, or the token is malformed or has expired.
-        OptionError: the file cannot be read, or the function failed (`TOKEN_UNAVAILABLE`).
+        OptionError: the file cannot be read, or the function failed (`TOKEN_UNAVAILABLE`); or the administrator of
+            this process allows neither (`REFERENCE_NOT_ALLOWED`).
         TransportError: the server cannot be reached.
         DeadlineError: the function did not return.
     """
@@ -56,8 +57,10 @@ def fetch_token(login: OAuthLogin, deadline: Deadline, clock: Callable[[], float
 
         return _checked(request_token(source, deadline), f"The token of {shown_endpoint(source)}", login, clock())
     if isinstance(source, TokenFile):
+        check_reference("file", source.path, _URL_OPTION)
         return _checked(_read_file(source.path), f"The token of the file '{source.path}'", login, clock())
     if isinstance(source, TokenFunction):
+        check_reference("call", source.name, _FUNCTION_OPTION)
         return _called(source.name, login, deadline, clock)
     return _unsigned(source, clock())
 

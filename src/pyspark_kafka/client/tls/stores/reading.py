@@ -12,7 +12,7 @@ from pyspark_kafka.client.tls.stores.jks import MAGIC, read_jks
 from pyspark_kafka.client.tls.stores.pem import parse_pem
 from pyspark_kafka.client.tls.stores.pkcs12 import MOST_ITERATIONS, read_pkcs12
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import HiddenBytes
+from pyspark_kafka.options import HiddenBytes, check_reference
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import CertificateStore, Secret
@@ -36,11 +36,12 @@ def fetch_store(store: CertificateStore, role: str) -> bytes:
         role: `TRUSTSTORE` or `KEYSTORE`.
 
     Raises:
-        OptionError: the file cannot be read.
+        OptionError: the file cannot be read, or the administrator of this process does not allow it.
     """
     if store.location is None:
         texts = [each.reveal() for each in (store.key, store.certificates) if each is not None]
         return HiddenBytes("\n".join(texts).encode())
+    check_reference("file", store.location, f"{role}.location")
     path = Path(store.location)
     try:
         with path.open("rb") as file:

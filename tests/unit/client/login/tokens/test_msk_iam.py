@@ -114,3 +114,11 @@ def test_a_region_of_the_option_comes_first(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_unknown_region_names_the_option(host: str) -> None:
     with pytest.raises(OptionError, match=r"Hint: Set kafka\.sasl\.msk\.iam\.region"):
         region_of(MskIamLogin(), host)
+
+
+def test_identity_of_the_process_is_used_only_if_the_process_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "identity:kerberos")
+    with pytest.raises(OptionError, match=r"REFERENCE_NOT_ALLOWED.*the identity that the process has 'aws'"):
+        sign_token(MskIamLogin(), "eu-central-1")
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "identity:aws")
+    assert sign_token(MskIamLogin(), "eu-central-1").value

@@ -182,3 +182,16 @@ def test_an_unsigned_token_has_the_claims_that_were_set() -> None:
     assert (claims.subject, claims.scopes, claims.expires_at) == ("ann", ("a", "b"), NOW + 60)
     assert json.loads(jwt.utils.base64url_decode(token.value.reveal().split(".")[0])) == {"alg": "none"}
     assert token.value.reveal().endswith(".")
+
+
+def test_file_and_function_are_used_only_if_the_process_allows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "t.jwt"
+    file.write_text(signed())
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", f"file:{tmp_path}/other/")
+    for source in (TokenFile(str(file)), TokenFunction("os:getcwd")):
+        assert refused(source).condition == "REFERENCE_NOT_ALLOWED"
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", f"file:{tmp_path}/,call:os:*")
+    assert fetched(TokenFile(str(file))).claims is not None
+    assert refused(TokenFunction("os:getcwdb")).condition == "TOKEN_INVALID"

@@ -264,3 +264,12 @@ def _whole(data: bytes) -> tuple[int, int]:
         return 0, 2 + data[1]
     count = data[1] & 0x7F
     return 2 + count, int.from_bytes(data[2 : 2 + count], "big")
+
+
+@pytest.mark.parametrize("role", [KEYSTORE, TRUSTSTORE])
+def test_file_of_a_store_is_read_only_if_the_process_allows_it(role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", "file:/run/secrets/")
+    with pytest.raises(OptionError, match=f"REFERENCE_NOT_ALLOWED.*'{role}.location'"):
+        read("client.p12", role)
+    monkeypatch.setenv("PYSPARK_KAFKA_REFERENCES", f"file:{STORES}/")
+    assert read("client.p12", role)
