@@ -1,7 +1,7 @@
 """The TLS context that the options ask for.
 
 Certificates are replaced by what renews them, and processes live longer than certificates: a context is built again
-when the content of one of its stores has changed. Layer: client.
+when the content of one of its stores has changed. Trust that was taken back ends after `GRACE_S`. Layer: client.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import os
 import ssl
 import threading
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ from pyspark_kafka.errors import ConnectorError, OptionError
 from pyspark_kafka.options import HiddenBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark_kafka.client.tls.stores.content import KeyEntry
     from pyspark_kafka.options import CertificateStore, TlsOptions
@@ -40,6 +41,8 @@ _LOG = logging.getLogger(__name__)
 _KEPT_CONTEXTS = 16
 # How long before the end of a certificate a warning is logged.
 WARN_BEFORE = timedelta(days=7)
+# For how long a truststore may be in the middle of its replacement.
+GRACE_S = 60.0
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -64,8 +67,12 @@ class TlsContext:
 class _Kept:
     fingerprint: bytes
     context: TlsContext
+    # Of the truststore alone.
+    trust: bytes
     # The content that could not be loaded; it is not tried again, nor said again, until it changes.
     refused: bytes = b""
+    # Since when the truststore is another one that could not be loaded; None if it is not.
+    withdrawn_at: float | None = None
 
 
 class TlsContexts:
@@ -75,9 +82,13 @@ class TlsContexts:
     not tell two writes within its clock's tick apart, and links that are swapped have times of their own.
 
     Runs on: driver and executor. Safe to use from threads.
+
+    Args:
+        clock: monotonic seconds; tests pass their own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._contexts: dict[TlsOptions, _Kept] = {}
 
@@ -91,7 +102,9 @@ class TlsContexts:
         """Return the context of the options, with the stores as they are now.
 
         If stores that were good before cannot be loaded now, as in the middle of their replacement, the former context
-        is returned, with a warning.
+        is returned, with a warning: for as long as only the client's own certificate is concerned, and for `GRACE_S` if
+        the truststore is not the one that was loaded. It may have been emptied because an authority is not to be
+        trusted any more.
 
         Raises:
             OptionError: a store cannot be read or does not fit.
@@ -102,32 +115,48 @@ class TlsContexts:
             stores = _fetch(options)
             fingerprint = _fingerprint(stores, options)
         except ConnectorError as error:
+            trust = _trust_now(options)
             with self._lock:
-                return self._former(options, b"", error)
+                return self._former(options, b"", trust, error)
+        trust = _digest(stores[TRUSTSTORE])
         with self._lock:
             known = self._contexts.get(options)
-            if known is not None and fingerprint in (known.fingerprint, known.refused):
+            if known is not None and fingerprint == known.fingerprint:
+                known.refused, known.withdrawn_at = b"", None
+                return known.context
+            if known is not None and fingerprint == known.refused and not self._is_over(known, trust):
                 return known.context
             try:
                 context = _build_context(options, stores)
             except ConnectorError as error:
-                return self._former(options, fingerprint, error)
+                return self._former(options, fingerprint, trust, error)
             if known is None and len(self._contexts) >= _KEPT_CONTEXTS:
                 del self._contexts[next(iter(self._contexts))]
-            self._contexts[options] = _Kept(fingerprint, context)
+            self._contexts[options] = _Kept(fingerprint, context, trust)
         if context.own is not None:
             warn_of_end(context.own, f"The client certificate of option '{context.own_option}'")
         return context
 
-    def _former(self, options: TlsOptions, refused: bytes, error: ConnectorError) -> TlsContext:
+    def _former(self, options: TlsOptions, refused: bytes, trust: bytes | None, error: ConnectorError) -> TlsContext:
         """Return the context of before, with a warning if the failure is another one than the last; else raise it."""
         known = self._contexts.get(options)
-        if known is None:
+        if known is None or self._is_over(known, trust):
             raise error
         if not refused or refused != known.refused:
-            _LOG.warning("%s Those loaded before are still used.", error)
+            until = "" if known.withdrawn_at is None else f", for {GRACE_S:.0f} s at most"
+            _LOG.warning("%s Those loaded before are still used%s.", error, until)
         known.refused = refused
         return known.context
+
+    def _is_over(self, known: _Kept, trust: bytes | None) -> bool:
+        """Whether a context may be used no more, as the truststore is another one for longer than `GRACE_S`."""
+        if trust == known.trust:
+            known.withdrawn_at = None
+            return False
+        now = self._clock()
+        if known.withdrawn_at is None:
+            known.withdrawn_at = now
+        return now - known.withdrawn_at >= GRACE_S
 
 
 _CONTEXTS = TlsContexts()
@@ -176,8 +205,35 @@ def warn_of_end(facts: ParsedCertificate, subject: str) -> None:
 
 
 def _fetch(options: TlsOptions) -> dict[str, bytes]:
-    stores = {TRUSTSTORE: options.truststore, KEYSTORE: options.keystore}
-    return {role: fetch_store(store, role) for role, store in stores.items() if store is not None}
+    stores = {TRUSTSTORE: _trust(options)}
+    if options.keystore is not None:
+        stores[KEYSTORE] = fetch_store(options.keystore, KEYSTORE)
+    return stores
+
+
+def _trust(options: TlsOptions) -> bytes:
+    """Return the truststore; without one, what changes when the certificates of the system are replaced."""
+    if options.truststore is not None:
+        return fetch_store(options.truststore, TRUSTSTORE)
+    paths = ssl.get_default_verify_paths()
+    states = []
+    for path in filter(None, (paths.cafile, paths.capath)):
+        with contextlib.suppress(OSError):
+            found = os.stat(path)  # noqa: PTH116 - follows links, once
+            states.append(f"{path} {found.st_ino} {found.st_size} {found.st_mtime_ns}")
+    return "\n".join(states).encode()
+
+
+def _trust_now(options: TlsOptions) -> bytes | None:
+    """Return what changes with the truststore; None if it cannot be read."""
+    try:
+        return _digest(_trust(options))
+    except ConnectorError:
+        return None
+
+
+def _digest(store: bytes) -> bytes:
+    return hashlib.sha256(store).digest()
 
 
 def _fingerprint(stores: dict[str, bytes], options: TlsOptions) -> bytes:

@@ -8,6 +8,7 @@ import ssl
 import weakref
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from kit.fixtures.leftovers import collect_quietly
 from pyspark_kafka.client.tls import contexts as contexts_module
 from pyspark_kafka.client.tls.certificates import ParsedCertificate
-from pyspark_kafka.client.tls.contexts import TlsContexts, build_bare_context
+from pyspark_kafka.client.tls.contexts import GRACE_S, TlsContexts, build_bare_context
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.options import CertificateStore, Secret, TlsOptions
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate
@@ -130,6 +131,73 @@ def test_missing_store_is_an_error_at_first_and_a_warning_later(
     file.unlink()
     assert contexts.get(tls) is contexts.known(tls) is context
     assert "cannot be read on host" in caplog.text
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def damaged(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-200])
+
+
+@pytest.mark.parametrize("withdraw", [Path.unlink, emptied, damaged])
+def test_trust_that_is_taken_back_ends_after_the_time_of_a_replacement(
+    authority: CertificateAuthority,
+    withdraw: Callable[[Path], None],
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+) -> None:
+    file, now = tmp_path / "trusted.pem", [100.0]
+    content = authority.pem
+    file.write_bytes(content)
+    contexts, tls = TlsContexts(lambda: now[0]), TlsOptions(truststore=CertificateStore(str(file)))
+    before = contexts.get(tls)
+    withdraw(file)
+    for now[0] in (200.0, 200.0 + GRACE_S - 1):
+        assert contexts.get(tls) is before
+    assert "Those loaded before are still used, for 60 s at most." in caplog.text
+    now[0] = 200.0 + GRACE_S
+    for _ in range(2):
+        with pytest.raises(OptionError, match=r"TLS_FILES_INVALID.*'kafka\.ssl\.truststore\.location'"):
+            contexts.get(tls)
+    file.write_bytes(content)
+    assert contexts.get(tls).trusted == before.trusted
+    withdraw(file)
+    assert contexts.get(tls).trusted == before.trusted, "another replacement has a time of its own"
+
+
+def test_broken_keystore_does_not_keep_an_authority_trusted_that_was_replaced(
+    authority: CertificateAuthority, tmp_path: Path
+) -> None:
+    trusted, own, now = tmp_path / "trusted.pem", tmp_path / "own.pem", [0.0]
+    trusted.write_bytes(authority.pem)
+    own.write_bytes(authority.issue(user="alice").pem)
+    tls = TlsOptions(truststore=CertificateStore(str(trusted)), keystore=CertificateStore(str(own)))
+    contexts = TlsContexts(lambda: now[0])
+    before = contexts.get(tls)
+    own.unlink()
+    now[0] = 1e6
+    assert contexts.get(tls) is before
+    trusted.write_bytes(CertificateAuthority(tmp_path).pem)
+    assert contexts.get(tls) is before
+    now[0] += GRACE_S
+    with pytest.raises(OptionError, match=r"'kafka\.ssl\.keystore\.location'"):
+        contexts.get(tls)
+
+
+def test_certificates_of_the_system_are_loaded_again_when_they_are_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "ca-certificates.crt"
+    file.write_text("one")
+    paths = SimpleNamespace(cafile=str(file), capath=str(tmp_path / "absent"))
+    monkeypatch.setattr(contexts_module.ssl, "get_default_verify_paths", lambda: paths)
+    contexts = TlsContexts()
+    before = contexts.get(TlsOptions())
+    assert contexts.get(TlsOptions()) is before
+    by_rename(file, b"two")
+    assert contexts.get(TlsOptions()) is not before
 
 
 def test_password_that_is_renewed_where_it_refers_to_opens_the_renewed_store(
