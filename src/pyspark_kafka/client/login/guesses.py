@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.errors import BrokerError
 
 _MOST_MECHANISMS = 20
+# What a server gets that it could use elsewhere: nothing, a token for some time, the password.
+_SHOWN_TO_SERVER = {"OAUTHBEARER": 1, "AWS_MSK_IAM": 1, "PLAIN": 2}
 
 
 def handshake_refused(code: int, where: str, mechanism: str, offered: Sequence[str], *, broker: str) -> BrokerError:
@@ -75,12 +77,31 @@ def exchange_failed(where: str, reason: str) -> TransportError:
     )
 
 
+def weaker_warning(mechanism: str, instead: str) -> str:
+    """Return what a login with another mechanism costs, as a clause; empty if it shows a server no more than before.
+
+    The list of a listener is what somebody says who has not proved who he is.
+    """
+    if _SHOWN_TO_SERVER.get(instead, 0) <= _SHOWN_TO_SERVER.get(mechanism, 0):
+        return ""
+    what = "the password itself" if instead == "PLAIN" else "a token that others accept, too,"
+    return f"with {instead} {what} goes to whoever answers there, and with {mechanism} it does not"
+
+
 def _other_mechanism(mechanism: str, offered: list[str]) -> str:
     usable = [name for name in LOGIN_MODULES if name in offered]
+    # A weaker one is named only if there is none as strong.
+    usable = [name for name in usable if not weaker_warning(mechanism, name)] or usable
     if not offered:
         return "Use another listener, or have sasl.enabled.mechanisms set for this one."
     if not usable:
         return f"Use another listener: this one has no mechanism that this connector has ({', '.join(LOGIN_MODULES)})."
+    warning = weaker_warning(mechanism, usable[0])
+    if warning:
+        return (
+            f"Use another listener, or have {mechanism} enabled for this one (sasl.enabled.mechanisms). Set "
+            f"kafka.sasl.mechanism to {' or '.join(usable)} only if whoever runs the cluster says so: {warning}."
+        )
     return (
         f"Set kafka.sasl.mechanism to {' or '.join(usable)} (now '{mechanism}'), and kafka.sasl.jaas.config to its "
         f"login module: {' or '.join(dict.fromkeys(LOGIN_MODULES[name] for name in usable))}."

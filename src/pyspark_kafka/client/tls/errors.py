@@ -72,9 +72,8 @@ def certificate_rejected(
             shown = ", ".join(f"'{name}'" for name in names[:_SHOWN_NAMES]) + ("…" if len(names) > _SHOWN_NAMES else "")
             text += f", but for {shown}" if names else f"; it holds no host names at all ({chain[0].subject})"
         hint = (
-            "Use a name that the certificate holds in kafka.bootstrap.servers and in the brokers' advertised.listeners "
-            "or renew it with this name. An empty kafka.ssl.endpoint.identification.algorithm accepts any "
-            "name."
+            "Use a name that the certificate holds in kafka.bootstrap.servers and in the brokers' advertised.listeners,"
+            " or renew it with this name."
         )
     elif code in _UNKNOWN_AUTHORITY:
         text = _unknown_authority(reason, chain, trusted)
@@ -111,6 +110,16 @@ def _unknown_authority(reason: str, chain: Sequence[ParsedCertificate], trusted:
         return f"{text}. Trusted are the authorities of the system, because no truststore is given"
     shown = ", ".join(f"'{subject}'" for subject in trusted[:_SHOWN_NAMES]) + ("…" if len(trusted) > 10 else "")
     return f"{text}. The truststore has {shown}"
+
+
+def unencrypted_warning(options: ConnectionOptions) -> str:
+    """Return when a listener without TLS may be used instead, and what that costs, up to the option to set."""
+    mechanism = "" if options.login is None else options.login.mechanism
+    login = {"PLAIN": "the password and ", "OAUTHBEARER": "the token and ", "AWS_MSK_IAM": "the token and "}
+    return (
+        f"Without TLS {login.get(mechanism, '')}all records can be read and changed on the way; only if whoever runs "
+        "the cluster says that this listener is meant"
+    )
 
 
 def handshake_silent(address: str, options: ConnectionOptions, timeout_ms: float) -> DeadlineError:
@@ -158,8 +167,9 @@ def handshake_failed(
     elif any(name in reason for name in _NOT_TLS):
         text = f"{address} sent bytes that are not TLS ({error}). It is probably not a TLS listener, or a web server"
         hint = (
-            f"Check the port, and kafka.security.protocol (now '{options.security_protocol}'): "
-            f"{'SASL_PLAINTEXT' if options.uses_sasl else 'PLAINTEXT'} is for listeners without TLS."
+            f"Name the port of the listener with TLS in kafka.bootstrap.servers. {unencrypted_warning(options)}, set "
+            f"kafka.security.protocol to {'SASL_PLAINTEXT' if options.uses_sasl else 'PLAINTEXT'} (now "
+            f"'{options.security_protocol}')."
         )
     elif "EXCESSIVE_MESSAGE_SIZE" in reason:
         text = f"{address} sent more certificates than a client takes ({error})"

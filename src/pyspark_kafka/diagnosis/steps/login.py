@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.login.guesses import weaker_warning
 from pyspark_kafka.client.net.connection import address_of
 from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
@@ -89,8 +90,9 @@ def judge_mechanism(server: Server, options: ConnectionOptions, found: ListenerF
             "sasl",
             FindingStatus.FAILED,
             f"{address} is a listener without SASL, but {_PROTOCOL} is '{options.security_protocol}'.",
-            f"Set {_PROTOCOL} to {found.protocol} and remove {_MECHANISM} and {_JAAS}, or name the port of the "
-            "listener with SASL in kafka.bootstrap.servers.",
+            "Name the port of the listener with SASL in kafka.bootstrap.servers. Only if whoever runs the cluster says "
+            f"that this listener is meant, set {_PROTOCOL} to {found.protocol} and remove {_MECHANISM} and {_JAAS}: "
+            "then nobody logs in.",
             {**facts, "option": _PROTOCOL, "value": found.protocol},
         )
     mechanism = options.login.mechanism if options.login is not None else ""
@@ -99,10 +101,21 @@ def judge_mechanism(server: Server, options: ConnectionOptions, found: ListenerF
             "sasl",
             FindingStatus.FAILED,
             f"{address} does not offer the mechanism {mechanism}; it offers {offered}.",
-            f"Set {_MECHANISM} to {best}{_jaas_example(best)}." if best else _OTHER_LISTENER,
+            _mechanism_advice(mechanism, best) if best else _OTHER_LISTENER,
             {**facts, "option": _MECHANISM, "value": best},
         )
     return None
+
+
+def _mechanism_advice(mechanism: str, best: str) -> str:
+    advice = f"et {_MECHANISM} to {best}{_jaas_example(best)}"
+    warning = weaker_warning(mechanism, best)
+    if not warning:
+        return f"S{advice}."
+    return (
+        f"Name the port of a listener that offers {mechanism} in kafka.bootstrap.servers, or have it enabled for this "
+        f"one. Only if whoever runs the cluster says so, s{advice.rstrip(';')}: {warning}."
+    )
 
 
 def protocol_with_login(found: ListenerFacts) -> str:

@@ -12,6 +12,7 @@ from pyspark_kafka.client.net.handshake import open_connection
 from pyspark_kafka.client.probes.listener import ListenerFacts, probe_listener
 from pyspark_kafka.client.tls.certificates import shown_time
 from pyspark_kafka.client.tls.contexts import tls_context
+from pyspark_kafka.client.tls.errors import unencrypted_warning
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.diagnosis.side_by_side import ask_all
 from pyspark_kafka.diagnosis.steps.login import protocol_with_login
@@ -84,11 +85,16 @@ def judge_listener(
         speaks = "TLS" if found.uses_tls else "plaintext, without TLS"
         facts["value"] = found.protocol
         advice = f"{_PROTOCOL} to {found.protocol}" if options.uses_sasl else protocol_with_login(found)
+        remedy = f"Set {advice}, or name the port of another listener in {_SERVERS}."
+        if options.uses_tls:
+            remedy = (
+                f"Name the port of the listener with TLS in {_SERVERS}. {unencrypted_warning(options)}, set {advice}."
+            )
         return Finding(
             "tls",
             FindingStatus.FAILED,
             f"{address} speaks {speaks}, but {_PROTOCOL} is '{given}'.",
-            f"Set {advice}, or name the port of another listener in {_SERVERS}.",
+            remedy,
             facts,
         )
     if found.tls is None:

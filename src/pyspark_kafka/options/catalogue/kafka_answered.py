@@ -206,7 +206,7 @@ REPLACED_PROPERTIES: tuple[Option, ...] = (
     *_renamed("Java's name is kafka.ssl.keystore.certificate.chain.", "ssl.certificate.pem", secret=True),
     *_renamed("Java's name is kafka.ssl.keystore.key.", "ssl.key.pem", secret=True),
     *_renamed(
-        "An empty kafka.ssl.endpoint.identification.algorithm accepts any host name; certificates are always verified.",
+        "Certificates are always verified: name the authority of the brokers in kafka.ssl.truststore.location.",
         "enable.ssl.certificate.verification",
     ),
     *_renamed("Java's name is kafka.bootstrap.servers.", "metadata.broker.list"),

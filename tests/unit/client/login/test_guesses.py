@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_kafka.client.login.guesses import credentials_refused, exchange_failed, handshake_refused
 from pyspark_kafka.client.login.plain import PlainMechanism
 from pyspark_kafka.errors import AccessError
@@ -10,8 +12,8 @@ from pyspark_kafka.options import PlainLogin, Secret
 WHERE = "SASL authentication (PLAIN) at b:1"
 
 
-def handshake(offered: list[str], code: int = 33) -> str:
-    return str(handshake_refused(code, WHERE, "PLAIN", offered, broker="b:1"))
+def handshake(offered: list[str], code: int = 33, mechanism: str = "PLAIN") -> str:
+    return str(handshake_refused(code, WHERE, mechanism, offered, broker="b:1"))
 
 
 def test_another_mechanism_is_named_with_its_login_module() -> None:
@@ -21,6 +23,30 @@ def test_another_mechanism_is_named_with_its_login_module() -> None:
         "Hint: Set kafka.sasl.mechanism to SCRAM-SHA-256 or SCRAM-SHA-512 (now 'PLAIN'), and kafka.sasl.jaas.config to "
         "its login module: org.apache.kafka.common.security.scram.ScramLoginModule."
     )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "offered", "warning"),
+    [
+        (
+            "SCRAM-SHA-512",
+            "PLAIN",
+            "with PLAIN the password itself goes to whoever answers there, and with SCRAM-SHA-512",
+        ),
+        ("GSSAPI", "OAUTHBEARER", "with OAUTHBEARER a token that others accept, too, goes to whoever answers there"),
+        ("OAUTHBEARER", "PLAIN", "with PLAIN the password itself goes to whoever answers there, and with OAUTHBEARER"),
+    ],
+)
+def test_weaker_mechanism_is_named_last_and_with_what_it_costs(mechanism: str, offered: str, warning: str) -> None:
+    hint = handshake([offered], mechanism=mechanism).partition(" Hint: ")[2]
+    assert hint.startswith(f"Use another listener, or have {mechanism} enabled for this one")
+    assert f"Set kafka.sasl.mechanism to {offered} only if whoever runs the cluster says so: {warning}" in hint
+
+
+def test_weaker_mechanism_is_not_named_beside_one_that_is_as_strong() -> None:
+    hint = handshake(["PLAIN", "SCRAM-SHA-256"], mechanism="SCRAM-SHA-512").partition(" Hint: ")[2]
+    assert hint.startswith("Set kafka.sasl.mechanism to SCRAM-SHA-256 (now 'SCRAM-SHA-512')")
+    assert "PLAIN" not in hint
 
 
 def test_a_listener_without_a_usable_mechanism_is_said() -> None:

@@ -40,9 +40,21 @@ def test_reason_of_openssl_is_said_in_words(reason: str, text: str) -> None:
 
 
 def test_plaintext_listener_is_told_with_the_protocol_that_fits_the_login() -> None:
-    assert "PLAINTEXT is for listeners without TLS" in failed("WRONG_VERSION_NUMBER")
+    text = failed("WRONG_VERSION_NUMBER")
+    assert (
+        "Hint: Name the port of the listener with TLS in kafka.bootstrap.servers. Without TLS all records can" in text
+    )
+    assert text.endswith("this listener is meant, set kafka.security.protocol to PLAINTEXT (now 'SSL').")
     sasl = ConnectionOptions((("b", 9093),), security_protocol="SASL_SSL", login=PlainLogin("alice", Secret("Pl4nted")))
-    assert "SASL_PLAINTEXT is for listeners without TLS" in failed("WRONG_VERSION_NUMBER", sasl)
+    text = failed("WRONG_VERSION_NUMBER", sasl)
+    assert "Without TLS the password and all records can be read and changed on the way; only if whoever runs" in text
+    assert text.endswith("set kafka.security.protocol to SASL_PLAINTEXT (now 'SASL_SSL').")
+
+
+def test_wrong_name_is_not_answered_with_the_end_of_the_name_check() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = 62, "Hostname mismatch"
+    assert "identification" not in str(certificate_rejected("b:9093", "b", error, (), None, NOW))
 
 
 def test_rejected_certificate_is_told_without_its_chain_too() -> None:

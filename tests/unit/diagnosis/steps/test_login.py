@@ -35,6 +35,26 @@ def test_best_mechanism_is_proposed_with_its_login_module() -> None:
     assert "kafka.sasl.mechanism to SCRAM-SHA-256" in found.remedy
 
 
+def test_weaker_mechanism_is_named_last_and_with_what_it_costs() -> None:
+    found = judge_mechanism(SERVER, SCRAM, ListenerFacts("SASL_PLAINTEXT", ("PLAIN",)))
+    assert found is not None
+    assert found.remedy.startswith(
+        "Name the port of a listener that offers SCRAM-SHA-512 in kafka.bootstrap.servers, or"
+    )
+    assert "Only if whoever runs the cluster says so, set kafka.sasl.mechanism to PLAIN and" in found.remedy
+    assert found.remedy.endswith(
+        ": with PLAIN the password itself goes to whoever answers there, and with SCRAM-SHA-512 it does not."
+    )
+
+
+def test_listener_without_a_login_is_answered_with_the_one_that_has_it() -> None:
+    found = judge_mechanism(SERVER, SCRAM, ListenerFacts("PLAINTEXT"))
+    assert found is not None
+    assert found.remedy.startswith(
+        "Name the port of the listener with SASL in kafka.bootstrap.servers. Only if whoever"
+    )
+
+
 def test_mechanisms_that_nobody_here_has_are_answered_with_another_listener() -> None:
     found = judge_mechanism(SERVER, SCRAM, ListenerFacts("SASL_PLAINTEXT", ("X-NEW",)))
     assert found is not None

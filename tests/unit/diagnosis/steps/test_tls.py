@@ -63,7 +63,11 @@ def test_listener_with_sasl_is_answered_with_a_whole_login() -> None:
 
 def test_login_that_is_there_keeps_its_options_on_the_other_kind_of_listener() -> None:
     found = judge_listener(SERVER, options("SASL_SSL"), ListenerFacts("SASL_PLAINTEXT", ("PLAIN",)), None)
-    assert found.remedy.startswith("Set kafka.security.protocol to SASL_PLAINTEXT, or name")
+    assert found.remedy == (
+        "Name the port of the listener with TLS in kafka.bootstrap.servers. Without TLS the password and all records "
+        "can be read and changed on the way; only if whoever runs the cluster says that this listener is meant, set "
+        "kafka.security.protocol to SASL_PLAINTEXT."
+    )
 
 
 def test_handshake_that_fails_for_another_reason_keeps_the_hint_of_its_error() -> None:
