@@ -55,6 +55,7 @@ from pyspark_kafka.options.values.security import (
     TlsOptions,
 )
 from pyspark_kafka.options.values.tokens import (
+    UNSIGNED_TOKENS_NOTE,
     MskIamLogin,
     OAuthLogin,
     TokenEndpoint,
@@ -70,6 +71,7 @@ __all__ = [
     "EVERYWHERE",
     "LOGIN_MODULES",
     "OPTIONS",
+    "UNSIGNED_TOKENS_NOTE",
     "BatchReadOptions",
     "CertificateStore",
     "ConnectionOptions",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.options import ReferredLogin, parse_login
+from pyspark_kafka.options import UNSIGNED_TOKENS_NOTE, OAuthLogin, ReferredLogin, UnsignedToken, parse_login
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import Login
+
+_LOG = logging.getLogger(__name__)
+_WARNED: set[ReferredLogin] = set()
+_MOST_WARNED = 100
 
 
 def read_referred(login: Login) -> Login:
@@ -22,11 +27,14 @@ def read_referred(login: Login) -> Login:
     if not isinstance(login, ReferredLogin):
         return login
     try:
-        return parse_login(login.config.reveal(), login.mechanism, dict(login.beside))
+        found = parse_login(login.config.reveal(), login.mechanism, dict(login.beside))
     except ValueError as error:
         if isinstance(error, OptionError):
             raise
         problem = str(error)
+    else:
+        _warn_of_unsigned(found, login)
+        return found
     # Not within the handler: the frames of the parser's error hold the configuration.
     raise OptionError(
         f"Option 'kafka.sasl.jaas.config' refers to '{login.config.reference}', and what is there {problem}.",
@@ -34,3 +42,12 @@ def read_referred(login: Login) -> Login:
         hint="Correct the configuration there, or the option.",
         facts={"option": "kafka.sasl.jaas.config", "reference": login.config.reference},
     )
+
+
+def _warn_of_unsigned(found: Login, login: ReferredLogin) -> None:
+    """Log what the options could not say when they were read; once for each reference."""
+    if not isinstance(found, OAuthLogin) or not isinstance(found.source, UnsignedToken):
+        return
+    if login not in _WARNED and len(_WARNED) < _MOST_WARNED:
+        _WARNED.add(login)
+        _LOG.warning(UNSIGNED_TOKENS_NOTE)

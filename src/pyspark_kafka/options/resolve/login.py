@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.options.parse import scalars
 from pyspark_kafka.options.parse.jaas import EXAMPLE, JaasConfig, parse_jaas_config
 from pyspark_kafka.options.resolve.tokens import (
+    TOKEN_MECHANISMS,
     TOKEN_OPTIONS,
     LoginOptionError,
     build_msk_iam,
@@ -15,7 +16,7 @@ from pyspark_kafka.options.resolve.tokens import (
 )
 from pyspark_kafka.options.values.secret import Secret
 from pyspark_kafka.options.values.security import LOGIN_MODULES, KerberosLogin, PlainLogin, ReferredLogin, ScramLogin
-from pyspark_kafka.options.values.tokens import MskIamLogin, OAuthLogin
+from pyspark_kafka.options.values.tokens import UNSIGNED_TOKENS_NOTE, OAuthLogin, UnsignedToken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +80,8 @@ def resolve_login(options: Collector) -> Login | None:
     ):
         # It has its own problem, and what follows from it need not be said.
         return None
+    if mechanism in TOKEN_MECHANISMS:
+        options.notes.extend(token_notes(mechanism, protocol))
     if isinstance(found, Secret):
         return ReferredLogin(found.for_option(_JAAS), mechanism, tuple(given.items()))
     try:
@@ -91,8 +94,8 @@ def resolve_login(options: Collector) -> Login | None:
     except ValueError as error:
         options.report("OPTION_INVALID", f"Option '{_JAAS}' {error}.", option=_JAAS)
         return None
-    if isinstance(login, (OAuthLogin, MskIamLogin)):
-        options.notes.extend(token_notes(login, protocol))
+    if isinstance(login, OAuthLogin) and isinstance(login.source, UnsignedToken):
+        options.notes.append(UNSIGNED_TOKENS_NOTE)
     return login
 
 

@@ -54,12 +54,12 @@ _CLAIM_FIELDS = {
     "kafka.sasl.oauthbearer.sub.claim.name": "sub_claim",
 }
 
-_BOTH = ("OAUTHBEARER", "AWS_MSK_IAM")
+TOKEN_MECHANISMS = ("OAUTHBEARER", "AWS_MSK_IAM")
 # The options that have a meaning with tokens only, and the mechanisms that have them.
 TOKEN_OPTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((_URL, _FUNCTION, _ID, _SECRET, _SCOPE, _RETRIEVER, _LOGIN_CALLBACK), ("OAUTHBEARER",)),
     **dict.fromkeys((*_ENDPOINT_FIELDS, *_CLAIM_FIELDS), ("OAUTHBEARER",)),
-    **dict.fromkeys(_RENEWAL_FIELDS, _BOTH),
+    **dict.fromkeys(_RENEWAL_FIELDS, TOKEN_MECHANISMS),
     **dict.fromkeys((_REGION, _CALLBACK), ("AWS_MSK_IAM",)),
 }
 
@@ -128,20 +128,12 @@ def build_msk_iam(jaas: JaasConfig, given: Mapping[str, Any]) -> MskIamLogin:
     )
 
 
-def token_notes(login: OAuthLogin | MskIamLogin, protocol: str) -> list[str]:
-    """Return what a user should know of a login that works but is weak."""
-    notes = []
-    if isinstance(login, OAuthLogin) and isinstance(login.source, UnsignedToken):
-        notes.append(
-            "Tokens of kafka.sasl.jaas.config (unsecuredLogin…) are not signed: a broker that accepts them accepts "
-            "anyone. They are for tests."
-        )
-    if protocol == "SASL_PLAINTEXT":
-        notes.append(
-            f"With kafka.security.protocol 'SASL_PLAINTEXT' and kafka.sasl.mechanism '{login.mechanism}' the token "
-            "crosses the network unencrypted."
-        )
-    return notes
+def token_notes(mechanism: str, protocol: str) -> list[str]:
+    """Return what a user should know of a login with a token over this protocol."""
+    if protocol != "SASL_PLAINTEXT":
+        return []
+    note = f"With kafka.security.protocol 'SASL_PLAINTEXT' and kafka.sasl.mechanism '{mechanism}' the token crosses"
+    return [f"{note} the network unencrypted."]
 
 
 def _source(jaas: JaasConfig, given: Mapping[str, Any]) -> TokenSource:

@@ -55,6 +55,12 @@ class TokenFunction:
     name: str
 
 
+UNSIGNED_TOKENS_NOTE = (
+    "Tokens of kafka.sasl.jaas.config (unsecuredLogin…) are not signed: a broker that accepts them accepts anyone. "
+    "They are for tests."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UnsignedToken:
     """Claims of a token that nobody signs, for brokers that are configured for tests.

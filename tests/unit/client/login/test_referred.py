@@ -92,3 +92,17 @@ def test_configuration_that_is_not_there_is_an_error_about_the_reference(tmp_pat
     with pytest.raises(OptionError) as caught:
         read_referred(login_of(f"file:{tmp_path}/absent"))
     assert caught.value.condition == "SECRET_UNAVAILABLE"
+
+
+def test_unsigned_tokens_of_a_configuration_elsewhere_are_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "jaas"
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    file.write_text(f'{module} required unsecuredLoginStringClaim_sub="{PLANTED}";')
+    login = login_of(f"file:{file}", "OAUTHBEARER")
+    for _ in range(2):
+        read_referred(login)
+    (record,) = caplog.records
+    assert "are not signed: a broker that accepts them accepts anyone." in record.getMessage()
+    assert PLANTED not in record.getMessage()

@@ -144,3 +144,12 @@ def test_private_key_that_stands_in_an_option_is_noted_and_a_reference_is_not() 
     assert note.startswith("Option 'kafka.ssl.keystore.key' holds a private key, which Spark shows")
     assert PLANTED not in note
     assert parsed(**chain, **{"keystore.key": "file:/mnt/user/user.key"}).notes == ()
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "none"])
+def test_only_an_empty_text_ends_the_name_check(blank: str) -> None:
+    name = "kafka.ssl.endpoint.identification.algorithm"
+    given = {"kafka.bootstrap.servers": "b:9093", "subscribe": "t", "kafka.security.protocol": "SSL"}
+    assert not parse_batch_read_options({**given, name: ""}).connection.tls.check_hostname
+    with pytest.raises(OptionError, match="must be https, or empty to accept any host name"):
+        parse_batch_read_options({**given, name: blank})

@@ -123,6 +123,14 @@ def test_unsigned_tokens_are_for_tests_and_noted() -> None:
     assert any("are not signed" in note for note in parsed.notes)
 
 
+def test_a_token_on_an_unencrypted_connection_is_noted_with_a_reference_as_well() -> None:
+    raw = options(**{"token.callable": "a:b"}) | {
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.jaas.config": "file:/run/jaas",
+    }
+    assert any("the token crosses the network unencrypted" in note for note in parse_batch_read_options(raw).notes)
+
+
 def test_a_token_on_an_unencrypted_connection_is_noted() -> None:
     raw = options(**{"token.callable": "a:b"}) | {"kafka.security.protocol": "SASL_PLAINTEXT"}
     notes = parse_batch_read_options(raw).notes
