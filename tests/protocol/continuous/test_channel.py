@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.continuous.channel import driver_side, task_side
-from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.driver_side import TaskConnections, _Peer
 from pyspark_kafka.continuous.channel.file_limit import file_limit
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
@@ -290,6 +290,39 @@ def test_task_is_let_in_when_strangers_have_gone(driver: Driver, monkeypatch: py
         for each in strangers:
             each.close()
         coming.result(_SECONDS).close()
+
+
+def test_task_is_let_in_while_strangers_that_do_not_greet_stay(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_side, "_MOST_STRANGERS", 2)
+    monkeypatch.setattr(driver_side, "_YIELD_SECONDS", 0.05)
+    strangers = [stranger(driver)[0] for _ in range(2)]
+    driver.task(5).close()
+    # The oldest; the other one has found room again.
+    wait_for_its_end(strangers[0])
+    strangers[1].close()
+
+
+def test_strangers_of_one_address_take_no_place_from_tasks_of_another(driver: Driver) -> None:
+    peers = [_Peer(None, f"10.0.0.{host}:{port}", since, b"", 0.0) for host, port, since in ((1, 7, 3.0), (1, 8, 2.0))]  # type: ignore[arg-type]
+    other = _Peer(None, "10.0.0.2:7", 1.0, b"", 0.0)  # type: ignore[arg-type]
+    driver.connections.close()
+    driver.connections._peers = {*peers, other}
+    assert driver.connections._oldest_stranger() is peers[1]
+
+
+def test_many_strangers_are_one_line_of_the_log(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(6):
+        if number == 5:
+            monkeypatch.setattr(driver_side, "_TOLD_EVERY_SECONDS", 0.0)
+        connection, _ = stranger(driver)
+        connection.sendall(b"x" * 100)
+        wait_for_its_end(connection)
+    first, last = [record.getMessage() for record in caplog.records]
+    assert "is not of this query, and was ended: " in first
+    assert first.endswith(".")
+    assert last.endswith(" So were 4 others since the last line about them.")
 
 
 def test_many_tasks_come_at_the_same_time(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 import selectors
 import socket
 import threading
 import time
 import weakref
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -39,6 +41,10 @@ SILENT = "nothing was heard of it"
 _GREETING_SECONDS = 5.0
 _SEND_SECONDS = 5.0
 _MOST_STRANGERS = 64
+# How long a connection has for its greeting while others find no room; a task greets within milliseconds.
+_YIELD_SECONDS = 1.0
+# One line of the log for all connections that are not of the query within this time.
+_TOLD_EVERY_SECONDS = 60.0
 # Tasks come at the same time. A connection that finds no room here is tried again by the kernel, after seconds.
 _BACKLOG = 4096
 _READ_BYTES = 256 * 1024
@@ -56,6 +62,10 @@ class _Peer:
     greeting: bytearray = field(default_factory=bytearray)
     reader: FrameReader | None = None
     writer: FrameWriter | None = None
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
 
 
 class TaskConnections:
@@ -104,6 +114,8 @@ class TaskConnections:
         self._closed = self._stopping = False
         # Whether the listener is looked at, and whether connections can be accepted, as far as is known.
         self._accepts = self._can_accept = True
+        # When a stranger was last told of, and how many were not.
+        self._told_at, self._untold = -math.inf, 0
         self._thread = threading.Thread(target=self._run, name="continuous-tasks", daemon=True)
         self._thread.start()
 
@@ -149,7 +161,11 @@ class TaskConnections:
         try:
             next_alive = time.monotonic() + ALIVE_SECONDS
             while not self._closed:
-                for key, _ in self._selector.select(max(0.0, next_alive - time.monotonic())):
+                now = time.monotonic()
+                wake_at = next_alive
+                if self._room() <= 0:
+                    wake_at = min(next_alive, self._oldest_stranger().since + _YIELD_SECONDS)
+                for key, _ in self._selector.select(max(0.0, wake_at - now)):
                     if key.fileobj is self._listener:
                         self._accept()
                     elif key.data is not None:
@@ -173,6 +189,8 @@ class TaskConnections:
 
     def _watch_listener(self) -> None:
         """Let further connections wait in the backlog while too many have not greeted yet, or none can be accepted."""
+        if self._room() <= 0:
+            self._send_oldest_away()
         wanted = self._can_accept and self._room() > 0
         if wanted == self._accepts:
             return
@@ -184,7 +202,21 @@ class TaskConnections:
 
     def _room(self) -> int:
         """Return how many connections more may be there without having greeted."""
-        return _MOST_STRANGERS - sum(peer.task is None for peer in self._peers)
+        return _MOST_STRANGERS - len(self._strangers())
+
+    def _strangers(self) -> list[_Peer]:
+        return [peer for peer in self._peers if peer.task is None]
+
+    def _oldest_stranger(self) -> _Peer:
+        """Return the oldest of the address that has most of them: tasks of other addresses keep their places."""
+        strangers = self._strangers()
+        by_host = Counter(peer.host for peer in strangers)
+        return max(strangers, key=lambda peer: (by_host[peer.host], -peer.since))
+
+    def _send_oldest_away(self) -> None:
+        oldest = self._oldest_stranger()
+        if time.monotonic() - oldest.since >= _YIELD_SECONDS:
+            self._lose(oldest, "it did not greet, and others find no room")
 
     def _accept(self) -> None:
         for _ in range(self._room()):
@@ -230,8 +262,18 @@ class TaskConnections:
             self._lose(peer, f"its connection ended: {error}")
         except (BadFrameError, BadMessageError) as error:
             if peer.task is None:
-                _LOG.warning("A connection from %s is not of this query, and was ended: %s", peer.address, error)
+                self._tell_of_stranger(peer, error)
             self._lose(peer, f"it sent {error}")
+
+    def _tell_of_stranger(self, peer: _Peer, error: Exception) -> None:
+        """Log a connection that is not of this query; of many, one line a minute with their number."""
+        now = time.monotonic()
+        if now - self._told_at < _TOLD_EVERY_SECONDS:
+            self._untold += 1
+            return
+        others = f" So were {self._untold} others since the last line about them." if self._untold else ""
+        _LOG.warning("A connection from %s is not of this query, and was ended: %s.%s", peer.address, error, others)
+        self._told_at, self._untold = now, 0
 
     def _payloads(self, peer: _Peer, data: bytes) -> list[bytes]:
         if peer.reader is None:
