@@ -7,6 +7,7 @@ Source: RFC 5280. Layer: client.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -33,6 +34,10 @@ _BASIC_CONSTRAINTS, _ALTERNATIVE_NAMES = b"\x55\x1d\x13", b"\x55\x1d\x11"
 _EXPLICIT_0, _EXPLICIT_3, _DNS_NAME, _IP_ADDRESS = 0xA0, 0xA3, 0x82, 0x87
 _UTC_TIME, _GENERALIZED_TIME, _BMP_STRING = 0x17, 0x18, 0x1E
 _MOST_NAMES = 100
+# As much of a name as errors show; a real one has some 100 characters.
+_SHOWN_NAME = 400
+# What separates the parts of a name, and would forge one (RFC 4514, 2.4).
+_SPECIAL, _ESCAPED = re.compile(r'[,+"\\<>;=]'), r"\\\g<0>"
 _SHOWN = 200
 
 
@@ -122,8 +127,9 @@ def _name(content: memoryview) -> str:
                 raise DerError("a name that is none")
             kind = _NAMES.get(bytes(found[0][1]))
             if kind is not None and len(parts) < _MOST_NAMES:
-                parts.append(f"{kind}={_text(*found[1])}")
-    return ",".join(reversed(parts))
+                parts.append(f"{kind}={_SPECIAL.sub(_ESCAPED, _text(*found[1]))}")
+    name = ",".join(reversed(parts))
+    return name if len(name) <= _SHOWN_NAME else f"{name[:_SHOWN_NAME]}…"
 
 
 def _text(tag: int, content: memoryview) -> str:

@@ -130,13 +130,20 @@ class Secret:
         return Revealed(read_secret(self._kind, self._text, self._option))
 
     def hidden_in(self, text: str) -> str:
-        """Return a text with stars where it repeats the value; stars alone if the value cannot be read any more."""
+        """Return a text with stars where it repeats the value, as it is or encoded; see `secret_echoes`.
+
+        Stars alone if the value cannot be read any more.
+        """
         try:
             value = self.reveal()
         except ValueError:
             return _STARS
         # Of a very short one the stars would tell more than the text.
-        return text.replace(value, _STARS) if len(value) > _SHORT else text
+        if len(value) <= _SHORT:
+            return text
+        from pyspark_kafka.options.secret_echoes import without_echoes  # noqa: PLC0415 - for errors alone
+
+        return without_echoes(text, value, _STARS)
 
     def fingerprint(self) -> bytes:
         """Return what changes with the value, for what is built from it and kept; it means nothing in other processes.

@@ -73,6 +73,19 @@ def test_text_of_a_hostile_certificate_has_no_control_characters() -> None:
     assert found.subject == "CN=a?[ERROR] ?[31mb,O=Example,C=DE"
 
 
+def test_part_of_a_name_forges_no_other_part() -> None:
+    found = parse_certificate(certificate("kafka,O=Trusted Bank"))
+    assert found.subject == "CN=kafka\\,O\\=Trusted Bank,O=Example,C=DE"
+
+
+def test_long_name_of_a_hostile_certificate_is_cut() -> None:
+    hostile = x509.Name([x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "x" * 60)] * 100)
+    builder = x509.CertificateBuilder(hostile, hostile, KEY.public_key(), 1, FROM, FROM + timedelta(days=9))
+    der = builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    assert len(parse_certificate(der).subject) == 401
+    assert parse_certificate(der).subject.endswith("…")
+
+
 def test_cut_certificate_is_refused_at_any_length() -> None:
     der = certificate("x", names=("a.example",))
     for length in range(len(der)):
