@@ -24,7 +24,7 @@ from pyspark_kafka.options import (
 
 PAGE = (REPO / "docs" / "security.md").read_text()
 PROMISES = (REPO / "SECURITY.md").read_text()
-PROVIDERS = ["Confluent Cloud", "Azure Event Hubs", "AWS MSK", "Aiven", "Redpanda", "Strimzi"]
+PROVIDERS = ["Confluent Cloud", "Azure Event Hubs", "AWS MSK", "Aiven", "Redpanda", "cert-manager", "Strimzi"]
 _MIB = 1 << 20
 
 

@@ -188,7 +188,12 @@ def test_a_certificate_for_another_name_is_not_trusted(authority: CertificateAut
     with TokenEndpoint(
         TokenIssuer(), authority, {"me": PLANTED}, certificate=authority.issue("idp.example")
     ) as elsewhere:
-        assert "its certificate was not accepted" in str(refused(source(elsewhere, authority)))
+        error = refused(source(elsewhere, authority))
+        assert "its certificate was not accepted: IP address mismatch" in error.message
+        assert "'. No token" in error.message
+        assert error.hint.startswith(
+            "Use a name that the certificate holds in kafka.sasl.oauthbearer.token.endpoint.url, or"
+        )
         assert elsewhere.requests == []
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
 
 # Results of OpenSSL's verification (x509_vfy.h).
-_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 62, 64
+NOT_YET_VALID, EXPIRED, OTHER_NAME, OTHER_ADDRESS = 9, 10, 62, 64
 _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21)
 # What TLS says of the client's certificate (RFC 8446, 6.2), and what it means for the user.
 _ALERTS = {
@@ -58,14 +58,14 @@ def certificate_rejected(
     code = getattr(error, "verify_code", 0)
     reason = getattr(error, "verify_message", "") or str(error)
     hint = "Check kafka.ssl.truststore.location, and the certificate of the broker."
-    if code in (_EXPIRED, _NOT_YET_VALID):
+    if code in (EXPIRED, NOT_YET_VALID):
         found = next((each for each in chain if each.lifetime_problem(now)), None)
         which = "" if found is None else f" '{found.subject}' {found.lifetime_problem(now)}."
         if chain and found is None:
             which = " It is a certificate that signed those of the broker, of the truststore or of the system."
         text = f"{reason}.{which} The clock of this machine says {shown_time(now)}"
         hint = "Renew that certificate, or correct the clock of this machine."
-    elif code in (_OTHER_NAME, _OTHER_ADDRESS):
+    elif code in (OTHER_NAME, OTHER_ADDRESS):
         text = f"it is not for '{host}', the name that this client used"
         if chain:
             names = chain[0].names
@@ -85,7 +85,7 @@ def certificate_rejected(
             "kafka.ssl.truststore.certificates names."
         )
     else:
-        text = reason
+        text = reason.rstrip(".")
     return TransportError(
         f"The certificate of {address} was not accepted: {text}.",
         condition="TLS_CERTIFICATE_REJECTED",

@@ -198,8 +198,12 @@ REPLACED_PROPERTIES: tuple[Option, ...] = (
     *_renamed("Java's name is kafka.ssl.truststore.location.", "ssl.ca.location"),
     *_renamed("Java's name is kafka.ssl.truststore.certificates.", "ssl.ca.pem", secret=True),
     *_renamed(
-        "Java's name is kafka.ssl.keystore.location: one PEM file with the private key and the certificate chain.",
+        "Java's name is kafka.ssl.keystore.certificate.chain: set it to file:PATH.",
         "ssl.certificate.location",
+        secret=True,
+    ),
+    *_renamed(
+        "Java's name is kafka.ssl.keystore.key: set it to file:PATH.",
         "ssl.key.location",
         secret=True,
     ),

@@ -67,14 +67,17 @@ def _store(options: Collector, store: str) -> CertificateStore | None:
             options.report(
                 "OPTION_CONFLICT",
                 f"Options '{location}' and '{given[0]}' are both given.",
-                "Remove one of them.",
+                f"Remove one of them: '{location}' is for one file with key and certificates; with two files, set "
+                f"'{_KEYSTORE}.certificate.chain' and '{_KEYSTORE}.key' to file:PATH."
+                if store == _KEYSTORE
+                else "Remove one of them.",
                 given[0],
             )
         for missing in (name for name in texts if name not in given):
             options.report(
                 "OPTION_MISSING",
                 f"Option '{missing}' must be set with '{given[0]}'.",
-                f"Set '{missing}' to the PEM text, or name a file in '{location}'.",
+                f"Set '{missing}' to file:PATH or to the PEM text; or name one file with both in '{location}'.",
                 missing,
             )
         if options.given(kind) and options[kind] != "PEM":

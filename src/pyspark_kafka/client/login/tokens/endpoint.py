@@ -22,6 +22,7 @@ from pyspark_kafka.client.login.mechanism import shown
 from pyspark_kafka.client.login.tokens.token import token_invalid
 from pyspark_kafka.client.retry import Backoff
 from pyspark_kafka.client.tls.contexts import tls_context
+from pyspark_kafka.client.tls.errors import EXPIRED, NOT_YET_VALID, OTHER_ADDRESS, OTHER_NAME
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.errors import AccessError, ConnectorError, TransportError
 from pyspark_kafka.options import Revealed, TlsOptions
@@ -72,11 +73,17 @@ def _attempt(endpoint: TokenEndpoint, deadline: Deadline) -> str:
     try:
         status, body = _post(endpoint, secret, deadline)
     except ssl.SSLCertVerificationError as error:
-        raise _unavailable(
-            f"{where} failed: its certificate was not accepted: {shown(error.verify_message)}",
+        hint = (
             "Set ssl.truststore.type=PEM and ssl.truststore.location in kafka.sasl.jaas.config to the authority of the "
-            "token endpoint; the certificates of kafka.ssl.truststore.location are those of the brokers.",
-            retriable=False,
+            "token endpoint; the certificates of kafka.ssl.truststore.location are those of the brokers."
+        )
+        if error.verify_code in (OTHER_NAME, OTHER_ADDRESS):
+            hint = f"Use a name that the certificate holds in {_URL_OPTION}, or have it renewed with this name."
+        elif error.verify_code in (EXPIRED, NOT_YET_VALID):
+            hint = "Have the certificate of the token endpoint renewed, or correct the clock of this machine."
+        reason = shown(error.verify_message).rstrip(".")
+        raise _unavailable(
+            f"{where} failed: its certificate was not accepted: {reason}", hint, retriable=False
         ) from error
     except (OSError, HTTPException) as error:
         reason = shown(str(error)) or "the connection ended"

@@ -11,12 +11,14 @@ class StoreError(ValueError):
 
     Attributes:
         password: whether another password may help.
+        lacks: the part of a keystore that is not there and may be in a file of its own, `key` or `certificate`.
     """
 
-    def __init__(self, text: str, *, password: bool = False) -> None:
-        """Keep whether it is about a password."""
+    def __init__(self, text: str, *, password: bool = False, lacks: str = "") -> None:
+        """Keep what it is about."""
         super().__init__(text)
         self.password = password
+        self.lacks = lacks
 
 
 @dataclass(frozen=True, slots=True)

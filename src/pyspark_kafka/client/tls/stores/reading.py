@@ -89,9 +89,10 @@ def parse_store(data: bytes, store: CertificateStore, role: str, key_password: S
     except DerError as error:
         raise store_error(role, store, f"holds a certificate that cannot be read: {error}") from error
     except StoreError as error:
-        raise store_error(
-            role, store, f"({kind}) {error}", _password_hint(role, kind) if error.password else ""
-        ) from error
+        hint = _password_hint(role, kind) if error.password else ""
+        if error.lacks and kind == _PEM:
+            hint = _two_files_hint(store, error.lacks)
+        raise store_error(role, store, f"({kind}) {error}", hint) from error
     except UnicodeError:
         raise store_error(role, store, "has a password with characters that cannot be used") from None
     return content
@@ -114,14 +115,14 @@ def _parse(data: bytes, kind: str, store: CertificateStore, role: str, key_passw
         )
     if role == KEYSTORE:
         if not content.keys:
-            raise StoreError(
-                f"has no private key, but {len(content.trusted)} trusted "
-                f"{'certificate' if len(content.trusted) == 1 else 'certificates'}: it is a truststore rather than a "
-                "keystore"
-            )
+            noun = "certificate" if len(content.trusted) == 1 else "certificates"
+            if content.kind == _PEM:
+                raise StoreError(f"has {len(content.trusted)} {noun}, but no private key", lacks="key")
+            found = f"{len(content.trusted)} trusted {noun}"
+            raise StoreError(f"has no private key, but {found}: it is a truststore rather than a keystore")
         entry = content.keys[0]
         if not entry.chain:
-            raise StoreError("has a private key, but no certificate for it")
+            raise StoreError("has a private key, but no certificate for it", lacks="certificate")
         if entry.encrypted and secret is None:
             raise StoreError("has an encrypted private key, and no password for it is given", password=True)
     return content
@@ -190,6 +191,19 @@ def _password_hint(role: str, kind: str) -> str:
     if role == TRUSTSTORE:
         return f"Set {role}.password to the password of the store."
     return f"Set {role}.password to the password of the store, and {KEY_PASSWORD} if that of the key is another one."
+
+
+def _two_files_hint(store: CertificateStore, lacks: str) -> str:
+    """Return what to do about a PEM keystore with one of its parts, as cert-manager and others write it."""
+    if store.location is None:
+        return f"Set {KEYSTORE}.key to the private key, and {KEYSTORE}.certificate.chain to its certificates."
+    chain, key = f"file:{store.location}", "file:PATH of the private key"
+    if lacks == "certificate":
+        chain, key = "file:PATH of the certificates", f"file:{store.location}"
+    return (
+        f"If certificates and key are in two files, such as tls.crt and tls.key, remove {KEYSTORE}.location, and set "
+        f"{KEYSTORE}.certificate.chain to {chain} and {KEYSTORE}.key to {key}. Otherwise put both into one file."
+    )
 
 
 def store_error(role: str, store: CertificateStore, text: str, hint: str = "") -> OptionError:

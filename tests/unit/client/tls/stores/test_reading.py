@@ -140,7 +140,7 @@ def test_pasted_texts_may_have_lost_their_line_ends(line_end: str, tmp_path: Pat
         ("client-key-password.jks", KEYSTORE, {}, "(JKS) has a key 'client' that this password does not open"),
         ("truststore.jks", KEYSTORE, {}, "no private key, but 1 trusted certificate: it is a truststore rather than"),
         ("truststore.p12", KEYSTORE, {}, "no private key, but 1 trusted certificate: it is a truststore rather than"),
-        ("authority.pem", KEYSTORE, {}, "no private key, but 1 trusted certificate: it is a truststore rather than"),
+        ("authority.pem", KEYSTORE, {}, "has 1 certificate, but no private key"),
         ("authority.pem", TRUSTSTORE, {"kind": "JKS"}, "is a PEM store, but 'kafka.ssl.truststore.type' says JKS"),
         ("client.jks", KEYSTORE, {"kind": "PEM"}, "is a JKS store, but 'kafka.ssl.keystore.type' says PEM"),
         ("client.p12", KEYSTORE, {"kind": "PEM"}, "is a PKCS12 store, but 'kafka.ssl.keystore.type' says PEM"),
@@ -154,6 +154,27 @@ def test_store_that_cannot_be_used_says_why(name: str, role: str, changes: dict[
     assert text in str(caught.value)
     assert f"{role}.location" in str(caught.value)
     assert "changeit" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("part", "other"), [("tls.crt", "tls.key"), ("tls.key", "tls.crt")])
+def test_certificate_and_key_in_two_files_are_answered_with_the_options_that_take_them(
+    part: str, other: str, tmp_path: Path
+) -> None:
+    whole = write_pem(tmp_path).read_text()
+    key, end, certificates = whole.partition("-----END PRIVATE KEY-----\n")
+    (tmp_path / "tls.key").write_text(key + end)
+    (tmp_path / "tls.crt").write_text(certificates)
+    with pytest.raises(OptionError) as caught:
+        read(str(tmp_path / part), KEYSTORE, password=None)
+    option = {"tls.crt": "kafka.ssl.keystore.certificate.chain", "tls.key": "kafka.ssl.keystore.key"}
+    assert f"{option[part]} to file:{tmp_path}/{part}" in caught.value.hint
+    assert f"{option[other]} to file:PATH" in caught.value.hint
+    # What the hint says works.
+    store = CertificateStore(
+        key=Secret.parse(f"file:{tmp_path}/tls.key"), certificates=Secret.parse(f"file:{tmp_path}/tls.crt")
+    )
+    content = parse_store(fetch_store(store, KEYSTORE), store, KEYSTORE, None)
+    assert subjects(content.keys[0].chain) == [ALICE, AUTHORITY]
 
 
 def der(pem: bytes) -> bytes:
