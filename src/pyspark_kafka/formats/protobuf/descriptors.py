@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_kafka.errors import MissingDependencyError, SchemaError, listed
+from pyspark_kafka.formats.protobuf.unrolling import unroll_message
 
 _LARGEST = 4 << 20
 _WELL_KNOWN = "google/protobuf/"
@@ -175,9 +176,13 @@ def build_handler(descriptor: Any) -> Any:
         map_value_nullable=True,
     )
     try:
-        descriptor = _with_plain_dates(descriptor)
+        unrolled = unroll_message(descriptor)
+        if unrolled is not descriptor:
+            # The same fields, in more messages.
+            _check_size(unrolled)
+        descriptor = _with_plain_dates(unrolled)
         return HandlerPool([descriptor.file], config=config).get_for_message(descriptor)
-    except (KeyboardInterrupt, SystemExit, MemoryError):
+    except (KeyboardInterrupt, SystemExit, MemoryError, SchemaError):
         raise
     except BaseException as error:
         # A panic of Rust is no Exception: names that are no UTF-8, among others.
@@ -204,7 +209,7 @@ def _check_size(descriptor: Any) -> None:
             if each.number > numbers.get(message.full_name, 0):
                 numbers[message.full_name] = each.number
             inner = each.message_type
-            # A message within itself is left as bytes.
+            # A message within itself becomes bytes.
             if inner is not None and inner.full_name not in within:
                 left.append((inner, within | {inner.full_name}, depth + (2 if _is_list(each) else 1)))
         if depth > _DEEPEST:
