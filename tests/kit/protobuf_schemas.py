@@ -1,4 +1,7 @@
-"""Random messages of Protobuf: schemas, values, what readers should find, and schemas that they have evolved to."""
+"""Random messages of Protobuf: schemas, values, what readers should find, and schemas that they have evolved to.
+
+Messages have oneofs, messages that they stand within themselves, and Google's wrappers of numbers and text.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ _SCALARS = {
     Field.TYPE_BYTES: st.binary(max_size=5),
 }
 _UNSIGNED_WIDE = (Field.TYPE_UINT64, Field.TYPE_FIXED64)
+_WRAPPERS = ("Int64Value", "UInt32Value", "BoolValue", "StringValue", "BytesValue")
 _KEYS = (Field.TYPE_STRING, Field.TYPE_INT32, Field.TYPE_INT64, Field.TYPE_BOOL)
 # Of readers: a type with the same bytes, for every number that fits both.
 _WIDER = {
@@ -43,6 +47,7 @@ _WIDER = {
 def files(draw: st.DrawFn) -> descriptor_pb2.FileDescriptorProto:
     """A file with the message `random.Root`, nested up to a depth."""
     file = descriptor_pb2.FileDescriptorProto(name="random.proto", package="random", syntax="proto3")
+    file.dependency.append("google/protobuf/wrappers.proto")
     kind = file.enum_type.add(name="Kind")
     for number, name in ((0, "NONE"), (1, "SOME"), (-5, "LOW"), (1 << 30, "HIGH")):
         kind.value.add(name=name, number=number)
@@ -52,9 +57,10 @@ def files(draw: st.DrawFn) -> descriptor_pb2.FileDescriptorProto:
 
 def _fill(draw: st.DrawFn, message: Any, path: str, depth: int) -> None:
     numbers = draw(st.lists(st.sampled_from((1, 2, 3, 15, 16, 17, 2047, 2048, 65_535)), max_size=5, unique=True))
+    chosen = []
     for each in numbers:
         name = f"f{each}"
-        shape = draw(st.sampled_from(("plain", "plain", "optional", "repeated", "map")))
+        shape = draw(st.sampled_from(("plain", "plain", "optional", "repeated", "map", "oneof", "oneof")))
         kind, type_name = _any_type(draw, message, path, name, depth)
         if shape == "map":
             entry = message.nested_type.add(name=f"F{each}Entry")
@@ -68,19 +74,40 @@ def _fill(draw: st.DrawFn, message: Any, path: str, depth: int) -> None:
         field = message.field.add(name=name, number=each, type=kind, label=label)
         if type_name:
             field.type_name = type_name
+        if shape == "oneof":
+            chosen.append(name)
         if shape == "optional" and kind != Field.TYPE_MESSAGE:
             field.proto3_optional = True
             field.oneof_index = len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{name}")
+    # Those of fields marked optional are the last.
+    members = [each for each in message.field if each.name in chosen]
+    if members:
+        for each in message.field:
+            if each.proto3_optional:
+                each.oneof_index += 1
+        for each in members:
+            each.oneof_index = 0
+        names = ["choice", *(each.name for each in message.oneof_decl)]
+        del message.oneof_decl[:]
+        for name in names:
+            message.oneof_decl.add(name=name)
 
 
 def _any_type(draw: st.DrawFn, message: Any, path: str, name: str, depth: int) -> tuple[int, str]:
     kinds = [*_SCALARS, "enum"]
+    kinds += ["wrapper", "wrapper", "around", "around", "around"]
     if depth > 0:
         kinds += ["message", "message", "message"]
     kind = draw(st.sampled_from(kinds))
     if kind == "enum":
         return Field.TYPE_ENUM, ".random.Kind"
+    if kind == "wrapper":
+        return Field.TYPE_MESSAGE, f".google.protobuf.{draw(st.sampled_from(_WRAPPERS))}"
+    if kind == "around":
+        # One that the field stands within.
+        parts = path.split(".")[2:]
+        return Field.TYPE_MESSAGE, ".".join(["", "random", *parts[: draw(st.integers(1, len(parts)))]])
     if kind == "message":
         inner = name.upper()
         _fill(draw, message.nested_type.add(name=inner), f"{path}.{inner}", depth - 1)
@@ -99,68 +126,86 @@ def file_set(file: descriptor_pb2.FileDescriptorProto) -> bytes:
     return bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
 
 
-def messages_of(descriptor: Any) -> st.SearchStrategy[Any]:
-    """Messages of a descriptor."""
+def messages_of(descriptor: Any, depth: int = 6) -> st.SearchStrategy[Any]:
+    """Messages of a descriptor, nested up to a depth."""
     made = message_factory.GetMessageClass(descriptor)
-    fields = {each.name: _values(each) for each in descriptor.fields}
+    fields = {each.name: _values(each, depth) for each in descriptor.fields if depth > 0 or each.message_type is None}
     return st.fixed_dictionaries({}, optional=fields).map(lambda given: made(**given))
 
 
-def _values(field: Any) -> st.SearchStrategy[Any]:
+def _values(field: Any, depth: int) -> st.SearchStrategy[Any]:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
         keys = _SCALARS[entry.fields_by_name["key"].type]
-        return st.dictionaries(keys, _one(entry.fields_by_name["value"]), max_size=2)
-    return st.lists(_one(field), max_size=3) if field.is_repeated else _one(field)
+        return st.dictionaries(keys, _one(entry.fields_by_name["value"], depth), max_size=2)
+    return st.lists(_one(field, depth), max_size=3) if field.is_repeated else _one(field, depth)
 
 
-def _one(field: Any) -> st.SearchStrategy[Any]:
+def _one(field: Any, depth: int) -> st.SearchStrategy[Any]:
     if field.type == Field.TYPE_ENUM:
         # A number without a name too.
         return st.sampled_from((0, 1, -5, 1 << 30, 77))
-    return messages_of(field.message_type) if field.message_type is not None else _SCALARS[field.type]
+    if field.message_type is None:
+        return _SCALARS[field.type]
+    return st.deferred(lambda: messages_of(field.message_type, depth - 1))
 
 
-def row_of(message: Any) -> dict[str, Any]:
-    """Return what a column has of a message, with maps as dictionaries."""
-    return {field.name: _found(message, field) for field in message.DESCRIPTOR.fields}
+def row_of(message: Any, around: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return what a column has of a message, with maps as dictionaries, and a message within itself as it is."""
+    around = (*around, message.DESCRIPTOR.full_name)
+    return {field.name: _found(message, field, around) for field in message.DESCRIPTOR.fields}
 
 
-def _found(message: Any, field: Any) -> Any:
+def _found(message: Any, field: Any, around: tuple[str, ...]) -> Any:
     if field.has_presence and not message.HasField(field.name):
         return None
     value = getattr(message, field.name)
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
         inner = entry.fields_by_name["value"]
-        return {key: _plain(inner, value[key]) for key in value}
-    return [_plain(field, each) for each in value] if field.is_repeated else _plain(field, value)
+        return {key: _plain(inner, value[key], around) for key in value}
+    return [_plain(field, each, around) for each in value] if field.is_repeated else _plain(field, value, around)
 
 
-def _plain(field: Any, value: Any) -> Any:
+def _plain(field: Any, value: Any, around: tuple[str, ...]) -> Any:
     if field.type == Field.TYPE_ENUM:
         found = field.enum_type.values_by_number.get(value)
         return str(value) if found is None else found.name
     if field.type in _UNSIGNED_WIDE:
         return Decimal(value)
-    return row_of(value) if field.message_type is not None else value
+    if field.message_type is None or field.message_type.full_name in around:
+        return value
+    return value.value if _is_wrapper(field.message_type) else row_of(value, around)
 
 
-def in_dictionaries(value: Any, field_or_descriptor: Any) -> Any:
-    """Return a row of a column with maps as dictionaries."""
+def _is_wrapper(descriptor: Any) -> bool:
+    return str(descriptor.full_name).startswith("google.protobuf.")
+
+
+def in_dictionaries(value: Any, descriptor: Any, around: tuple[str, ...] = ()) -> Any:
+    """Return a row of a column as `row_of` has it."""
     if value is None:
         return None
-    return {each.name: _without_pairs(value[each.name], each) for each in field_or_descriptor.fields}
+    around = (*around, descriptor.full_name)
+    return {each.name: _without_pairs(value[each.name], each, around) for each in descriptor.fields}
 
 
-def _without_pairs(value: Any, field: Any) -> Any:
+def _without_pairs(value: Any, field: Any, around: tuple[str, ...]) -> Any:
     entry = field.message_type
     if value is None or entry is None:
         return value
     if entry.GetOptions().map_entry:
         inner = entry.fields_by_name["value"].message_type
-        return {key: each if inner is None else in_dictionaries(each, inner) for key, each in value}
-    return [in_dictionaries(each, entry) for each in value] if field.is_repeated else in_dictionaries(value, entry)
+        return {key: _unpacked(each, inner, around) for key, each in value}
+    return [_unpacked(each, entry, around) for each in value] if field.is_repeated else _unpacked(value, entry, around)
+
+
+def _unpacked(value: Any, descriptor: Any, around: tuple[str, ...]) -> Any:
+    if descriptor is None or _is_wrapper(descriptor):
+        return value
+    if descriptor.full_name in around:
+        return message_factory.GetMessageClass(descriptor).FromString(value)
+    return in_dictionaries(value, descriptor, around)
 
 
 @st.composite
@@ -174,7 +219,7 @@ def evolved(draw: st.DrawFn, file: descriptor_pb2.FileDescriptorProto) -> descri
 
 
 def _evolve(draw: st.DrawFn, message: Any) -> None:
-    kept = [each for each in message.field if each.proto3_optional or draw(st.integers(0, 4))]
+    kept = [each for each in message.field if each.HasField("oneof_index") or draw(st.integers(0, 4))]
     for each in kept:
         if draw(st.integers(0, 3)) == 0:
             each.type = _WIDER.get(each.type, each.type)
@@ -188,3 +233,13 @@ def _evolve(draw: st.DrawFn, message: Any) -> None:
     for inner in message.nested_type:
         if not inner.options.map_entry:
             _evolve(draw, inner)
+
+
+@st.composite
+def broken(draw: st.DrawFn, raw: bytes) -> bytes:
+    """Bytes that are cut short, or of which some are changed."""
+    found = bytearray(raw)
+    for _ in range(draw(st.integers(0, 3))):
+        if found:
+            found[draw(st.integers(0, len(found) - 1))] = draw(st.integers(0, 255))
+    return bytes(found[: draw(st.integers(0, len(found)))]) + draw(st.binary(max_size=3))

@@ -82,7 +82,7 @@ class MessageDecoder:
         self._file = descriptor.file
         self._descriptor = narrow_message(descriptor, wanted)
         self._registry = registry
-        self._decoder = ProtobufDecoder(self._descriptor)
+        self._decoder = ProtobufDecoder(self._descriptor, descriptor)
         self.arrow_type: pa.DataType = self._decoder.arrow_type
         # By id: the file of the schema, or why it is none; and by id and path: None if the message is as the reader's,
         # else why not.

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.formats.avro.arrow_memory import byte_ranges, validity
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.protobuf import _variant
+from pyspark_kafka.formats.protobuf.cells import CELLS_PER_BYTE, FREE_CELLS, find_too_many
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, column_type
 from pyspark_kafka.formats.protobuf.map_items import fill_items, find_message_maps
+from pyspark_kafka.formats.protobuf.outline import build_walk, check_values
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, refuse_lost_times
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 << 20
 # Values that are read at a time: one that is bad costs a whole chunk.
 _CHUNK_ROWS = 2048
+_NO_MESSAGE = "it is no message of its schema"
+_TOO_DEEP = f"it is nested more than {_variant.outline.DEEPEST} deep"
+_TOO_MANY_CELLS = (
+    f"its items, or those of all values read at once, have more than {FREE_CELLS:,} cells, and {CELLS_PER_BYTE} more "
+    "for each of their bytes"
+)
 
 
 class ProtobufDecoder:
@@ -30,7 +37,8 @@ class ProtobufDecoder:
     A field that is not there has its default, or is null where the message knows whether it is there: fields marked
     optional, messages, members of a oneof. Unknown fields are skipped. An enum is its name, or its number as text where
     the schema has no name for it. A map has every entry, also those of one key; of an entry without a value, the value
-    is the default, or an empty message.
+    is the default, or an empty message. Of a oneof that has several members the last one counts. A message that stands
+    twice is merged. A message within itself is its bytes.
 
     Runs on: executor; pure computation. Does not pickle.
 
@@ -38,21 +46,25 @@ class ProtobufDecoder:
         arrow_type: what `decode` returns. uint32 is a 64-bit number, uint64 a decimal of 20 digits.
     """
 
-    def __init__(self, descriptor: Any) -> None:
+    def __init__(self, descriptor: Any, whole: Any = None) -> None:
         """Read messages of a descriptor, as `descriptors.find_message` returns it.
+
+        Args:
+            descriptor: the message.
+            whole: the message with the fields that are not to be read, if there are some.
 
         Raises:
             MissingDependencyError: without the package ptars.
         """
         self._handler = build_handler(descriptor)
-        from google.protobuf import empty_pb2, message_factory  # noqa: PLC0415 - optional
+        from google.protobuf import message_factory  # noqa: PLC0415 - optional
 
-        self._outline = _parser(empty_pb2.Empty)
-        self._whole = _parser(message_factory.GetMessageClass(descriptor))
+        self._may_be_read = _parser(message_factory.GetMessageClass(descriptor))
         self._names = [each.name for each in self._handler.schema()]
         self._read_type = pa.struct(list(self._handler.schema()))
         self.arrow_type: pa.DataType = column_type(self._read_type)
         self._is_final = str(self.arrow_type) == str(self._read_type)
+        self._walk = build_walk(descriptor, self._read_type, whole)
         self._maps = find_message_maps(descriptor, self.arrow_type, lambda text: self._try(pa.array([text])))
 
     def decode(self, values: pa.Array, skipped: int = 0) -> DecodedValues:
@@ -62,35 +74,61 @@ class ProtobufDecoder:
             values: of type binary or large_binary. A value of no bytes is a message with all fields at their defaults.
             skipped: bytes at the beginning of each value that are not part of it, such as the id of its schema.
         """
-        bad: list[BadValue] = []
+        unmerged, bad = self._check(values, skipped)
+        good = np.ones(len(values), bool)
+        good[[each.row for each in bad]] = False
         columns = []
         for at, part in split_by_size(values, _MOST_BYTES):
             if skipped:
-                bad += _too_short(part, skipped, at)
                 # With its default, or a larger one, pyarrow 25 computes a negative size of its buffers.
-                cut = pc.binary_slice(part, skipped, (1 << 31) - 1)
-                # A value that is shorter than what is skipped is no message.
-                part = pc.if_else(pc.less(pc.binary_length(part), skipped), None, cut) if bad else cut  # noqa: PLW2901
+                part = pc.binary_slice(part, skipped, (1 << 31) - 1)  # noqa: PLW2901
             part = part.cast(pa.binary())  # noqa: PLW2901
-            columns += [
-                self._decode_chunk(part.slice(start, _CHUNK_ROWS), at + start, bad)
-                for start in range(0, len(part), _CHUNK_ROWS)
-            ]
+            if bad:
+                part = pc.if_else(pa.array(good[at : at + len(part)]), part, None)  # noqa: PLW2901
+            for start in range(at, at + len(part), _CHUNK_ROWS):
+                chunk = part.slice(start - at, _CHUNK_ROWS)
+                if unmerged is not None:
+                    chunk = self._merged(chunk, unmerged[start : start + len(chunk)])
+                columns.append(self._decode_chunk(chunk, start, bad))
         column = concat_parts(columns, self.arrow_type)
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
+    def _check(self, values: pa.Array, skipped: int) -> tuple[Any, list[BadValue]]:
+        """Return which values are to be merged, and those that are bad whatever the library would say of them."""
+        found = check_values(self._walk, values, skipped)
+        if found.are_good and found.all_cells <= FREE_CELLS:
+            return None, []
+        outline = _variant.outline
+        sizes = np.asarray(pc.binary_length(values).fill_null(0)).astype(np.int64)
+        cells = found.cells
+        bad = [
+            BadValue(row, Reason.INCOMPLETE_HEADER, f"it has {sizes[row]} bytes, fewer than {skipped}")
+            for row in np.nonzero(found.verdicts == outline.TOO_SHORT)[0].tolist()
+        ]
+        for code, message in ((outline.BAD, _NO_MESSAGE), (outline.TOO_DEEP, _TOO_DEEP)):
+            rows = np.nonzero(found.verdicts == code)[0].tolist()
+            bad += [BadValue(row, Reason.DECODE_FAILED, message) for row in rows]
+            cells[rows] = 0
+        large = find_too_many(cells, np.maximum(sizes - skipped, 0))
+        bad += [BadValue(row, Reason.DECODE_FAILED, _TOO_MANY_CELLS) for row in large]
+        unmerged = found.verdicts == outline.UNMERGED
+        return (unmerged if unmerged.any() else None), bad
+
+    def _merged(self, values: pa.Array, chosen: Any) -> pa.Array:
+        if not chosen.any():
+            return values
+        return pa.array(
+            [
+                self._walk.merged(text) if text is not None and is_chosen else text
+                for text, is_chosen in zip(values.to_pylist(), chosen, strict=True)
+            ],
+            pa.binary(),
+        )
+
     def _decode_chunk(self, values: pa.Array, start: int, bad: list[BadValue]) -> pa.Array:
         column = self._try(values)
-        if column is None:
-            # ptars refuses every value that is cut short, and a walk over the fields costs a tenth of reading them.
-            ends, data = byte_ranges(values)
-            cut = _variant.outline.find_cut_short(data, ends, 0, len(values), validity(values))
-            if cut:
-                values = self._without(values, cut, start, bad)
-                column = self._try(values)
-        # Google's parser says which values may be at fault: first those whose outline is wrong, which is found in a
-        # third of the time; then those with a fault within; then any.
-        for may_be_read in (self._outline, self._whole, _nothing):
+        # Google's parser says which values may be at fault, in a third of the time; then any.
+        for may_be_read in (self._may_be_read, _nothing):
             if column is not None:
                 break
             wrong = [
@@ -106,7 +144,7 @@ class ProtobufDecoder:
     @staticmethod
     def _without(values: pa.Array, wrong: list[int], start: int, bad: list[BadValue]) -> pa.Array:
         """Note bad values, and return the others, with nulls in their place."""
-        bad += [BadValue(start + row, Reason.DECODE_FAILED, "it is no message of its schema") for row in wrong]
+        bad += [BadValue(start + row, Reason.DECODE_FAILED, _NO_MESSAGE) for row in wrong]
         good = np.ones(len(values), bool)
         good[wrong] = False
         return pc.if_else(pa.array(good), values, pa.scalar(None, values.type))
@@ -125,15 +163,6 @@ class ProtobufDecoder:
         column = pa.StructArray.from_arrays(batch.columns, fields=list(self._read_type), mask=mask)
         column = column if self._is_final else column.cast(self.arrow_type)
         return column if self._maps is None else fill_items(column, self._maps)
-
-
-def _too_short(values: pa.Array, skipped: int, start: int) -> list[BadValue]:
-    sizes = pc.binary_length(values)
-    rows = pc.indices_nonzero(pc.less(sizes, skipped)).to_pylist()
-    return [
-        BadValue(start + row, Reason.INCOMPLETE_HEADER, f"it has {sizes[row]} bytes, fewer than {skipped}")
-        for row in rows
-    ]
 
 
 def _parser(made: Any) -> Callable[[bytes], bool]:

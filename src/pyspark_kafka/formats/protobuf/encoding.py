@@ -7,20 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError, SchemaError
 from pyspark_kafka.formats.projection import missing_field
+from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, is_repeated
+from pyspark_kafka.formats.protobuf.outline import build_form_walk, check_values
 
 _UNSIGNED = (pa.uint32(), pa.uint64())
+# A message that is read as the bytes in it, not as its own.
+_BYTES_VALUE = "google.protobuf.BytesValue"
 
 
 class ProtobufEncoder:
     """Writes structs as messages. A field that the struct lacks is not set, nor one that is null and may be absent.
 
-    Lists and maps that are null are empty. -0.0 is written as 0.0 where a field is always there.
+    Lists and maps that are null are empty. -0.0 is written as 0.0 where a field is always there. A message within
+    itself is a column of bytes, as it is read, and written as it is.
 
     Runs on: executor; pure computation. Does not pickle.
     """
@@ -40,6 +46,8 @@ class ProtobufEncoder:
         _check(arrow_type, fields, "", descriptor.full_name)
         _check_required(descriptor, arrow_type, "")
         self._type = _as_given(arrow_type, fields)
+        # By the name of a message that a column has as bytes.
+        self._walks: dict[str, Any] = {}
 
     def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
         """Encode a column, a value for each row.
@@ -54,7 +62,7 @@ class ProtobufEncoder:
         Raises:
             RecordError: a value does not fit its field; it names the row. Nothing is encoded then.
         """
-        _check_values(column, self._descriptor, "")
+        _check_values(column, self._descriptor, "", self._walks)
         try:
             ready = column.cast(self._type)
         except pa.ArrowInvalid as error:
@@ -132,7 +140,7 @@ def _same_kind(given: Any, wanted: Any) -> bool:
     elif pa.types.is_string(wanted):
         found = pa.types.is_string(given) or pa.types.is_large_string(given)
     elif pa.types.is_binary(wanted):
-        found = pa.types.is_binary(given) or pa.types.is_large_binary(given)
+        found = _is_binary(given)
     elif pa.types.is_timestamp(wanted):
         found = pa.types.is_timestamp(given) and (given.tz is None) is (wanted.tz is None)
     else:
@@ -185,11 +193,11 @@ def _present(column: pa.MapArray) -> pa.MapArray:
     return column.take(pa.array(range(len(column)), pa.int64())).drop_null()
 
 
-def _check_values(column: pa.Array, descriptor: Any, path: str, *, nested: bool = False) -> None:
+def _check_values(column: pa.Array, descriptor: Any, path: str, walks: dict[str, Any], *, nested: bool = False) -> None:
     """Raise for what ptars writes as something else, or leaves out.
 
     That is a text that is no name of its enum, a null in a list or map, a null in a field that is required or always
-    there, and two members of a oneof, of which readers see the last.
+    there, two members of a oneof, of which readers see the last, and bytes that are no message, in place of one.
     """
     # Without what stands in memory below a struct that is null.
     children = dict(zip([each.name for each in column.type], column.flatten(), strict=True))
@@ -229,4 +237,17 @@ def _check_values(column: pa.Array, descriptor: Any, path: str, *, nested: bool 
                 row = None if below else pc.index(wrong, pa.scalar(value=True)).as_py()
                 raise _bad_row(row, place, f"the text is no name of the enum {field.enum_type.full_name}")
         elif found is not None and pa.types.is_struct(inner.type):
-            _check_values(inner, found, place, nested=below)
+            _check_values(inner, found, place, walks, nested=below)
+        elif found is not None and found.full_name != _BYTES_VALUE and _is_binary(inner.type):
+            walk = walks.get(found.full_name)
+            if walk is None:
+                walk = walks[found.full_name] = build_form_walk(found)
+            checked = check_values(walk, inner)
+            if not checked.are_good:
+                wrong = np.nonzero(checked.verdicts)[0].tolist()
+                reason = f"its bytes are no message {found.full_name}, or one nested more than "
+                raise _bad_row(None if below else wrong[0], place, f"{reason}{_variant.outline.DEEPEST} deep")
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

@@ -1,77 +1,84 @@
-"""Messages that are cut short: what a walk over the fields says, and what ptars and Google's parser do with them."""
+"""What a walk over the fields says of values: the same in both variants, and as Google's parser has it."""
 
 from __future__ import annotations
 
-from array import array
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf import empty_pb2
 from google.protobuf.message import DecodeError
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.protobuf_schema import everything
-from kit.protobuf_schemas import files, message_of, messages_of
+from kit.protobuf_schemas import broken, files, message_of, messages_of
 from pyspark_kafka import compiled
 from pyspark_kafka.formats.protobuf import _variant
-from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka.formats.protobuf.descriptors import build_handler, find_message
+from pyspark_kafka.formats.protobuf.outline import build_walk, check_values
+from pyspark_kafka.formats.protobuf.proto_text import read_file_set
+from pyspark_kafka.formats.schemas import RegisteredSchema
 
-DESCRIPTOR, MESSAGE = everything()
-DECODER = ProtobufDecoder(DESCRIPTOR)
 VARIANTS = (_variant.outline, compiled.load_source("pyspark_kafka.formats.protobuf", "_kernel_outline"))
 
 
-def is_cut_short(value: bytes) -> bool:
-    offsets = array("q", [0, 1, 1 + len(value), 2 + len(value)])
-    (found,) = {tuple(each.find_cut_short(b"\x08" + value + b"\x08", offsets, 1, 1, None)) for each in VARIANTS}
-    return bool(found)
+def walks_of(descriptor: Any) -> list[Any]:
+    kind = pa.struct(list(build_handler(descriptor).schema()))
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        for each in VARIANTS:
+            patch.setattr(_variant, "outline", each)
+            found.append(build_walk(descriptor, kind))
+    return found
 
 
-def is_read(decoder: Any, value: bytes) -> bool:
-    return decoder._try(pa.array([value], pa.binary())) is not None
+NODE = RegisteredSchema("PROTOBUF", 'syntax = "proto3"; message Node { string name = 1; Node next = 2; }')
 
 
-def has_an_outline(value: bytes) -> bool:
-    try:
-        empty_pb2.Empty.FromString(value)
-    except DecodeError:
-        return False
-    return True
+@cache
+def node_walks() -> list[Any]:
+    return walks_of(find_message(read_file_set(NODE)))
+
+
+def said(walk: Any, value: bytes) -> tuple[int, int]:
+    found = check_values(walk, pa.array([b"\x08", value, b"\x08"], pa.binary()).slice(1, 1))
+    assert found.are_good == (found.verdicts[0] == _variant.outline.GOOD)
+    return int(found.verdicts[0]), found.all_cells
 
 
 @given(st.data())
-def test_a_message_is_cut_short_where_google_finds_no_end(data: st.DataObject) -> None:
-    descriptor, _ = message_of(data.draw(files()))
-    value = data.draw(messages_of(descriptor)).SerializeToString()
-    decoder = ProtobufDecoder(descriptor)
-    for end in range(len(value) + 1):
-        cut = value[:end]
-        assert is_cut_short(cut) is not has_an_outline(cut)
-        if is_cut_short(cut):
-            assert not is_read(decoder, cut)
+def test_a_value_is_merged_to_one_message_that_google_finds_the_same(data: st.DataObject) -> None:
+    descriptor, message = message_of(data.draw(files()))
+    parts = data.draw(st.lists(messages_of(descriptor), min_size=1, max_size=3))
+    value = b"".join(each.SerializeToString() for each in parts)
+    walks = walks_of(descriptor)
+    ((verdict, cells),) = {said(walk, value) for walk in walks}
+    assert verdict in (_variant.outline.GOOD, _variant.outline.UNMERGED)
+    (merged,) = {walk.merged(value) for walk in walks}
+    assert message.FromString(merged) == message.FromString(value)
+    assert said(walks[0], merged)[0] == _variant.outline.GOOD
+    assert said(walks[0], merged)[1] <= cells
+    if len(parts) == 1:
+        assert verdict == _variant.outline.GOOD
 
 
-@given(st.lists(st.binary(max_size=24), min_size=5, max_size=5))
-@example(
-    [
-        b"\x08" + 9 * b"\xff",
-        b"\x08" + 10 * b"\xff",
-        b"\x08" + 9 * b"\xff" + b"\x7f\x12\x09",
-        b"\x12" + 9 * b"\xff" + b"\x01",
-        b"\x0b\x0c\x12\x09",
-        b"\x00\x12\x09",
-        b"\x0a\x05\x08",
-    ]
-)
-def test_no_bytes_that_are_called_cut_short_are_read(values: list[bytes]) -> None:
-    for value in values:
-        if is_cut_short(value):
-            assert not is_read(DECODER, value)
+@given(st.data())
+def test_no_value_is_called_bad_that_google_reads(data: st.DataObject) -> None:
+    descriptor, message = message_of(data.draw(files()))
+    value = data.draw(broken(data.draw(messages_of(descriptor)).SerializeToString()))
+    (found,) = {said(walk, value) for walk in walks_of(descriptor)}
+    if found[0] in (_variant.outline.BAD, _variant.outline.TOO_DEEP):
+        with pytest.raises(DecodeError):
+            message.FromString(value)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_rows_that_are_not_asked_for_or_null_are_left_out(variant: Any) -> None:
-    offsets = array("q", [0, 1, 2, 3, 4])
-    assert variant.find_cut_short(b"\x08\x08\x08\x08", offsets, 1, 3, bytes([1, 1, 0, 1])) == [1, 3]
+@given(st.binary(max_size=6) | st.text(max_size=6).map(lambda text: text.encode(errors="surrogatepass")))
+def test_text_in_a_message_within_itself_is_as_python_decodes_it(text: bytes) -> None:
+    value = b"\x12" + bytes([2 + len(text)]) + b"\x0a" + bytes([len(text)]) + text
+    is_text = True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        is_text = False
+    (found,) = {said(walk, value)[0] for walk in node_walks()}
+    assert (found == _variant.outline.GOOD) is is_text

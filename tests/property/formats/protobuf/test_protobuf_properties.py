@@ -6,12 +6,13 @@ import base64
 from typing import Any
 
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kit.golden_formats import KnownSchemas
 from kit.protobuf_schema import everything
-from kit.protobuf_schemas import evolved, file_set, files, in_dictionaries, message_of, messages_of, row_of
+from kit.protobuf_schemas import broken, evolved, file_set, files, in_dictionaries, message_of, messages_of, row_of
 from pyspark_kafka.formats.framing import CONFLUENT, read_framing
 from pyspark_kafka.formats.protobuf.by_schema import MessageDecoder
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
@@ -20,6 +21,8 @@ from pyspark_kafka.formats.schemas import RegisteredSchema
 
 DESCRIPTOR, MESSAGE = everything()
 DECODER = ProtobufDecoder(DESCRIPTOR)
+# Fields that no schema has: a number, a group, with one in it, and a text.
+UNKNOWN = st.sampled_from((b"", b"\xf8\x07\x01", b"\xfb\x07\xfb\x07\x08\x01\xfc\x07\xfc\x07", b"\xfa\x07\x02\x0b\x0b"))
 MESSAGES = st.builds(
     MESSAGE,
     i=st.integers(-(1 << 31), (1 << 31) - 1),
@@ -117,6 +120,36 @@ def test_a_schema_that_fits_the_readers_makes_no_value_bad(data: st.DataObject) 
     assert found.bad == []
     read = [in_dictionaries(row, reader) for row in found.column.to_pylist()]
     assert read == [row_of(reader_class.FromString(text)) for text in texts]
+
+
+@given(st.data())
+def test_several_messages_in_one_value_are_merged_as_google_merges_them(data: st.DataObject) -> None:
+    descriptor, message = message_of(data.draw(files()))
+    parts = data.draw(st.lists(messages_of(descriptor), min_size=2, max_size=3))
+    value = b"".join(each.SerializeToString() + data.draw(UNKNOWN) for each in parts)
+    found = ProtobufDecoder(descriptor).decode(pa.array([value], pa.binary()))
+    found.column.validate(full=True)
+    assert found.bad == []
+    assert in_dictionaries(found.column[0].as_py(), descriptor) == row_of(message.FromString(value))
+
+
+@given(st.data())
+def test_values_that_google_refuses_are_bad_and_no_others(data: st.DataObject) -> None:
+    descriptor, message = message_of(data.draw(files()))
+    given_message = data.draw(messages_of(descriptor))
+    raw = given_message.SerializeToString()
+    value = data.draw(broken(raw + data.draw(UNKNOWN) + raw))
+    found = ProtobufDecoder(descriptor).decode(pa.array([raw, value, raw], pa.binary()))
+    found.column.validate(full=True)
+    try:
+        expected = message.FromString(value)
+    except DecodeError:
+        assert [each.row for each in found.bad] == [1]
+    else:
+        assert found.bad == []
+        assume("nan" not in str(expected))
+        assert in_dictionaries(found.column[1].as_py(), descriptor) == row_of(expected)
+    assert found.column[0] == found.column[2]
 
 
 def has_unnamed(message: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, message_factory
 
 from kit.protobuf_schema import everything
 from pyspark_kafka.errors import RecordError, SchemaError
@@ -110,6 +110,66 @@ def test_nulls_in_memory_below_a_null_are_none_of_the_column() -> None:
     inner = pa.StructArray.from_arrays([pa.array([None, 1.0], pa.float64())], ["x"])
     outer = pa.StructArray.from_arrays([inner], ["o"], mask=pa.array([True, False]))
     assert ProtobufEncoder(everything()[0], outer.type).encode(outer).to_pylist()[0] is None
+
+
+NODE = """
+syntax = "proto3";
+import "google/protobuf/struct.proto";
+message Node {
+  string name = 1; Node next = 2; repeated Node kids = 3; map<string, Node> by = 4;
+  oneof o { Node one = 5; int32 n = 6; }
+  google.protobuf.Struct free = 7;
+}
+"""
+
+
+def test_messages_within_themselves_are_written_as_they_were_read() -> None:
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", NODE)))
+    made = message_factory.GetMessageClass(descriptor)
+    leaf = made(name="leaf", n=0)
+    tree = made(name="root", next=made(kids=[leaf, made()], next=leaf), kids=[made(), leaf], by={"": made(), "k": leaf})
+    tree.free.update({"tags": ["a", None, [1.5]], "customer": {"id": 7, "more": {}}})
+    rows = [tree, None, made(), made(one=made()), made(one=tree), made(next=made())]
+    texts = [None if each is None else each.SerializeToString() for each in rows]
+    column = ProtobufDecoder(descriptor).decode(pa.array(texts, pa.binary())).column
+    written = ProtobufEncoder(descriptor, column.type).encode(column, b"").to_pylist()
+    assert [None if text is None else made.FromString(text) for text in written] == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "value", "place"),
+    [
+        ("next", pa.binary(), b"\x0a\x05", "Row 1 .* field 'next'"),
+        ("next", pa.large_binary(), b"\x0c", "Row 1 .* field 'next'"),
+        ("next", pa.binary(), b"\x12\x02\x12\x01", "Row 1 .* field 'next'"),
+        ("kids", pa.list_(pa.binary()), [b"", b"\x0a"], "A row .* field 'kids'"),
+        ("by", pa.map_(pa.string(), pa.binary()), [("", b"\x0b" * 101)], "A row .* field 'by'"),
+    ],
+)
+def test_bytes_that_are_no_message_are_not_written_as_one(name: str, kind: Any, value: Any, place: str) -> None:
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", NODE)))
+    column = pa.array([{name: None}, {name: value}], pa.struct([(name, kind)]))
+    encoder = ProtobufEncoder(descriptor, column.type)
+    with pytest.raises(RecordError, match=f"{place}: its bytes are no message Node, or one nested more than 100 deep"):
+        encoder.encode(column)
+
+
+def test_a_struct_in_place_of_a_message_within_itself_is_refused() -> None:
+    descriptor = find_message(read_file_set(RegisteredSchema("PROTOBUF", NODE)))
+    with pytest.raises(
+        SchemaError, match=r"Column 'next' has the type struct<name: string>, which .* Protobuf's binary"
+    ):
+        ProtobufEncoder(descriptor, pa.struct([("next", pa.struct([("name", pa.string())]))]))
+
+
+def test_bytes_in_a_message_of_their_own_may_be_any() -> None:
+    text = 'syntax="proto3"; import "google/protobuf/wrappers.proto"; message A { google.protobuf.BytesValue b = 1; }'
+    encoder = ProtobufEncoder(
+        find_message(read_file_set(RegisteredSchema("PROTOBUF", text))), pa.struct([("b", pa.binary())])
+    )
+    assert encoder.encode(pa.array([{"b": b"\xff"}], pa.struct([("b", pa.binary())]))).to_pylist() == [
+        b"\x0a\x03\x0a\x01\xff"
+    ]
 
 
 def test_a_struct_without_fields_is_an_empty_message() -> None:
