@@ -74,8 +74,8 @@ class ColumnDecoder:
       framing, the reader's schema is the writer's too.
     - Protobuf: a value is read with the reader's message, fields by their numbers. Its own schema is only looked up to
       see that it is this message; without a registry, the reader's schema says so. Which message of its schema a value
-      is stands behind the id: as AWS Glue writes it with the framing `glue`, as Confluent's serializers do with all
-      others. The name of the message, which serializers of Apicurio put there by default, is not read.
+      is stands behind the id: as AWS Glue writes it with the framing `glue`, else as Confluent's serializers do, or as
+      those of Apicurio, which put its name there.
     - JSON and text: ids are reported, and not looked up.
 
     Runs on: executor, once a task; `decode` blocks where the registry does. For one thread at a time. Does not pickle.

@@ -200,13 +200,18 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
     from pyspark_kafka.formats.protobuf.message_index import (  # noqa: PLC0415 - as above
         write_glue_index,
         write_message_index,
+        write_message_name,
     )
 
     descriptor = read_message(column.schema, column.message)
     if column.framing == "glue":
         place = [each.full_name for each in sorted_messages(descriptor.file)].index(descriptor.full_name)
         return ProtobufEncoder(descriptor, column.arrow_type), write_glue_index(place)
-    return ProtobufEncoder(descriptor, column.arrow_type), write_message_index(_path(descriptor))
+    found = ProtobufEncoder(descriptor, column.arrow_type)
+    if column.framing == "apicurio8" and descriptor.containing_type is None:
+        # Those who read this framing find a message by its name.
+        return found, write_message_name(descriptor.name)
+    return found, write_message_index(_path(descriptor))
 
 
 def _path(descriptor: Any) -> tuple[int, ...]:

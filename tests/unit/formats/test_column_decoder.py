@@ -18,7 +18,7 @@ from pyspark_kafka.errors import RegistryError, SchemaError, SetupError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder, DecodedColumn
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
 from pyspark_kafka.formats.column_format import ColumnFormat
-from pyspark_kafka.formats.framing import CONFLUENT
+from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, Framing
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.message_index import write_message_index
@@ -268,6 +268,45 @@ def test_protobuf_without_a_registry_is_a_message_of_the_readers_file() -> None:
     assert decode(first, bytes(9) + b"\0").column.to_pylist() == [{"x": 0.0}]
     bare = ColumnDecoder(ColumnFormat("protobuf", "none", WANTED, PROTO, MESSAGE), None)
     assert decode(bare, message(1, i=3)[7:], None).column.to_pylist() == [{"s": "", "i": 3}, None]
+
+
+@pytest.mark.parametrize("framing", [CONFLUENT, APICURIO8])
+def test_protobuf_may_have_the_name_of_its_message_as_apicurio_writes_it(framing: Framing) -> None:
+    decoder = ColumnDecoder(ColumnFormat("protobuf", framing.name, WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
+    named = framing.prefix(1) + b"\x0c\x0a\x0aEverything"
+    other = framing.prefix(1) + b"\x07\x0a\x05Other"
+    indexed = framing.prefix(1) + write_message_index((1,))
+    both = [{"s": "", "i": 1}, {"s": "", "i": 2}]
+    found = decode(decoder, named + b"\x08\x01", named + b"\x08\x02")
+    assert (found.column.to_pylist(), found.bad) == (both, [])
+    found = decode(decoder, named + b"\x08\x01", None, other, indexed + b"\x08\x02", named[:-1])
+    assert found.column.to_pylist() == [both[0], None, None, both[1], None]
+    assert [(each.row, each.reason.value) for each in found.bad] == [
+        (2, "RESOLUTION_FAILED"),
+        (4, "INCOMPLETE_HEADER"),
+    ]
+    assert found.bad[0].message == "its schema 1 has message 'kit.Other' where 'kit.Everything' is read"
+
+
+def test_protobuf_behind_a_map_is_found_with_either_count_of_indexes() -> None:
+    """Confluent's Python client counts entries of maps, and its Java client does not."""
+    files = file_set()
+    outer = files.file[0].message_type.add(name="Outer")
+    outer.nested_type.add(name="MEntry").options.map_entry = True
+    for number, name in enumerate(("key", "value"), 1):
+        outer.nested_type[0].field.add(name=name, number=number, type=5, label=1)
+    outer.field.add(name="m", number=1, type=11, label=3, type_name=".kit.Outer.MEntry")
+    for name in ("A", "B"):
+        outer.nested_type.add(name=name).field.add(name="x", number=1, type=5, label=1)
+    schema = proto(files)
+    kind = pa.struct([("x", pa.int32())])
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", kind, schema, "kit.Outer.B"), Registry({1: schema}))
+    java, python, unknown = (CONFLUENT.prefix(1) + write_message_index((2, at)) + b"\x08\x05" for at in (1, 2, 3))
+    found = decode(decoder, java, python, unknown)
+    assert found.column.to_pylist() == [{"x": 5}, {"x": 5}, None]
+    # What Java names is what counts.
+    decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", kind, schema, "kit.Outer.A"), Registry({1: schema}))
+    assert [each.row for each in decode(decoder, java, python).bad] == [0, 1]
 
 
 def test_protobuf_indexes_stand_in_the_header_if_the_id_does() -> None:

@@ -51,6 +51,11 @@ def protobuf(framing: str, schema_id: Any, message: str | None, kind: pa.DataTyp
             [{"i": 1}],
             [b"\0\0\0\0\1\2\2\x08\1"],
         ),
+        (
+            protobuf("apicurio8", 1, "kit.Everything", pa.struct([("i", pa.int32())])),
+            [{"i": 5}],
+            [b"\0\0\0\0\0\0\0\0\1\x0c\x0a\x0aEverything\x08\5"],
+        ),
         (protobuf("confluent", 1, None, pa.struct([("x", pa.float64())])), [{"x": 0.0}, None], [b"\0\0\0\0\1\0", None]),
     ],
 )

@@ -17,7 +17,12 @@ from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.framed import find_schemas
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message, find_message_at, is_repeated, sorted_messages
-from pyspark_kafka.formats.protobuf.message_index import MessageIndexError, read_glue_index, read_message_index
+from pyspark_kafka.formats.protobuf.message_index import (
+    MessageIndexError,
+    read_glue_index,
+    read_message_index,
+    read_message_name,
+)
 from pyspark_kafka.formats.protobuf.narrowing import narrow_message
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import UnknownSchemaError
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
+
+    # Of indexes, or a name.
+    Path = tuple[int, ...] | str
 
 # The types that a field of the reader can be read from besides its own: they have the same bytes on the wire, and every
 # value of theirs is one of its own. Bytes that are no text are found value by value.
@@ -87,7 +95,7 @@ class MessageDecoder:
         # By id: the file of the schema, or why it is none; and by id and path: None if the message is as the reader's,
         # else why not.
         self._files: dict[SchemaId, Any] = {}
-        self._faults: dict[tuple[SchemaId, tuple[int, ...]], str | None] = {}
+        self._faults: dict[tuple[SchemaId, Path], str | None] = {}
 
     def decode_plain(self, values: pa.Array) -> DecodedValues:
         """Read messages of the reader's descriptor that nothing stands before."""
@@ -97,7 +105,8 @@ class MessageDecoder:
         """Read messages, behind whose id stands which message of the schema they are."""
         bad = list(framed.bad)
         places = framed.places
-        skipped, paths = _read_paths(framed, bad)
+        # Names are of messages that are not nested in another.
+        skipped, paths = _read_paths(framed, bad, may_have_names=self._descriptor.containing_type is None)
         wrong = np.zeros(len(places), bool)
         named = replace(framed, places=np.where(paths.places >= 0, places, -1))
         for schema_id, of_schema, file in find_schemas(named, self._file_of, self._is_known, bad):
@@ -145,7 +154,7 @@ class MessageDecoder:
             raise UnknownSchemaError(file, Reason.RESOLUTION_FAILED)
         return file
 
-    def _check(self, schema_id: SchemaId, path: tuple[int, ...], file: Any, framing: str) -> str | None:
+    def _check(self, schema_id: SchemaId, path: Path, file: Any, framing: str) -> str | None:
         """Return why a message of a schema is not the reader's; None if it is."""
         key = (schema_id, path)
         if key not in self._faults:
@@ -154,8 +163,10 @@ class MessageDecoder:
             self._faults[key] = self._compare(path, file, framing)
         return self._faults[key]
 
-    def _compare(self, path: tuple[int, ...], file: Any, framing: str) -> str | None:
-        if framing == "glue":
+    def _compare(self, path: Path, file: Any, framing: str) -> str | None:
+        if isinstance(path, str):
+            written = file.message_types_by_name.get(path)
+        elif framing == "glue":
             written = dict(enumerate(sorted_messages(file))).get(path[0])
         else:
             written = find_message_at(file, path)
@@ -181,34 +192,29 @@ def _read_file(given: RegisteredSchema) -> Any:
 class _Paths:
     """Which message of its schema each row is."""
 
-    def __init__(self, distinct: list[tuple[int, ...]], places: Any) -> None:
+    def __init__(self, distinct: list[Path], places: Any) -> None:
         self.distinct = distinct
         self.places = places
 
 
-def _read_paths(framed: FramedValues, bad: list[BadValue]) -> tuple[int | list[int], _Paths]:
-    """Return where each value begins behind the indexes of its message, and the indexes."""
+def _read_paths(framed: FramedValues, bad: list[BadValue], *, may_have_names: bool) -> tuple[int | list[int], _Paths]:
+    """Return where each value begins behind the indexes or the name of its message, and those."""
     if framed.framing == "confluentHeader":
         return _read_tails(framed, bad)
     at = framed.skipped
     present = np.asarray(framed.places) >= 0
     texts = framed.values.cast(pa.large_binary())
-    first = np.asarray(pc.equal(pc.binary_slice(texts, at, at + 1), b"\0").fill_null(False))
-    if (first | ~present).all():
-        # The first message of the file, as almost always.
-        return at + 1, _Paths([(0,)], np.where(present, 0, -1))
-    known: dict[tuple[int, ...], int] = {}
+    usual = _path_of_all(texts, at, present, framed.framing, may_have_names=may_have_names)
+    if usual is not None:
+        return usual[1], _Paths([usual[0]], np.where(present, 0, -1))
+    known: dict[Path, int] = {}
     places = np.full(len(present), -1, np.int32)
     starts = [0] * len(present)
     for row, text in enumerate(texts.to_pylist()):
         if not present[row]:
             continue
         try:
-            if framed.framing == "glue":
-                place, starts[row] = read_glue_index(text, at)
-                path: tuple[int, ...] = (place,)
-            else:
-                path, starts[row] = read_message_index(text, at)
+            path, starts[row] = _read_path(text, at, framed.framing, may_have_names=may_have_names)
         except MessageIndexError as error:
             bad.append(BadValue(row, Reason.INCOMPLETE_HEADER, str(error)))
             continue
@@ -216,9 +222,30 @@ def _read_paths(framed: FramedValues, bad: list[BadValue]) -> tuple[int | list[i
     return starts, _Paths(list(known), places)
 
 
+def _path_of_all(values: pa.Array, at: int, present: Any, framing: str, *, may_have_names: bool) -> Any:
+    """Return the path that all values have, as almost always, and where they begin; None if there is none."""
+    if not present.any():
+        return (0,), at
+    first = values[int(present.argmax())].as_py()
+    try:
+        path, start = _read_path(first, at, framing, may_have_names=may_have_names)
+    except MessageIndexError:
+        return None
+    same = np.asarray(pc.equal(pc.binary_slice(values, at, start), first[at:start]).fill_null(False))
+    return (path, start) if (same | ~present).all() else None
+
+
+def _read_path(value: bytes, at: int, framing: str, *, may_have_names: bool) -> tuple[Path, int]:
+    if framing == "glue":
+        place, start = read_glue_index(value, at)
+        return (place,), start
+    named = read_message_name(value, at) if may_have_names else None
+    return read_message_index(value, at) if named is None else named
+
+
 def _read_tails(framed: FramedValues, bad: list[BadValue]) -> tuple[int, _Paths]:
     """Read the indexes that stand in the headers of records."""
-    known: dict[tuple[int, ...], int] = {}
+    known: dict[Path, int] = {}
     # One more, at the end: the place of rows without an id.
     path_of = np.full(len(framed.tails) + 1, -1, np.int32)
     faults: dict[int, str] = {}

@@ -97,14 +97,20 @@ def _named(pool: Any, name: str, files: list[str]) -> Any:
 def find_message_at(file: Any, path: tuple[int, ...]) -> Any:
     """Return the descriptor of a message by its index among those of its file, then of one nested in it, and so on.
 
-    Entries of maps are not counted, as Confluent's Java serializer does not. None if there is no such message.
+    Entries of maps are not counted, as Confluent's Java serializer does not. If there is no such message they are, as
+    its Python serializer does. None if there is none then either.
     """
+    found = _message_at(file, path, counts_entries=False)
+    return _message_at(file, path, counts_entries=True) if found is None else found
+
+
+def _message_at(file: Any, path: tuple[int, ...], *, counts_entries: bool) -> Any:
     messages, found = list(file.message_types_by_name.values()), None
     for index in path:
         if index >= len(messages):
             return None
         found = messages[index]
-        messages = [each for each in found.nested_types if not each.GetOptions().map_entry]
+        messages = [each for each in found.nested_types if counts_entries or not each.GetOptions().map_entry]
     return found
 
 

@@ -1,13 +1,16 @@
-"""Which message of a schema a value is: what Confluent's serializers and those of AWS Glue put before it.
+"""Which message of a schema a value is: what serializers of Confluent, Apicurio and AWS Glue put before it.
 
 Pure. Layer: formats.
 """
 
 from __future__ import annotations
 
+import re
+
 from pyspark_kafka.formats.zigzag import put_zigzag, read_zigzag
 
 _MOST_LEVELS = 16
+_REFERENCE = re.compile(rb"[\x03-\x7f]\x0a[\x01-\x7d][A-Za-z_][A-Za-z0-9_]{0,124}")
 # Of a number of 32 bits.
 _MOST_BYTES = 5
 
@@ -60,6 +63,39 @@ def write_message_index(path: tuple[int, ...]) -> bytes:
     for number in (len(path), *path):
         put_zigzag(number, out)
     return bytes(out)
+
+
+def read_message_name(value: bytes, start: int) -> tuple[str, int] | None:
+    r"""Return the name of the message, without its package, and where the value begins; None if there is no name.
+
+    Read as indexes, such bytes are not valid, or name a message that is nested in another.
+
+    Source: Apicurio's `ProtobufSerializer`: a message `Ref` with the name as field 1, behind its length as a varint.
+
+    Example:
+        >>> read_message_name(b"\x07\x0a\x05Order\x08\x01", 0)
+        ('Order', 8)
+    """
+    # Names of 126 bytes and more are left to the indexes, which they are not.
+    found = _REFERENCE.match(value, start)
+    if found is None:
+        return None
+    size, length = value[start], value[start + 2]
+    end = start + 3 + length
+    if size != length + 2 or end > found.end():
+        return None
+    return value[start + 3 : end].decode("ascii"), end
+
+
+def write_message_name(name: str) -> bytes:
+    r"""Return a name, as `read_message_name` reads it.
+
+    Example:
+        >>> write_message_name("Order")
+        b'\x07\n\x05Order'
+    """
+    reference = b"\x0a" + write_glue_index(len(name)) + name.encode()
+    return write_glue_index(len(reference)) + reference
 
 
 def read_glue_index(value: bytes, start: int) -> tuple[int, int]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_kafka.formats.protobuf.message_index import MessageIndexError, read_message_index, write_message_index
+from pyspark_kafka.formats.protobuf.message_index import (
+    MessageIndexError,
+    read_message_index,
+    read_message_name,
+    write_message_index,
+    write_message_name,
+)
 
 
 @pytest.mark.parametrize("path", [(0,), (1,), (0, 0), (200, 3, 70_000), tuple(range(16))])
@@ -33,3 +39,40 @@ def test_the_usual_path_has_two_forms() -> None:
 def test_indexes_that_are_not_valid_are_refused(raw: bytes, text: str) -> None:
     with pytest.raises(MessageIndexError, match=text):
         read_message_index(raw, 0)
+
+
+@pytest.mark.parametrize("name", ["A", "Order", "_x9", "O" * 125])
+@pytest.mark.parametrize("rest", [b"", b"\x08\x01", b"Order"])
+def test_a_name_is_read_as_it_was_written(name: str, rest: bytes) -> None:
+    raw = write_message_name(name)
+    assert read_message_name(b"id" + raw + rest, 2) == (name, 2 + len(raw))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\x00",
+        b"\x07",
+        b"\x07\x0aOrder",
+        b"\x07\x0a\x05Orde",
+        b"\x08\x0a\x05Order",
+        b"\x07\x12\x05Order",
+        b"\x02\x0a\x00",
+    ],
+)
+def test_bytes_that_are_no_reference_have_no_name(raw: bytes) -> None:
+    assert read_message_name(raw, 0) is None
+
+
+def test_a_name_read_as_indexes_names_no_message_of_a_file() -> None:
+    """So a value with indexes is never read as one with a name, whose message is not nested."""
+    read = 0
+    for size in range(1, 126):
+        try:
+            path, _ = read_message_index(write_message_name("b" * size) + bytes(20), 0)
+        except MessageIndexError:
+            continue
+        read += 1
+        assert len(path) > 1
+    assert read
