@@ -10,10 +10,15 @@ import pyarrow.compute as pc
 
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.protobuf import _variant
-from pyspark_kafka.formats.protobuf.cells import CELLS_PER_BYTE, FREE_CELLS, find_too_many
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, column_type
 from pyspark_kafka.formats.protobuf.map_items import fill_items, find_message_maps
-from pyspark_kafka.formats.protobuf.outline import build_walk, check_values
+from pyspark_kafka.formats.protobuf.outline import (
+    CELLS_PER_BYTE,
+    FREE_CELLS,
+    build_walk,
+    check_values,
+    find_too_many,
+)
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, refuse_lost_times
 
 if TYPE_CHECKING:

@@ -18,6 +18,10 @@ from pyspark_kafka.formats.protobuf.descriptors import is_repeated
 
 # Numbers of fields below it have a place each in a table.
 _DENSE = 256
+# How many cells values may become: few bytes can have many, and memory is bounded for any bytes. A cell is one column
+# of one item of a list or map; the columns of a value itself are none, their number is the schema's.
+CELLS_PER_BYTE = 16
+FREE_CELLS = 4_000_000
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _IS_REPEATED, _IS_MESSAGE, _IS_TEXT = 1, 2, 4
 
@@ -64,6 +68,25 @@ def check_values(walk: Any, values: pa.Array, skipped: int = 0) -> Checked:
     ends, data = byte_ranges(values)
     others, total = walk.check(data, ends, skipped, validity(values), verdicts, cells)
     return Checked(verdicts, others == 0, cells, total)
+
+
+def find_too_many(cells: Any, sizes: Any) -> list[int]:
+    """Return the rows that have too many cells, in order.
+
+    Together the others have at most 16 cells for each byte, and 4 million. A value that has more alone is always among
+    them; if several have more together, those with the highest surplus are.
+
+    Args:
+        cells: of the items of each value, 64-bit.
+        sizes: the bytes of each value, 64-bit; 0 where there is none.
+    """
+    surplus = np.maximum(cells - CELLS_PER_BYTE * sizes, 0)
+    if surplus.sum() <= FREE_CELLS:
+        return []
+    # Of equal ones the first remain.
+    order = np.argsort(surplus, kind="stable")
+    kept = int(np.searchsorted(np.cumsum(surplus[order]), FREE_CELLS, side="right"))
+    return sorted(order[kept:].tolist())
 
 
 class _Tables:

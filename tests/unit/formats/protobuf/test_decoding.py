@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.message import DecodeError
 
 from kit.protobuf_schema import everything
-from pyspark_kafka.formats.protobuf import cells, decoding
+from pyspark_kafka.formats.protobuf import decoding, outline
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
 from pyspark_kafka.formats.protobuf.narrowing import narrow_message
@@ -184,7 +184,7 @@ def test_nesting_is_as_deep_as_googles_parser_has_it(value: Any) -> None:
     assert found.bad == [BadValue(1, Reason.DECODE_FAILED, "it is nested more than 100 deep")]
 
 
-def test_of_a_oneof_the_last_member_counts() -> None:
+def test_the_last_member_of_a_oneof_counts() -> None:
     # p, then q; q, then p, then p; both in one that is not the first.
     (first, second) = rows(b"\x80\x02\x05\x8a\x02\x01x", b"\x8a\x02\x01x\x80\x02\x05\x80\x02\x06")
     assert (first["p"], first["q"]) == (None, "x")
@@ -248,7 +248,7 @@ message W {{ {" ".join(f"int64 f{number} = {number};" for number in range(1, 251
 
 
 def test_a_value_whose_items_have_too_many_cells_is_bad_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "FREE_CELLS", 5000)
+    monkeypatch.setattr(outline, "FREE_CELLS", 5000)
     monkeypatch.setattr(decoding, "FREE_CELLS", 5000)
     decoder = ProtobufDecoder(find_message(read_file_set(RegisteredSchema("PROTOBUF", WIDE))))
     item = b"\x0a\x00"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,14 @@ from kit.protobuf_schema import everything
 from pyspark_kafka import compiled
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, find_message
-from pyspark_kafka.formats.protobuf.outline import build_form_walk, build_walk, check_values
+from pyspark_kafka.formats.protobuf.outline import (
+    CELLS_PER_BYTE,
+    FREE_CELLS,
+    build_form_walk,
+    build_walk,
+    check_values,
+    find_too_many,
+)
 from pyspark_kafka.formats.protobuf.proto_text import read_file_set
 from pyspark_kafka.formats.schemas import RegisteredSchema
 
@@ -118,3 +126,24 @@ def test_fields_that_are_merged_keep_the_order_of_the_others() -> None:
         b"\x08\x01" + b"\x12\x02\x08\x07" + b"\x18\x05" + b"\x08\x02" + b"\x12\x02\x18\x08" + b"\x20\x06" + b"\x08\x03"
     )
     assert walk.merged(value) == b"\x08\x01\x08\x02\x08\x03" + b"\x12\x04\x08\x07\x18\x08" + b"\x20\x06"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], []),
+        ([(FREE_CELLS, 0)], []),
+        ([(FREE_CELLS + 1, 0)], [0]),
+        # Each byte allows some.
+        ([(FREE_CELLS + 1, 1), (CELLS_PER_BYTE * 10**9, 10**9)], []),
+        # Bytes of one value allow no cells of another.
+        ([(0, 10**9), (FREE_CELLS + 1, 0)], [1]),
+        # The one with the highest surplus is out, wherever it stands.
+        ([(FREE_CELLS, 0), (3, 0), (4, 0)], [0]),
+        ([(3, 0), (4, 0), (FREE_CELLS, 0)], [2]),
+        ([(FREE_CELLS // 2, 0)] * 4, [2, 3]),
+    ],
+)
+def test_values_with_the_most_cells_are_too_many(given: Any, expected: list[int]) -> None:
+    cells, sizes = np.array(given, np.int64).reshape(-1, 2).T
+    assert find_too_many(cells, sizes) == expected
