@@ -17,7 +17,7 @@ from fuzzing.record_mutation import mutate_records
 from fuzzing.registry_target import proto_text, registry_answer
 from fuzzing.schema_target import schema_text
 from fuzzing.store_target import store
-from fuzzing.value_targets import avro_values, framing, json_values, protobuf_values
+from fuzzing.value_targets import avro_values, framing, json_values, mutate_values, protobuf_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,8 +53,8 @@ TARGETS = {
     "jaas": Target(jaas),
     "oauth_token": Target(oauth_token),
     "json_values": Target(json_values),
-    "avro_values": Target(avro_values),
-    "protobuf_values": Target(protobuf_values),
+    "avro_values": Target(avro_values, mutate_values),
+    "protobuf_values": Target(protobuf_values, mutate_values),
     "framing": Target(framing),
     "schema_text": Target(schema_text),
     "proto_text": Target(proto_text),

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from fuzzing.schema_target import READERS
-from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID
+from fuzzing.value_targets import FORMATS, FRAMINGS, GLUE_ID, repeated
 from kit.golden_formats import NAMES, GoldenFile
 from kit.protobuf_schema import everything, file_set
 from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT
@@ -60,7 +60,16 @@ def _protobuf() -> list[bytes]:
     )
     full.at.FromMicroseconds(1)
     text = full.SerializeToString()
-    return [_framed(text), _framed(text, None, b"", text[:-1]), _framed(text + text), _framed(b"\x0b\x0c" + text)]
+    values = [_framed(text), _framed(text, None, b"", text[:-1]), _framed(text + text), _framed(b"\x0b\x0c" + text)]
+    # Groups in each other, of a known and of an unknown number, in a known field and in one in it; and many items.
+    deep = [repeated(b"\x0b"), repeated(b"\xfb\xff\x07", b"\xfc\xff\x07"), repeated(b"\x0b", b"\x0c", 100)]
+    deep += [repeated(b"\x0b", b"\x0c", tags=[b"\xa2\x01"]), repeated(b"\x0b", tags=[b"\x12", b"\xba\x01"])]
+    wide = [
+        repeated(b"\xb2\x01\x00"),
+        repeated(b"\x80\x02\x01", b"\x8a\x02\x00"),
+        repeated(b"\x00", tags=[b"\xfa\x01"]),
+    ]
+    return values + [b"\0" + each for each in (*deep, *wide)]
 
 
 def _avro() -> list[bytes]:

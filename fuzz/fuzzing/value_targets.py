@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fuzzing.draw import Draw
+from fuzzing.mutation import mutate_bytes
 from fuzzing.oracles import outcome_of, require
 from fuzzing.schema_draw import draw_evolution, draw_schema
 from kit.golden_formats import JSON_TYPE, KnownSchemas
@@ -25,10 +26,12 @@ from pyspark_kafka.formats.column_decoder import ColumnDecoder
 from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
+from pyspark_kafka.formats.protobuf.message_index import write_glue_index
 from pyspark_kafka.formats.schemas import RegisteredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from random import Random
 
     from pyspark_kafka.formats.column_decoder import DecodedColumn
     from pyspark_kafka.formats.values import DecodedValues
@@ -40,6 +43,9 @@ FRAMINGS = ("confluent", "apicurio8", "glue", "confluentHeader")
 FORMATS = ("string", "avro", "protobuf", "json")
 GLUE_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 _MOST_VALUES = 8
+# In place of the size of a value: it is null, or made of a few bytes many times.
+_NULL, _REPEATED = 0xFFFF, 0xFFFE
+_MOST_TIMES, _MOST_BYTES = 200_000, 400_000
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _READER = {
     "type": "record",
@@ -53,14 +59,14 @@ def json_values(data: bytes, _variants: Sequence[Kernel]) -> None:
     """Read documents as columns of many types."""
     draw = Draw(data)
     decoder = _json_decoder()
-    _check(_drawn_values(draw), lambda values, _: decoder.decode(pa.array(values, pa.binary())))
+    _check(drawn_values(draw), lambda values, _: decoder.decode(pa.array(values, pa.binary())))
 
 
 def protobuf_values(data: bytes, _variants: Sequence[Kernel]) -> None:
     """Read messages with a field of each kind."""
     draw = Draw(data)
     decoder = _protobuf_decoder()
-    _check(_drawn_values(draw), lambda values, _: decoder.decode(pa.array(values, pa.binary())))
+    _check(drawn_values(draw), lambda values, _: decoder.decode(pa.array(values, pa.binary())))
 
 
 def avro_values(data: bytes, variants: Sequence[Kernel]) -> None:
@@ -68,7 +74,7 @@ def avro_values(data: bytes, variants: Sequence[Kernel]) -> None:
     draw = Draw(data)
     writer = draw_schema(draw)
     reader = draw_evolution(draw, writer) if draw.flag() else writer
-    values = _drawn_values(draw)
+    values = drawn_values(draw)
     texts = json.dumps(writer), json.dumps(reader)
     kernels = [_kernels()[0]] if len(variants) == 1 else _kernels()
     before = avro_variant.kernel
@@ -100,7 +106,7 @@ def framing(data: bytes, _variants: Sequence[Kernel]) -> None:
     draw = Draw(data)
     framed, kind = draw.pick(FRAMINGS), draw.pick(FORMATS)
     decoder = _framed_decoder(framed, kind)
-    values = _drawn_values(draw)
+    values = drawn_values(draw)
     headers = [_drawn_headers(draw) for _ in values]
     _check(
         values,
@@ -109,13 +115,45 @@ def framing(data: bytes, _variants: Sequence[Kernel]) -> None:
     )
 
 
-def _drawn_values(draw: Draw) -> list[bytes | None]:
+def drawn_values(draw: Draw) -> list[bytes | None]:
     """Return values, each behind its length; the last may be all that is left."""
     values: list[bytes | None] = []
     for _ in range(draw.number(1) % _MOST_VALUES + 1):
         size = draw.number(2)
-        values.append(None if size == 0xFFFF else draw.taken(size))
+        values.append(None if size == _NULL else _drawn_repeated(draw) if size == _REPEATED else draw.taken(size))
     return values
+
+
+def _drawn_repeated(draw: Draw) -> bytes:
+    """Return bytes many times, others as often behind them, and fields of Protobuf around both."""
+    start, end = draw.taken(draw.number(1) % 4 + 1), draw.taken(draw.number(1) % 4)
+    times = min(draw.number(3) % (_MOST_TIMES + 1), _MOST_BYTES // (len(start) + len(end) or 1))
+    value = start * times + end * times
+    for _ in range(draw.number(1) % 6):
+        tag = draw.taken(draw.number(1) % 3 + 1)
+        value = tag + write_glue_index(len(value)) + value
+    return value
+
+
+def repeated(start: bytes, end: bytes = b"", times: int = _MOST_TIMES, tags: Sequence[bytes] = ()) -> bytes:
+    """Write a value of bytes many times as the targets draw it: at most 4 bytes, and 3, in fields of up to 3 bytes."""
+    parts = [_REPEATED.to_bytes(2, "big"), bytes([len(start) - 1]), start, bytes([len(end)]), end]
+    parts += [times.to_bytes(3, "big"), bytes([len(tags)]), *(bytes([len(each) - 1]) + each for each in tags)]
+    return b"".join(parts)
+
+
+def mutate_values(data: bytes, other: bytes, random: Random) -> bytes:
+    """Make changes as `mutate_bytes`, or repeat a few bytes of an input many times, alone or in fields around them."""
+    if not data or random.random() > 0.02:
+        return mutate_bytes(data, other, random)
+
+    def piece(most: int) -> bytes:
+        at = random.randrange(len(data))
+        return data[at : at + random.randint(1, most)]
+
+    end = random.choice((b"", piece(3)))
+    tags = [piece(3) for _ in range(random.randrange(6))]
+    return b"\0" + repeated(piece(4), end, random.choice((1, 100, 101, _MOST_TIMES)), tags)
 
 
 def _drawn_headers(draw: Draw) -> list[dict[str, Any]] | None:

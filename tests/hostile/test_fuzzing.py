@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fuzzing import child, worker
+from fuzzing.draw import Draw
 from fuzzing.oracles import OracleError, both_variants, load_variants
 from fuzzing.record_mutation import mutate_records, split
 from fuzzing.seeds import seeds_of
 from fuzzing.targets import TARGETS, Target
+from fuzzing.value_targets import drawn_values, mutate_values
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 from pyspark_kafka.records import _variant, decode
 
@@ -123,6 +125,13 @@ def test_mutations_of_batches_mostly_pass_the_checksum_and_follow_the_seed() -> 
                 passed += 1
     batches = sum(len(split(data[12:])) for data in made)
     assert passed > 0.8 * batches
+
+
+def test_mutations_of_values_repeat_bytes_many_times_and_follow_the_seed() -> None:
+    seeds, random, again = seeds_of("protobuf_values"), Random(1), Random(1)
+    made = [mutate_values(random.choice(seeds), random.choice(seeds), random) for _ in range(300)]
+    assert made == [mutate_values(again.choice(seeds), again.choice(seeds), again) for _ in range(300)]
+    assert max(len(each or b"") for data in made for each in drawn_values(Draw(data))) >= 200_000
 
 
 def fuzzed_batches(count: int) -> None:
