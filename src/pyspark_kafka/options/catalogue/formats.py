@@ -48,9 +48,10 @@ def _of_side(side: str) -> Iterator[Option]:
     yield our(
         f"{side}Framing",
         f"What stands before each {side}. `confluent`: a zero byte and the schema's id in 4 bytes, and with Protobuf "
-        "the message's index. `confluentHeader`: nothing, the id is in a header. `confluentDual`, of a read: the id "
-        "is in a header, and else before the value as with `confluent`. `apicurio8`: a zero byte and the id in 8 "
-        "bytes. `glue`: the header of AWS Glue. It is never guessed from the bytes.",
+        "the message's index or name. `confluentHeader`: nothing, the id is in a header. `confluentDual`, of a read: "
+        "the id is in a header, and else before the value as with `confluent`. `apicurio8`: a zero byte and the id in "
+        "8 bytes, and with Protobuf the message's name or index. `glue`: the header of AWS Glue. It is never guessed "
+        "from the bytes.",
         parse=scalars.words(*FRAMINGS),
         kind=", ".join(f"`{name}`" for name in FRAMINGS),
         default_doc="`confluent` with `schema.registry.url`, `glue` with `schema.registry.region`, else `none`",
