@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goals import Figure
-from object_store import ObjectStore
 from scale_publish import prepare, streaming_write
 
+from kit.fakes.object_store import ObjectStore
 from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS

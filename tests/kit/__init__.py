@@ -42,6 +42,7 @@
 | a schema registry with Confluent's API that misbehaves | `fakes/schema_registry.py` |
 | an https server of tokens that misbehaves | `fakes/token_endpoint.py` |
 | a TLS server with any certificate, or bytes instead of TLS | `fakes/tls_server.py` |
+| a local S3 server that counts its calls, and fails some | `fakes/object_store.py` |
 | an address that swallows packets | `fakes/black_hole.py` |
 | a clock that a test sets | `fakes/clock.py` |
 | planted secrets, and where they are found | `canaries.py` |

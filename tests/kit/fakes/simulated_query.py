@@ -104,9 +104,14 @@ class MemoryFiles:
     def list(self, directory: str = "") -> list[str]:
         return sorted(name[len(directory) + 1 :] for name in self.names if name.startswith(f"{directory}/"))
 
-    def delete(self, name: str) -> None:
-        self._may_die()
-        self.names.pop(name, None)
+    def delete(self, *names: str) -> None:
+        for name in names:
+            self._may_die()
+            self.names.pop(name, None)
+
+    def side_by_side(self, *calls: Callable[[], object]) -> None:
+        for call in calls:
+            call()
 
 
 def to_json(rows: Mapping[str, int]) -> str:

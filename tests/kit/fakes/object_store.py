@@ -1,4 +1,4 @@
-"""An S3 server on the loopback, moto's, that counts what it is asked and takes as long for it as a far one."""
+"""An S3 server on the loopback, moto's, that counts what it is asked, takes as long for it as a far one, or fails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-_KEY, _SECRET = "bench", "not-a-secret"
+_KEY, _SECRET = "test", "not-a-secret"
 
 
 class ObjectStore:
-    """Use as a context manager; `uri` returns locations in its bucket, for `spoolLocation`.
+    """Use as a context manager; `uri` returns locations in its bucket.
 
     Args:
         bucket: made at the start.
@@ -28,6 +28,9 @@ class ObjectStore:
 
     Attributes:
         calls: how often each kind of call came: PUT, GET, HEAD, LIST, DELETE, COPY, and POST for uploads in parts.
+        before: called with the kind and the key of each call before it is served, on a thread of its own.
+        lost: keys of which the next response is lost: the call is served, and a gateway answers with an error.
+        ignores_conditions: whether it writes as if no condition were asked for, as some stores do.
     """
 
     def __init__(self, bucket: str, *, latency_s: float = 0.0) -> None:
@@ -35,11 +38,17 @@ class ObjectStore:
         self._latency_s = latency_s
         self._lock = threading.Lock()
         self.calls: Counter[str] = Counter()
+        self.before: Callable[[str, str], object] = lambda *_: None
+        self.lost: set[str] = set()
+        self.ignores_conditions = False
+        # A service decides one call after the other; moto looks first and writes then.
+        self._deciding = threading.Lock()
         # One line a call.
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         application = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._counting(application), threaded=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        # Seconds between two looks whether it is to end.
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> ObjectStore:  # noqa: PYI034 - typing.Self needs Python 3.11
         self._thread.start()
@@ -71,10 +80,21 @@ class ObjectStore:
 
     def _counting(self, application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
         def counted(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            kind, key = _kind(environ), str(environ["PATH_INFO"]).removeprefix(f"/{self._bucket}/")
             with self._lock:
-                self.calls[_kind(environ)] += 1
+                self.calls[kind] += 1
+                is_lost = key in self.lost
+                self.lost.discard(key)
             time.sleep(self._latency_s)
-            return application(environ, start_response)
+            self.before(kind, key)
+            if self.ignores_conditions:
+                environ.pop("HTTP_IF_NONE_MATCH", None)
+            with self._deciding:
+                if not is_lost:
+                    return application(environ, start_response)
+                list(application(environ, lambda *_: None))
+            start_response("502 Bad Gateway", [("Content-Length", "0")])
+            return []
 
         return counted
 
