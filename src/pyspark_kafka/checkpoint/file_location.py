@@ -10,13 +10,19 @@ import errno
 import os
 import posixpath
 import re
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from pyspark_kafka.checkpoint.deciding_stores import EXTRAS, deciding_store
 from pyspark_kafka.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from pyspark_kafka.checkpoint.deciding_stores import DecidingStore
 
 # At least two letters: `C:` is a drive.
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
@@ -30,7 +36,9 @@ _SECRET = re.compile(
     r"\A(?!(?:hdfs|webhdfs|swebhdfs|viewfs|ofs|o3fs)://[^/@]*:[0-9]+/)([^:]+://)[^/@]*:.*@", re.DOTALL | re.IGNORECASE
 )
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _NO_RIGHT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_OTHER_PLACE = "Use another location: a local or shared disk with hard links, S3, Google Cloud Storage, Azure, or HDFS."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,6 +116,30 @@ class FileLocation:
             return "itself"
         return "within" if first.startswith(second) or second.startswith(first) else ""
 
+    def check_decides(self) -> None:
+        """Check that of several processes that create one file exactly one succeeds; four calls on a store.
+
+        Raises:
+            CheckpointError: that is not so here, or a client for it is missing: condition CHECKPOINT_NOT_EXCLUSIVE; or
+                files cannot be written.
+        """
+        name = f".decides-{uuid.uuid4().hex}"
+        try:
+            if self._remote:
+                reason, hint = self._check_store(name)
+            else:
+                reason, hint = self._check_links(name)
+        except (OSError, pa.ArrowException) as error:
+            raise self._failure("write", name, error) from error
+        if reason:
+            raise CheckpointError(
+                f"{reason}: two drivers of a query could both write the end of an epoch to {self.purpose} "
+                f"{self.shown}, and rows would be lost or repeated. Nothing was read.",
+                condition="CHECKPOINT_NOT_EXCLUSIVE",
+                hint=hint,
+                facts={"location": self.shown},
+            )
+
     def _parts(self) -> tuple[str, str, str]:
         """Return the directory with its slash, the last part of the path, and the query with its question mark."""
         if not self._remote:
@@ -146,6 +178,56 @@ class FileLocation:
                 "gs://, abfs://, or hdfs:// (which needs libhdfs and Hadoop's CLASSPATH).",
                 facts={"location": self.shown},
             ) from (error if self.shown == self.location else None)
+
+    def _deciding(self) -> DecidingStore | None:
+        """Return the client that decides which of several writers comes first; None if the location has none."""
+        opened, root = self._open()
+        try:
+            return deciding_store(_for_arrow(self.location), root, getattr(opened, "region", None))
+        except (OSError, ValueError) as error:
+            raise CheckpointError(
+                f"The {self.purpose} location {self.shown} cannot be opened: {error}",
+                condition=f"{self.condition}_LOCATION_INVALID",
+                hint="Use a URI that both pyarrow.fs.FileSystem.from_uri and obstore can open on this machine.",
+                facts={"location": self.shown},
+            ) from None
+
+    def _check_store(self, name: str) -> tuple[str, str]:
+        """Return why a store does not decide, and what to do; empty texts if it does."""
+        store, (_, root) = self._deciding(), self._open()
+        scheme = _for_arrow(self.location).partition(":")[0].lower()
+        if store is None and scheme not in EXTRAS:
+            return f"Files of {scheme}:// cannot be created on the condition that there is none", _OTHER_PLACE
+        if store is None:
+            return (
+                f"pyarrow cannot create a file of {scheme}:// on the condition that there is none",
+                f"Install pyspark-kafka[{EXTRAS[scheme]}], whose client can, for the driver and all executors.",
+            )
+        path = f"{root}/{name}"
+        try:
+            decides = store.create(path, b"1") and not store.create(path, b"2")
+        finally:
+            store.delete([path])
+        if decides:
+            return "", ""
+        return "The store ignores the condition of a write that there is no such file (If-None-Match)", _OTHER_PLACE
+
+    def _check_links(self, name: str) -> tuple[str, str]:
+        """Return why a local file system does not decide, and what to do; empty texts if it does."""
+        written, path = self._path(name), self._path(f"{name}.link")
+        os.makedirs(self.location, exist_ok=True)  # noqa: PTH103
+        try:
+            os.close(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            os.link(written, path)
+        except OSError as error:
+            if error.errno not in NO_HARD_LINKS:
+                raise
+            return f"The file system has no hard links ({error.strerror})", _OTHER_PLACE
+        finally:
+            for each in (written, path):
+                with suppress(FileNotFoundError):
+                    os.remove(each)  # noqa: PTH107
+        return "", ""
 
     def _path(self, name: str) -> str:
         return os.path.join(self.location, checked_name(name))  # noqa: PTH118

@@ -1,25 +1,26 @@
 """The files below a checkpoint location: small, named, written whole or not at all, readable by Spark.
 
 Local files go through the operating system, so that only one process can create a file, and the file is on disk when
-the call returns; all others go through `pyarrow.fs`. Layer: checkpoint.
+the call returns. Those of stores are read and written through a client that has writes on a condition, where one is
+installed (`deciding_stores`), and otherwise through `pyarrow.fs`, as listings always are. Layer: checkpoint.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_kafka.checkpoint.file_location import FileLocation, checked_name
-from pyspark_kafka.errors import CheckpointError
+from pyspark_kafka.checkpoint.file_location import NO_HARD_LINKS, FileLocation, checked_name
+from pyspark_kafka.errors import CheckpointError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 # An offset of 100,000 partitions takes 2 MiB; a file of this size belongs to something else, or is damaged.
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -30,7 +31,8 @@ MAX_NAMES = 2_000_000
 # Files of state stores may be large; a copy holds one piece of them.
 _COPIED_AT_ONCE = 1024 * 1024
 
-_NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+# Calls of one store; their threads end with them.
+_AT_A_TIME = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,12 @@ class CheckpointFiles(FileLocation):
     """Named files below one location, each written whole or not at all.
 
     Names are relative, with "/" between their parts; directories are created when they are needed. A file is written
-    under another name, which begins with a dot, and then moved, so a reader sees all of it or nothing.
+    under another name, which begins with a dot, and then moved, so a reader sees all of it or nothing; stores write a
+    file whole.
 
     Spark keeps a checksum, `.name.crc`, next to local files that it writes; programs that read through Hadoop's
-    `FileSystem` refuse a file that does not match it, and accept a file without one. So every write here first removes
-    the checksum.
+    `FileSystem` refuse a file that does not match it, and accept a file without one. So every local write here first
+    removes the checksum.
 
     Runs on: driver and executors; plain data that pickles; file systems are opened where they are used.
 
@@ -95,9 +98,10 @@ class CheckpointFiles(FileLocation):
         """
         try:
             if self._remote:
-                opened, root = self._open()
-                with opened.open_input_stream(f"{root}/{checked_name(name)}") as stream:
-                    data = bytes(stream.read(MAX_FILE_BYTES + 1))
+                found = self._read_remote(name)
+                if found is None:
+                    return None
+                data = found
             else:
                 with open(self._path(name), "rb") as file:  # noqa: PTH123 - paths are text here, as in pyarrow.fs
                     data = file.read(MAX_FILE_BYTES + 1)
@@ -117,8 +121,8 @@ class CheckpointFiles(FileLocation):
     def create(self, name: str, data: bytes, *, durable: bool = True) -> bool:
         """Write a file that does not exist yet; all of it or nothing.
 
-        If several processes create one local file at the same time, exactly one succeeds. On other file systems, and on
-        local ones without hard links, two can succeed: there is only a check before the write.
+        If several processes create one file at the same time, exactly one succeeds, where `check_decides` raises
+        nothing. Elsewhere two can succeed: there is only a check before the write.
 
         Args:
             name: the file.
@@ -133,6 +137,20 @@ class CheckpointFiles(FileLocation):
     def replace(self, name: str, data: bytes) -> None:
         """Write a file, or replace it; readers see the former or the new content."""
         self._put(name, data, replace=True)
+
+    def side_by_side(self, *calls: Callable[[], object]) -> None:
+        """Make calls of these files that do not depend on each other: on a store at once, locally one by one.
+
+        Raises:
+            CheckpointError: of the first call that fails; the others have ended then.
+        """
+        if not self._remote or len(calls) < 2:
+            for call in calls:
+                call()
+            return
+        with ThreadPoolExecutor(min(len(calls), _AT_A_TIME), "checkpoint") as pool:
+            for future in [pool.submit(call) for call in calls]:
+                future.result()
 
     def list(self, directory: str = "") -> list[str]:
         """Return the names of the files directly in `directory`, sorted; none if there is no such directory.
@@ -201,17 +219,23 @@ class CheckpointFiles(FileLocation):
                 self._remove(temporary)
         return True
 
-    def delete(self, name: str) -> None:
-        """Remove a file and its checksum; do nothing if there is no such file."""
+    def delete(self, *names: str) -> None:
+        """Remove files and their checksums; do nothing for those that are not there."""
+        if not names:
+            return
         try:
-            for each in (name, _checksum_name(name)):
+            if self._remote:
+                self._delete_remote(names)
+                return
+            for each in names:
+                for path in (self._path(each), self._path(_checksum_name(each))):
+                    with suppress(FileNotFoundError):
+                        os.remove(path)  # noqa: PTH107
+            for directory in {os.path.dirname(self._path(each)) for each in names}:  # noqa: PTH120
                 with suppress(FileNotFoundError):
-                    self._remove(each)
-            if not self._remote:
-                with suppress(FileNotFoundError):
-                    _sync_directory(os.path.dirname(self._path(name)))  # noqa: PTH120
+                    _sync_directory(directory)
         except (OSError, pa.ArrowException) as error:
-            raise self._failure("delete", name, error) from error
+            raise self._failure("delete", listed(names, noun="files"), error) from error
 
     def _opened(self, name: str) -> Any:
         if self._remote:
@@ -282,9 +306,32 @@ class CheckpointFiles(FileLocation):
             _sync_directory(os.path.dirname(path))  # noqa: PTH120
         return True
 
+    def _read_remote(self, name: str) -> bytes | None:
+        opened, root = self._open()
+        path = f"{root}/{checked_name(name)}"
+        if (store := self._deciding()) is not None:
+            return store.read(path, MAX_FILE_BYTES + 1)
+        with opened.open_input_stream(path) as stream:
+            return bytes(stream.read(MAX_FILE_BYTES + 1))
+
+    def _delete_remote(self, names: Sequence[str]) -> None:
+        _, root = self._open()
+        if (store := self._deciding()) is not None:
+            store.delete([f"{root}/{checked_name(name)}" for name in names])
+            return
+        for name in names:
+            for each in (name, _checksum_name(name)):
+                with suppress(FileNotFoundError):
+                    self._remove(each)
+
     def _put_remote(self, name: str, temporary: str, data: bytes, *, replace: bool) -> bool:
         opened, root = self._open()
         path, written = f"{root}/{name}", f"{root}/{temporary}"
+        if (store := self._deciding()) is not None:
+            if replace:
+                store.replace(path, data)
+                return True
+            return store.create(path, data)
         if not replace and self._is_there(path):
             return False
         opened.create_dir(path.rpartition("/")[0], recursive=True)
@@ -350,9 +397,10 @@ def _link(written: str, path: str) -> bool:
     try:
         os.link(written, path)
     except FileExistsError:
-        return False
+        # A network file system may repeat a call whose answer was lost, and then find the link that it has made.
+        return os.path.lexists(path) and os.path.samestat(os.lstat(written), os.lstat(path))
     except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
+        if error.errno not in NO_HARD_LINKS:
             raise
         if os.path.lexists(path):
             return False

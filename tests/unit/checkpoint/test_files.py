@@ -137,6 +137,17 @@ def test_a_file_system_without_hard_links_is_written_to_as_well(
     assert everything(tmp_path) == ["offsets/0"]
 
 
+def test_link_whose_answer_was_lost_counts_as_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def repeated(source: str, target: str) -> None:
+        link(source, target)
+        raise FileExistsError(target)
+
+    monkeypatch.setattr(os, "link", repeated)
+    assert CheckpointFiles(str(tmp_path)).create("offsets/0", b"ours")
+
+
 def test_files_are_made_with_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
     CheckpointFiles(str(tmp_path)).create("0", b"")
     plain = tmp_path / "plain"

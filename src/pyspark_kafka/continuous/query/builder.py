@@ -374,7 +374,8 @@ class ContinuousWriter(GuessedNames):
         Raises:
             OptionError: format or checkpointLocation is missing, or an option is malformed.
             CapabilityError: the table cannot be written by a continuous query, or the session cannot run one.
-            CheckpointError: the checkpoint cannot be read or written.
+            CheckpointError: the checkpoint cannot be read or written, or its location does not decide which of two
+                drivers writes an epoch.
         """
         frame = self._frame
         location = self._options.get("checkpointlocation")
@@ -388,6 +389,8 @@ class ContinuousWriter(GuessedNames):
         check_session(frame.spark)
         stages = Stages(frame.steps)
         files = CheckpointFiles(location)
+        # Two drivers on one checkpoint are kept apart by files that are created once.
+        files.check_decides()
         epochs = EpochFiles(files)
         query_id = epochs.query_id()
         stream, schema = self._stream(f"{files.location}/sources/0")
