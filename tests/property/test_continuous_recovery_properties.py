@@ -138,7 +138,7 @@ class MessagesAreLast(EpochFiles):
 
     def prepare(self, epoch: int, offset: str, messages: Sequence[str], now_ms: int, state: str = "") -> None:
         super().prepare(epoch, offset, messages, now_ms, state)
-        name = f"continuous/messages/{epoch}"
+        name = f"continuous/messages/{self._files.list('continuous/messages')[-1]}"
         text = self._files.read(name)
         assert text is not None
         self._files.delete(name)

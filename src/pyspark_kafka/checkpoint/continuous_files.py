@@ -3,21 +3,26 @@
 | File | Content |
 | --- | --- |
 | `continuous/owner` | the id of the start of the query that writes the checkpoint |
-| `continuous/messages/N` | where epoch N ends, the commit messages of its lanes, and the versions of its states |
+| `continuous/messages/N-WRITER` | where epoch N ends, commit messages of its lanes, and the versions of its states |
 | `continuous/versions/N` | the versions of all states after epoch N |
 
-When and why they are written: `pyspark_kafka.continuous.epochs.epoch_files`. Layer: checkpoint.
+Several writers may prepare an epoch; `offsets/N` names the one whose messages count. When and why the files are
+written: `pyspark_kafka.continuous.epochs.epoch_files`. Layer: checkpoint.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 
 OWNER = "continuous/owner"
 MESSAGES = "continuous/messages"
 VERSIONS = "continuous/versions"
 _VERSION = 1
+# In the metadata of `offsets/N`, of which Spark reads the members that it knows.
+WRITER = "messages"
+_MESSAGES_OF = re.compile(r"(0|[1-9][0-9]{0,18})(?:-[0-9A-Za-z]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,23 @@ class PreparedEpoch:
         if not all(type(each) is str for each in messages):
             raise ValueError("it has no commit messages (unknown version or form)")
         return cls(offset, tuple(messages), str(parsed.get("state", "")))
+
+
+def messages_name(epoch: int, writer: object) -> str:
+    """Return the file of the commit messages of an epoch.
+
+    Args:
+        epoch: its number.
+        writer: the name of who has prepared it, which is used once: `WRITER` in the metadata of `offsets/N`.
+    """
+    named = isinstance(writer, str) and writer.isalnum()
+    return f"{MESSAGES}/{epoch}-{writer}" if named else f"{MESSAGES}/{epoch}"
+
+
+def epoch_of_messages(name: str) -> int | None:
+    """Return the epoch of a file of commit messages by its name in their directory; None if it is something else."""
+    found = _MESSAGES_OF.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 def owner_bytes(run_id: str) -> bytes:

@@ -4,26 +4,34 @@
 | --- | --- | --- |
 | `metadata` | once | the id of the query |
 | `continuous/owner` | at each start of the query | the id of that start: one before it that still runs ends |
-| `continuous/messages/N` | when every lane has reported epoch N | where it ends, and the commit messages of its lanes |
-| `offsets/N` | then | where epoch N ends |
+| `continuous/messages/N-WRITER` | when every lane has reported epoch N | where it ends, and its commit messages |
+| `offsets/N` | then | where epoch N ends, and the name of its messages |
 | `continuous/versions/N` | when the sink has committed epoch N, if functions keep state | the versions of all states |
 | `commits/N` | when the sink has committed epoch N | nothing that a reader needs |
 
 A driver that dies after `offsets/N` leaves an epoch of which nobody knows whether the sink has it. The messages let the
 next driver commit it again, as it was: a sink whose `commit` is idempotent by epoch then has it once.
+
+Of several drivers that write epoch N, the one that creates `offsets/N` decides it: a file is created once
+(`CheckpointFiles.check_decides`). The messages of the others have names that nobody reads.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.checkpoint import OffsetSeqLog
 from pyspark_kafka.checkpoint.continuous_files import (
     MESSAGES,
     OWNER,
     VERSIONS,
+    WRITER,
     PreparedEpoch,
+    epoch_of_messages,
+    messages_name,
     owner_bytes,
     read_owner,
 )
@@ -57,6 +65,8 @@ class EpochFiles:
         # The id of this start; None if it has not taken the checkpoint over.
         self._owner: str | None = None
         self._swept = False
+        # The files of messages of epochs that are not committed.
+        self._messages: set[str] = set()
 
     def query_id(self) -> str:
         """Return the id of the query; a new checkpoint gets one.
@@ -122,16 +132,23 @@ class EpochFiles:
             CheckpointError: the epoch is there already, so another query writes this checkpoint, or has taken it over;
                 or files cannot be written.
         """
-        self.check_owner()
-        if self._files.read(f"offsets/{epoch}") is not None:
-            # Before its messages are written over: its driver may need them to commit it again.
-            raise self._changed(f"offsets/{epoch}")
         # A source may break the lines of its JSON; a line of this file is an offset. No text in JSON has a line break.
         offset = offset.replace("\n", " ")
-        # Messages first: offsets without messages are those of a micro-batch.
-        self._files.replace(f"{MESSAGES}/{epoch}", PreparedEpoch(offset, tuple(messages), state).to_bytes())
-        metadata = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}}, separators=(",", ":"))
-        self._create(f"offsets/{epoch}", f"v1\n{metadata}\n{offset}")
+        writer = uuid.uuid4().hex
+        name = messages_name(epoch, writer)
+        prepared = PreparedEpoch(offset, tuple(messages), state).to_bytes()
+        metadata = {"batchWatermarkMs": 0, "batchTimestampMs": now_ms, "conf": {}, WRITER: writer}
+        self._messages.add(name)
+        try:
+            # Messages first: offsets without messages are those of a micro-batch.
+            self._files.side_by_side(self.check_owner, lambda: self._files.replace(name, prepared))
+            self._create(f"offsets/{epoch}", f"v1\n{json.dumps(metadata, separators=(',', ':'))}\n{offset}")
+        except CheckpointError as error:
+            if error.condition == "CHECKPOINT_CHANGED":
+                # Nobody reads them. If they cannot be removed now, the next start does so.
+                with suppress(CheckpointError):
+                    self._files.delete(name)
+            raise
 
     def prepared_messages(self, epoch: int, offset: str) -> list[str] | None:
         """Return the messages of an epoch that was prepared with this end; None if none are kept.
@@ -155,8 +172,10 @@ class EpochFiles:
         return "" if prepared is None else prepared.state
 
     def _prepared(self, epoch: int) -> PreparedEpoch | None:
-        name = f"{MESSAGES}/{epoch}"
+        begun = OffsetSeqLog(self._files).get(epoch)
+        name = messages_name(epoch, None if begun is None else begun.metadata.get(WRITER))
         data = self._files.read(name)
+        self._messages.add(name)
         try:
             return None if data is None else PreparedEpoch.from_bytes(data)
         except ValueError as error:
@@ -186,14 +205,15 @@ class EpochFiles:
             # Here, and not when it is prepared: only the query that has written offsets/N comes here.
             self._files.replace(f"{VERSIONS}/{epoch}", state.encode())
         self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
-        self._files.delete(f"{MESSAGES}/{epoch}")
+        # Whatever is left of epochs up to this one is of no use: of drivers that died, or that others have replaced.
+        old = list(self._messages)
         if not self._swept:
-            # Those of drivers that died between the two lines above.
-            for name in self._files.list(MESSAGES):
-                if name.isdecimal() and int(name) < epoch:
-                    self._files.delete(f"{MESSAGES}/{name}")
-            self._swept = True
-        self._purge(epoch - self._kept + 1, ("offsets", "commits", VERSIONS) if state else ("offsets", "commits"))
+            epochs = {name: epoch_of_messages(name) for name in self._files.list(MESSAGES)}
+            old = [f"{MESSAGES}/{name}" for name, of in epochs.items() if of is not None and of <= epoch]
+        directories = ("offsets", "commits", VERSIONS) if state else ("offsets", "commits")
+        self._files.delete(*old, *self._outdated(epoch - self._kept + 1, directories))
+        self._swept = True
+        self._messages.clear()
 
     def _create(self, name: str, text: str) -> None:
         if not self._files.create(name, text.encode()):
@@ -212,18 +232,20 @@ class EpochFiles:
             facts={"location": self._files.shown, "name": name},
         )
 
-    def _purge(self, below: int, directories: Sequence[str]) -> None:
+    def _outdated(self, below: int, directories: Sequence[str]) -> list[str]:
+        """Return the files of epochs below one."""
         # The first time, whatever an earlier run left; then one epoch at a time.
         if below <= 0:
-            return
+            return []
+        found = []
         for directory in directories:
             if self._purged_below:
                 numbers = list(range(self._purged_below, below))
             else:
                 numbers = [int(name) for name in self._files.list(directory) if name.isdecimal() and int(name) < below]
-            for number in numbers:
-                self._files.delete(f"{directory}/{number}")
+            found += [f"{directory}/{number}" for number in numbers]
         self._purged_below = below
+        return found
 
     def _malformed(self, name: str, reason: str) -> CheckpointError:
         return CheckpointError(

@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, VERSIONS, PreparedEpoch, read_owner
+from pyspark_kafka.checkpoint import CheckpointFiles, OffsetSeqLog
+from pyspark_kafka.checkpoint.continuous_files import (
+    MESSAGES,
+    OWNER,
+    VERSIONS,
+    WRITER,
+    PreparedEpoch,
+    epoch_of_messages,
+    messages_name,
+    read_owner,
+)
 from pyspark_kafka.checkpoint.initial_offset_log import decode
 from pyspark_kafka.checkpoint.reader_schemas import ReaderSchemasFile
 from pyspark_kafka.checkpoint.topic_ids import TopicIdsFile
@@ -206,11 +215,17 @@ class QueryCheckpoint:
         """Return the epochs of which commit messages are kept: those that may be in the sink, or not."""
         if "continuous" not in self.names.directories:
             return ()
-        return tuple(sorted(int(name) for name in self.files.scan(MESSAGES).files if is_batch_name(name)))
+        found = {epoch_of_messages(name) for name in self.files.scan(MESSAGES).files}
+        return tuple(sorted(epoch for epoch in found if epoch is not None))
+
+    def messages_of(self, epoch: int) -> str:
+        """Return the name of the file with the commit messages of an epoch, as `offsets/N` has it."""
+        begun = OffsetSeqLog(self.files).get(epoch)
+        return messages_name(epoch, None if begun is None else begun.metadata.get(WRITER))
 
     def prepared_epoch(self, epoch: int) -> PreparedEpoch | None:
         """Return an epoch that was about to be committed; None if its commit messages are not kept."""
-        name = f"{MESSAGES}/{epoch}"
+        name = self.messages_of(epoch)
         data = self.files.read(name)
         try:
             return None if data is None else PreparedEpoch.from_bytes(data)

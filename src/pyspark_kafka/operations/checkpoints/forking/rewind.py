@@ -15,7 +15,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER
+from pyspark_kafka.checkpoint.continuous_files import MESSAGES, OWNER, epoch_of_messages
 from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.operations.checkpoints.batches import COMMITS, OFFSETS, batch_numbers
 from pyspark_kafka.operations.checkpoints.forking.backups import back_up, changed_meanwhile, note_of
@@ -46,6 +46,8 @@ def seconds_since_written(files: CheckpointFiles, now_s: Callable[[], float] = t
     for directory in _LOGS:
         names = files.scan(directory)
         latest = [str(number) for number in batch_numbers(names)[-1:]]
+        if directory == MESSAGES:
+            latest = sorted(names.files, key=lambda name: epoch_of_messages(name) or 0)[-1:]
         for name in (*latest, *(each for each in names.hidden if each.endswith(".tmp"))):
             facts = files.facts(f"{directory}/{name}")
             newest += [facts.modified_ms] if facts is not None and facts.modified_ms is not None else []

@@ -98,7 +98,7 @@ class _FileChecks:
             attempt(f"{VERSIONS}/{done}", Severity.FAULT, partial(checkpoint.check_state_versions, done))
         if last is None or last == done:
             return
-        name = f"{MESSAGES}/{last}"
+        name = attempt(f"{OFFSETS}/{last}", None, lambda: checkpoint.messages_of(last)) or f"{MESSAGES}/{last}"
         # None if it cannot be read: then that is the finding.
         are_kept = attempt(name, Severity.FAULT, lambda: checkpoint.prepared_epoch(last) is not None)
         if are_kept is not False:
