@@ -163,7 +163,7 @@ class EpochCommits:
         write.commit(action.epoch, messages)
         steps.ended("commitSink")
         self._epochs.commit(action.epoch, state)
-        self.states.committed(state)
+        self.states.committed(action.epoch, state)
         stream.commit(end)
         steps.ended("commitOffsets")
         self._progress.add(

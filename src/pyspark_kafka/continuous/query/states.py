@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.state.plan import StatePlan
-from pyspark_kafka.continuous.state.version_files import VersionFiles
-from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, schema_text
+from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles
+from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, directory_of, schema_text
 from pyspark_kafka.errors import CheckpointError, ContractError, StateError
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
     from pyspark_kafka.continuous.task.stages import MapWithState
+
+# States that are removed after an epoch: thousands of topics may have been deleted at once.
+_REMOVED_AT_ONCE = 4
 
 
 class QueryStates:
@@ -38,6 +42,8 @@ class QueryStates:
         self._files, self._epochs = files, epochs
         self._versions = StateVersions(tuple(schema_text(step.state_schema, step.ttl_ms) for step in steps), {})
         self._seen_lanes: set[int] = set()
+        # The directories of all key groups of the plan; None before one.
+        self._planned: frozenset[str] | None = None
 
     def open(self, next_epoch: int) -> None:
         """Take the versions of the last committed epoch.
@@ -50,6 +56,7 @@ class QueryStates:
         if not schemas:
             return
         self._seen_lanes.clear()
+        self._planned = None
         self._versions = StateVersions(schemas, {})
         if next_epoch == 0:
             return
@@ -99,9 +106,10 @@ class QueryStates:
                 raise ContractError.violated(stream, "keyGroups", text)
             known.update(groups)
             key_groups[lane] = groups
-        return StatePlan(
-            self._files.location, uuid.uuid4().hex[:12] + "a", key_groups, self._versions.heads, self._ttls_ms
-        )
+        steps = range(len(self._ttls_ms))
+        self._planned = frozenset(directory_of(step, group) for step in steps for group in known)
+        heads = {name: head for name, head in self._versions.heads.items() if name in self._planned}
+        return StatePlan(self._files.location, uuid.uuid4().hex[:12] + "a", key_groups, heads, self._ttls_ms)
 
     def after(self, reports: Sequence[LaneReport]) -> str:
         """Return the versions after the next epoch, as text for the checkpoint; empty without states.
@@ -115,12 +123,26 @@ class QueryStates:
             if report.state and report.lane not in self._seen_lanes:
                 self._check_is_there(json.loads(report.state))
                 self._seen_lanes.add(report.lane)
-        return self._versions.with_changes(report.state for report in reports).json()
+        versions = self._versions
+        if self._planned and reports:
+            # A key group that is not read any more has lost its position, and loses its state.
+            versions = versions.only(self._planned, reports[0].epoch)
+        return versions.with_changes(report.state for report in reports).json()
 
-    def committed(self, text: str) -> None:
-        """Take note that an epoch is committed with these versions."""
-        if text:
-            self._versions = StateVersions.parse(text)
+    def committed(self, epoch: int, text: str) -> None:
+        """Take note that an epoch is committed with these versions, and remove states that no kept epoch has.
+
+        Raises:
+            CheckpointError: files cannot be removed.
+        """
+        if not text:
+            return
+        versions = StateVersions.parse(text)
+        due = [name for name, since in versions.gone.items() if since <= epoch - EPOCHS_KEPT][:_REMOVED_AT_ONCE]
+        files = VersionFiles(self._files)
+        # Not those of later epochs: the key group may be read again, by another driver.
+        self._files.side_by_side(*(partial(files.remove_before, name, versions.gone[name] + 1) for name in due))
+        self._versions = versions.without(due)
 
     def _check_is_there(self, heads: dict[str, str]) -> None:
         directory, text = next(iter(heads.items()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state.local_directory import LocalDirectory
-from pyspark_kafka.continuous.state.version_files import PendingVersions, VersionFiles, delta_bytes
+from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, PendingVersions, VersionFiles, delta_bytes
 from pyspark_kafka.continuous.state.versions import StateVersion, directory_of
 from pyspark_kafka.errors import StateError
 from pyspark_kafka.toolkit import KeyedState
@@ -39,8 +39,6 @@ _ENTRY_BYTES = 160
 # All of a state is written when its changes since the last time are this many files and half as large as it, or so
 # many that a start would take long.
 _FEWEST_DELTAS, _MOST_DELTAS = 32, 500
-# Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
-_EPOCHS_KEPT = 110
 _MOST_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
 
@@ -343,9 +341,9 @@ class LaneState:
         slot.whole_bytes = size
         slot.wholes.append(version.epoch)
         # The newest one that an epoch that is kept can begin with, and those after it.
-        while len(slot.wholes) > 1 and slot.wholes[1] <= version.epoch - _EPOCHS_KEPT:
+        while len(slot.wholes) > 1 and slot.wholes[1] <= version.epoch - EPOCHS_KEPT:
             slot.wholes.pop(0)
-        if slot.wholes[0] <= version.epoch - _EPOCHS_KEPT:
+        if slot.wholes[0] <= version.epoch - EPOCHS_KEPT:
             self._files.remove_before(slot.directory, slot.wholes[0])
 
     def _remember(self, key: bytes, value: bytes | None) -> None:

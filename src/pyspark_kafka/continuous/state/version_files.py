@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Changes = Sequence[tuple[bytes, bytes | None]]
 
+# Files that a checkpoint of the last 100 epochs can need stay, and those of epochs that are still open.
+EPOCHS_KEPT = 110
 _DIRECTORY = "continuous/state"
 _HEAD = struct.Struct(">4sI")
 _MAGIC = b"PKS1"
@@ -139,10 +141,10 @@ class VersionFiles:
 
     def remove_before(self, directory: str, epoch: int) -> None:
         """Remove the files of versions of earlier epochs, committed or not."""
-        for name in self._files.list(f"{_DIRECTORY}/{directory}"):
-            number = name.partition("-")[0]
-            if number.isdecimal() and int(number) < epoch:
-                self._files.delete(_name(directory, name))
+        names = self._files.list(f"{_DIRECTORY}/{directory}")
+        numbers = {name: name.partition("-")[0] for name in names}
+        old = [name for name, number in numbers.items() if number.isdecimal() and int(number) < epoch]
+        self._files.delete(*(_name(directory, name) for name in old))
 
     def is_there(self, directory: str, version: StateVersion) -> bool:
         """Return whether this process finds the first file of a version."""

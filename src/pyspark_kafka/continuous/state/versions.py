@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import pyarrow as pa
 
@@ -64,10 +64,13 @@ class StateVersions:
     Attributes:
         schemas: of the state of each step, as text, in the order of the steps.
         heads: the text of the newest version, by directory; a state without a value has none.
+        gone: the epoch in which a directory was left out, as its key group is not read any more; until its files are
+            removed.
     """
 
     schemas: tuple[str, ...]
     heads: Mapping[str, str]
+    gone: Mapping[str, int] = field(default_factory=dict)
 
     def with_changes(self, changes: Iterable[str]) -> StateVersions:
         """Return the versions after another epoch.
@@ -82,11 +85,31 @@ class StateVersions:
         for text in changes:
             if text:
                 heads.update(_heads(json.loads(text)))
-        return StateVersions(self.schemas, heads)
+        return StateVersions(
+            self.schemas, heads, {name: since for name, since in self.gone.items() if name not in heads}
+        )
+
+    def only(self, directories: Collection[str], epoch: int) -> StateVersions:
+        """Return those of some directories, from an epoch on; the others are gone.
+
+        Their key groups have no position any more: if one comes back, it is read from its beginning.
+        """
+        heads = {name: head for name, head in self.heads.items() if name in directories}
+        gone = {name: epoch for name in self.heads if name not in directories}
+        gone |= {name: since for name, since in self.gone.items() if name not in directories}
+        return StateVersions(self.schemas, heads, gone)
+
+    def without(self, directories: Collection[str]) -> StateVersions:
+        """Return them without directories that were gone, and whose files are removed."""
+        gone = {name: since for name, since in self.gone.items() if name not in directories}
+        return StateVersions(self.schemas, self.heads, gone)
 
     def json(self) -> str:
         """Return it as text."""
-        return json.dumps({"v": _VERSION, "schemas": self.schemas, "heads": self.heads}, separators=(",", ":"))
+        value = {"v": _VERSION, "schemas": self.schemas, "heads": self.heads}
+        if self.gone:
+            value["gone"] = self.gone
+        return json.dumps(value, separators=(",", ":"))
 
     @staticmethod
     def parse(text: str) -> StateVersions:
@@ -101,7 +124,10 @@ class StateVersions:
         schemas = parsed.get("schemas")
         if not isinstance(schemas, list) or not all(type(each) is str for each in schemas):
             raise ValueError("it has no schemas")
-        return StateVersions(tuple(schemas), _heads(parsed.get("heads")))
+        gone = parsed.get("gone", {})
+        if not isinstance(gone, dict) or not all(type(each) is int for each in gone.values()):
+            raise ValueError("it has no epochs in which states were left out")
+        return StateVersions(tuple(schemas), _heads(parsed.get("heads")), gone)
 
 
 def schema_text(schema: pa.Schema, ttl_ms: int) -> str:

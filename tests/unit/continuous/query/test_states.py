@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from pyspark_kafka.connector import ContinuousStream
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.query.states import QueryStates
-from pyspark_kafka.continuous.state.version_files import VersionFiles, delta_bytes
+from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles, delta_bytes
 from pyspark_kafka.continuous.task.stages import MapWithState
 from pyspark_kafka.errors import CheckpointError, ConnectorError, ContractError, StateError
 
@@ -80,7 +81,7 @@ def test_versions_are_those_of_the_last_committed_epoch(
     text = states.after([report(files, 0, 0, "t-0"), LaneReport(1, 0, "{}", "{}")])
     epochs.prepare(0, "{}", [], 0, text)
     epochs.commit(0, text)
-    states.committed(text)
+    states.committed(0, text)
     # An epoch that was reported, and whose driver died before it was prepared.
     states.after([report(files, 0, 1, "t-0"), report(files, 1, 1, "t-1")])
     again = QueryStates([STEP], files, epochs)
@@ -108,8 +109,61 @@ def test_versions_of_old_epochs_are_removed(files: CheckpointFiles, states: Quer
         text = states.after([report(files, 0, epoch, "t-0")])
         epochs.prepare(epoch, "{}", [], 0, text)
         epochs.commit(epoch, text)
-        states.committed(text)
+        states.committed(epoch, text)
     assert files.list("continuous/versions") == ["3", "4"]
+
+
+def committed(states: QueryStates, epoch: int, *reports: LaneReport) -> dict[str, Any]:
+    text = states.after(reports)
+    states.committed(epoch, text)
+    return dict(json.loads(text))
+
+
+def test_state_of_a_topic_that_is_not_read_any_more_is_left_out_and_removed_later(
+    files: CheckpointFiles, states: QueryStates
+) -> None:
+    states.open(0)
+    planned(states, ["t-0"], ["u-0"])
+    committed(states, 0, report(files, 0, 0, "t-0"), report(files, 1, 0, "u-0"))
+    # The topic u was deleted.
+    assert planned(states, ["t-0"]).heads == {"0/t-0": "0-w.1"}
+    assert committed(states, 1, report(files, 0, 1, "t-0"))["heads"] == {"0/t-0": "1-w.1"}
+    # An epoch that is kept can begin with it.
+    last = committed(states, EPOCHS_KEPT, LaneReport(0, EPOCHS_KEPT, "{}", "{}"))
+    assert last["gone"] == {"0/u-0": 1}
+    assert files.list("continuous/state/0/u-0") == ["0-w.0.delta"]
+    committed(states, EPOCHS_KEPT + 1, LaneReport(0, EPOCHS_KEPT + 1, "{}", "{}"))
+    assert files.list("continuous/state/0/u-0") == []
+    assert "gone" not in committed(states, EPOCHS_KEPT + 2, LaneReport(0, EPOCHS_KEPT + 2, "{}", "{}"))
+    assert files.list("continuous/state/0/t-0") == ["0-w.0.delta", "1-w.0.delta"]
+
+
+def test_state_of_a_topic_that_came_back_is_a_new_one_and_stays(files: CheckpointFiles, states: QueryStates) -> None:
+    states.open(0)
+    planned(states, ["t-0"], ["u-0"])
+    committed(states, 0, report(files, 0, 0, "t-0"), report(files, 1, 0, "u-0"))
+    planned(states, ["t-0"])
+    committed(states, 1, LaneReport(0, 1, "{}", "{}"))
+    # It is read from its beginning.
+    assert planned(states, ["t-0"], ["u-0"]).heads == {"0/t-0": "0-w.1"}
+    text = committed(states, 2, LaneReport(0, 2, "{}", "{}"), report(files, 1, 2, "u-0"))
+    assert text["heads"] == {"0/t-0": "0-w.1", "0/u-0": "2-w.1"}
+    assert "gone" not in text
+    committed(states, 200, LaneReport(0, 200, "{}", "{}"), LaneReport(1, 200, "{}", "{}"))
+    assert files.list("continuous/state/0/u-0") == ["0-w.0.delta", "2-w.0.delta"]
+
+
+def test_removal_of_a_state_spares_what_another_driver_has_written_since(
+    files: CheckpointFiles, states: QueryStates
+) -> None:
+    states.open(0)
+    planned(states, ["t-0"], ["u-0"])
+    committed(states, 0, report(files, 0, 0, "t-0"), report(files, 1, 0, "u-0"))
+    planned(states, ["t-0"])
+    committed(states, 1, LaneReport(0, 1, "{}", "{}"))
+    VersionFiles(files).write_delta("0/u-0", "300-x", 0, delta_bytes([(b"k", b"v")], None))
+    committed(states, 301, LaneReport(0, 301, "{}", "{}"))
+    assert files.list("continuous/state/0/u-0") == ["300-x.0.delta"]
 
 
 def test_version_that_the_driver_does_not_find_ends_the_query(files: CheckpointFiles, states: QueryStates) -> None:

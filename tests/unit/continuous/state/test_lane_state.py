@@ -136,7 +136,7 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
     monkeypatch.setattr(lane_state, "_MOST_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
     monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 3)
-    monkeypatch.setattr(lane_state, "_EPOCHS_KEPT", 10)
+    monkeypatch.setattr(lane_state, "EPOCHS_KEPT", 10)
     groups = ["t-0", "t-1", "u-0"]
     # By epoch: the versions, and what the states hold.
     past: dict[int, tuple[dict[str, str], dict[str, dict[str, str]]]] = {-1: ({}, {group: {} for group in groups})}
