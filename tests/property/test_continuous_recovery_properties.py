@@ -85,6 +85,11 @@ def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: in
     assert own_commits > SEEDS
 
 
+def test_every_row_is_in_the_log_once_though_the_checkpoint_loses_the_partitions_of_the_group() -> None:
+    broken = {seed: broken_by(seed, TransactionalSimulation, record_file=LosesPartitions) for seed in range(SEEDS)}
+    assert not any(broken.values()), broken
+
+
 class CommitsBeforeItPrepares(EpochFiles):
     """The sink's commit comes before the files of the epoch."""
 
@@ -258,7 +263,14 @@ class ForgetsLanes(LaneRecordFile):
 
 
 class ForgetsPartitions(LaneRecordFile):
-    """Of which partitions the group has a position is not in the checkpoint."""
+    """Of which partitions the group has a position is in the checkpoint for one of them only."""
+
+    def write(self, record: Any) -> None:
+        super().write(replace(record, partitions=dict(list(record.partitions.items())[:1])))
+
+
+class LosesPartitions(LaneRecordFile):
+    """No partition of the group is in the checkpoint."""
 
     def write(self, record: Any) -> None:
         super().write(replace(record, partitions={}))

@@ -7,7 +7,7 @@ Layer: sink.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import CheckpointError, listed
@@ -86,6 +86,22 @@ def check_owned(group: Mapping[TopicPartition, GroupPosition], query_id: str, gr
             hint="Set option 'offsetsGroupId' of the writer to a group of the query alone, or leave it out.",
             facts={"group_id": group_id, "query_id": query_id},
         )
+
+
+def restored(record: LaneRecord, group: Mapping[TopicPartition, GroupPosition]) -> LaneRecord:
+    """Return the record of a query; if the checkpoint has lost it, what the positions of the group say about it.
+
+    Args:
+        record: as the checkpoint has it; one without partitions is that of a query that has never run in this mode, or
+            was lost.
+        group: the positions of the group, all of this query.
+    """
+    if record.partitions:
+        return record
+    notes = {topic_partition: PositionNote.parse(position.metadata) for topic_partition, position in group.items()}
+    partitions = {topic_partition: note.topic_id for topic_partition, note in notes.items() if note is not None}
+    # A lane has a partition at least.
+    return replace(record, lanes=max(record.lanes, len(partitions)), partitions=partitions)
 
 
 def merge_positions(

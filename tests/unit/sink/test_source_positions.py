@@ -9,7 +9,7 @@ import pytest
 from pyspark_kafka.client.transactions.group_positions import GroupPosition
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote, check_owned, merge_positions
+from pyspark_kafka.sink.source_positions import LaneRecord, PositionNote, check_owned, merge_positions, restored
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 IDS = {"a": "id-a", "b": "id-b"}
@@ -35,6 +35,18 @@ def test_a_partition_that_only_the_group_knows_continues_there() -> None:
 @pytest.mark.parametrize("known", [None, record(A1)], ids=["first run", "not read since"])
 def test_the_checkpoint_counts_for_what_was_not_read_in_this_mode(known: LaneRecord | None) -> None:
     assert merge_positions({A0: 5}, {A0: at(8), A1: at(3)}, known, IDS)[A0] == 5
+
+
+def test_record_that_the_checkpoint_has_lost_is_that_of_the_group() -> None:
+    lost = LaneRecord("owner", "group", "prefix")
+    known = restored(lost, {A0: at(8), A1: at(3), B0: at(0, "id-b")})
+    assert known == LaneRecord("owner", "group", "prefix", 3, {A0: "id-a", A1: "id-a", B0: "id-b"})
+    assert merge_positions({A0: 5}, {A0: at(8), A1: at(3)}, restored(lost, {A0: at(8)}), IDS) == {A0: 8}
+
+
+def test_record_of_the_checkpoint_takes_precedence_over_the_group() -> None:
+    assert restored(record(A0), {A0: at(8), A1: at(3)}) == record(A0)
+    assert restored(LaneRecord("owner", "group", "prefix"), {}) == LaneRecord("owner", "group", "prefix")
 
 
 def test_a_position_that_is_gone_is_an_error_and_names_the_way_out() -> None:

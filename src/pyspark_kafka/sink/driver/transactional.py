@@ -34,6 +34,7 @@ from pyspark_kafka.sink.source_positions import (
     check_owned,
     is_same,
     merge_positions,
+    restored,
 )
 
 if TYPE_CHECKING:
@@ -169,8 +170,14 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             with borrow_client(self._options.connection) as client:
                 self._group = GroupPositions(client, group_id).fetch()
 
-        self._patience().ride_out(f"taking over the transactions of query {query_id}", attempt)
+        step = f"taking over the transactions of query {query_id}"
+        self._patience().ride_out(step, attempt)
         check_owned(self._group, query_id, group_id)
+        known = restored(record, self._group)
+        if known != record:
+            # Lanes that were not fenced yet may have committed since.
+            self._record = record = known
+            self._patience().ride_out(step, attempt)
         self._has_taken_over = True
 
     def committedOffset(self, start: Offset) -> str:
