@@ -18,6 +18,7 @@ pytest_plugins = (
     "kit.fixtures.apicurio",
     "kit.fixtures.broker",
     "kit.fixtures.codec",
+    "kit.fixtures.hdfs",
     "kit.fixtures.kafka_python",
     "kit.fixtures.kafka_tools",
     "kit.fixtures.kerberos",

@@ -8,6 +8,7 @@
 | a Spark session, a Spark Connect server, modules for them | `fixtures/spark.py` |
 | a real schema registry, Apicurio's | `fixtures/apicurio.py` |
 | Kafka's own command line tools | `fixtures/kafka_tools.py` |
+| HDFS | `fixtures/hdfs.py` |
 | a file of Maven Central, got once | `maven.py` |
 | a schema registry for a test | `fixtures/registry.py` |
 | a PostgreSQL server | `fixtures/postgres.py` |

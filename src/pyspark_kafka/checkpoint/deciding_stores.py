@@ -31,6 +31,12 @@ EXTRAS = {
 # Of one call, with all its retries. A driver that hears nothing for so long starts its run again.
 _PATIENCE = timedelta(seconds=30)
 _CALL_TIMEOUT = timedelta(seconds=20)
+# The same of a name node: what it takes to leave one that is silent for another.
+_HADOOP_PATIENCE = {
+    "dfs.client.failover.max.attempts": "5",
+    "dfs.client.failover.sleep.max.millis": "5000",
+    "dfs.client.socket-timeout": "20000",
+}
 _CHUNK = 1024 * 1024
 _QUERY = re.compile(r"\?[^\s:]+")
 
@@ -52,6 +58,9 @@ class DecidingStore(Protocol):
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a file; return False if there is one already."""
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name; what is there is replaced."""
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; those that are not there are no error."""
@@ -116,6 +125,11 @@ class CloudStore:
                 return False
         return True
 
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name; what is there is replaced."""
+        with _as_os_errors():
+            self._calls.rename(self._store, self._key(source), self._key(target), overwrite=True)
+
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; those that are not there are no error."""
         with _as_os_errors(), suppress(FileNotFoundError):
@@ -130,7 +144,7 @@ class HadoopStore:
     """HDFS: its name node refuses to rename a file to a name that is taken, or replaces what is there, in one step.
 
     Args:
-        client: of `hdfs_native`.
+        client: `hdfs_native.Client`.
 
     Source: Hadoop `ClientProtocol.rename2`.
     """
@@ -153,6 +167,10 @@ class HadoopStore:
     def create(self, path: str, data: bytes) -> bool:
         """Write a file; return False if there is one already."""
         return self._put(path, data, overwrite=False)
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name; what is there is replaced."""
+        self._client.rename(source, target, overwrite=True)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; those that are not there are no error."""
@@ -199,13 +217,13 @@ def deciding_store(location: str, root: str, region: str | None) -> DecidingStor
     if not has_client(scheme):
         return None
     if scheme == "hdfs":
-        return HadoopStore(hadoop_client(location))
+        return HadoopStore(hadoop_files(location).client)
     return CloudStore(scheme, root, cloud_settings(location, root, region))
 
 
 def has_client(scheme: str) -> bool:
     """Return whether a store of this scheme can be opened by a client that is installed."""
-    module = {"object-stores": "obstore", "hdfs": "hdfs_native"}.get(EXTRAS.get(scheme, ""))
+    module = {"object-stores": "obstore", "hdfs": "hdfs_native.fsspec"}.get(EXTRAS.get(scheme, ""))
     if module is None:
         return False
     try:
@@ -215,12 +233,22 @@ def has_client(scheme: str) -> bool:
     return True
 
 
-def hadoop_client(location: str) -> Any:
-    """Return a client of HDFS; it is configured as Hadoop's own, by `HADOOP_CONF_DIR`."""
-    from hdfs_native import Client  # noqa: PLC0415 - an extra
+@lru_cache(maxsize=32)
+def hadoop_files(location: str) -> Any:
+    """Return HDFS as `hdfs_native` offers it to `fsspec`: configured as Hadoop's own client, by `HADOOP_CONF_DIR`.
+
+    Raises:
+        OSError: the URI has a setting that only `pyarrow.fs` knows, or names no server that is known.
+    """
+    from hdfs_native.fsspec import HdfsFileSystem  # noqa: PLC0415 - an extra
 
     parts = urlsplit(location)
-    return Client(f"hdfs://{parts.netloc.rpartition('@')[2] or 'default'}")
+    if parts.username or parts.query:
+        raise OSError(
+            errno.EINVAL,
+            "the user and the settings of HDFS belong into HADOOP_USER_NAME and HADOOP_CONF_DIR, not into the URI",
+        )
+    return HdfsFileSystem(host=parts.hostname, port=parts.port, skip_instance_cache=True, **_HADOOP_PATIENCE)
 
 
 def cloud_settings(location: str, root: str, region: str | None) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from pyspark_kafka.checkpoint.deciding_stores import EXTRAS, deciding_store
+from pyspark_kafka.checkpoint.deciding_stores import EXTRAS, deciding_store, hadoop_files, has_client
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class FileLocation:
                 f"The {self.purpose} location {self.shown} cannot be opened: {reason}",
                 condition=f"{self.condition}_LOCATION_INVALID",
                 hint="Use a local path, or a URI that pyarrow.fs.FileSystem.from_uri opens on this machine: s3://, "
-                "gs://, abfs://, or hdfs:// (which needs libhdfs and Hadoop's CLASSPATH).",
+                "gs://, abfs://, or hdfs:// (with the extra hdfs, or libhdfs and Hadoop's CLASSPATH).",
                 facts={"location": self.shown},
             ) from (error if self.shown == self.location else None)
 
@@ -273,7 +274,12 @@ def _for_arrow(location: str) -> str:
 def _filesystem(location: str) -> tuple[Any, str]:
     from pyarrow import fs  # noqa: PLC0415 - loads the clients of clouds; most locations are local
 
-    opened, root = fs.FileSystem.from_uri(_for_arrow(location))
+    location = _for_arrow(location)
+    if location.lower().startswith("hdfs:") and has_client("hdfs"):
+        # In the place of libhdfs, which needs a JVM, and whose moves are not atomic in pyarrow.
+        files = fs.PyFileSystem(fs.FSSpecHandler(hadoop_files(location)))
+        return files, unquote(urlsplit(location).path).rstrip("/")
+    opened, root = fs.FileSystem.from_uri(location)
     return opened, root.rstrip("/")
 
 

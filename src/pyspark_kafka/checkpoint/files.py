@@ -263,7 +263,7 @@ class CheckpointFiles(FileLocation):
             self._remove(_checksum_name(name))
         if self._remote:
             opened, root = self._open()
-            opened.move(f"{root}/{temporary}", f"{root}/{name}")
+            (self._deciding() or opened).move(f"{root}/{temporary}", f"{root}/{name}")
             return
         path = self._path(name)
         os.replace(self._path(temporary), path)  # noqa: PTH105

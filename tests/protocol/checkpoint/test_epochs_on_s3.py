@@ -20,6 +20,7 @@ from kit.fakes.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -155,6 +156,16 @@ def test_file_is_read_up_to_its_bound(files: CheckpointFiles, monkeypatch: pytes
     files.replace("offsets/0", b"x" * 11)
     with pytest.raises(CheckpointError, match="has more than 10 bytes"):
         files.read("offsets/0")
+
+
+def test_copy_replaces_a_file_as_a_whole(files: CheckpointFiles, tmp_path: Path) -> None:
+    local = CheckpointFiles(str(tmp_path))
+    local.replace("state/0", b"of the other location")
+    files.replace("state/0", b"former")
+    assert files.copy_from(local, "state/0")
+    assert files.read("state/0") == b"of the other location"
+    assert files.scan("state").files == ("0",)
+    assert files.scan("state").hidden == ()
 
 
 def test_bucket_that_is_not_there_is_an_error_that_names_the_file(store: ObjectStore) -> None:

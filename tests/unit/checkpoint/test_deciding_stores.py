@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.checkpoint import deciding_stores
+from pyspark_kafka.checkpoint import CheckpointFiles, deciding_stores
 from pyspark_kafka.checkpoint.deciding_stores import HadoopStore, cloud_settings, deciding_store, has_client
+from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,14 @@ def test_container_without_an_account_is_refused() -> None:
 def test_scheme_without_a_client_has_no_store() -> None:
     assert not has_client("webhdfs")
     assert deciding_store("webhdfs://host/query", "/query", None) is None
+
+
+@pytest.mark.parametrize("location", ["hdfs://somebody@host/query", "hdfs://host/query?replication=2"])
+def test_settings_of_libhdfs_in_a_location_are_refused(location: str) -> None:
+    pytest.importorskip("hdfs_native.fsspec", reason="the extra hdfs")
+    with pytest.raises(CheckpointError, match="belong into HADOOP_USER_NAME and HADOOP_CONF_DIR") as raised:
+        CheckpointFiles(location).check_decides()
+    assert raised.value.condition == "CHECKPOINT_LOCATION_INVALID"
 
 
 def test_query_of_an_address_is_left_out_of_errors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from kit.continuous import SCHEMA, FilesTable, StagedTable
 from pyspark_kafka import continuous
+from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.query import builder
 from pyspark_kafka.continuous.query.builder import ContinuousFrame, as_arrow_schema, interval_ms
 from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
-from pyspark_kafka.errors import CapabilityError, OptionError, SchemaError
+from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,6 +152,15 @@ def test_table_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     writer = frame().write_stream.format(FilesTable()).option("checkpointLocation", str(tmp_path))
     with pytest.raises(CapabilityError, match="'files' cannot be written"):
         writer.start()
+
+
+def test_checkpoint_whose_place_does_not_decide_between_two_drivers_is_refused() -> None:
+    location = f"mock:///{uuid.uuid4().hex}"
+    writer = frame().write_stream.format(StagedTable()).option("checkpointLocation", location)
+    with pytest.raises(CheckpointError, match="two drivers of a query could both write the end of an epoch") as raised:
+        writer.start()
+    assert raised.value.condition == "CHECKPOINT_NOT_EXCLUSIVE"
+    assert CheckpointFiles(location).list() == []
 
 
 class NotedRunner:
