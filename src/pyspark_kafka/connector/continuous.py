@@ -193,8 +193,8 @@ class ContinuousStream(ConnectorContract):
         """Return the names of the key groups of an input partition: its parts that have a state of their own.
 
         All rows of a key are in one key group, such as a partition of the source. Its name stays, whatever the plan, so
-        that its state is found again. Called on the driver for each planned input partition, only if functions keep
-        state; must not block.
+        that its state is found again. A key group that no input partition of a plan has loses its state. Called on the
+        driver for each planned input partition, only if functions keep state; must not block.
 
         Raises:
             CapabilityError: the source knows no such parts, so functions cannot keep state.
