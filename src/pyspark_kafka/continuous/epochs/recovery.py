@@ -41,15 +41,32 @@ class Recovered:
     unfinished: UnfinishedEpoch | None = None
 
 
+# The start that was replaced may commit its last epoch, and begin none after it.
+_LOOKS = 3
+
+
 def recover(files: CheckpointFiles, epochs: EpochFiles) -> Recovered:
     """Return where the query of a checkpoint continues, whether micro-batches or epochs wrote it last.
 
-    Runs on: driver, before a run; reads at most two files of each log.
+    Runs on: driver, before a run; reads at most two files of each log. If they contradict one another, it looks again:
+    the start that was replaced may write its last epoch between two files that are read.
 
     Raises:
         CheckpointError: the logs contradict one another, or cannot be read; or a micro-batch has begun and has not been
             committed: only a micro-batch query can run it again with the same end.
     """
+    reason = ""
+    for look in range(1, _LOOKS + 1):
+        try:
+            return _recovered(files, epochs)
+        except CheckpointError as error:
+            if look == _LOOKS or str(error) == reason:
+                raise
+            reason = str(error)
+    raise AssertionError("the last look returns or raises")
+
+
+def _recovered(files: CheckpointFiles, epochs: EpochFiles) -> Recovered:
     offsets, commits = OffsetSeqLog(files), CommitLog(files)
     if not files.list("offsets") and not files.list("commits"):
         return Recovered(0, None)

@@ -89,6 +89,21 @@ def test_logs_that_contradict_one_another_are_refused(
         recover(files, epochs)
 
 
+def test_epoch_that_is_committed_while_it_is_looked_at_is_no_contradiction(
+    files: CheckpointFiles, epochs: EpochFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epochs.prepare(0, '{"a":1}', ["{}"], 123)
+    look = EpochFiles.prepared_messages
+
+    def committed_meanwhile(self: EpochFiles, epoch: int, offset: str) -> list[str] | None:
+        monkeypatch.undo()
+        epochs.commit(0)
+        return look(self, epoch, offset)
+
+    monkeypatch.setattr(EpochFiles, "prepared_messages", committed_meanwhile)
+    assert recover(files, EpochFiles(files)) == Recovered(1, '{"a":1}')
+
+
 def test_logs_are_those_that_spark_reads(files: CheckpointFiles, epochs: EpochFiles) -> None:
     epochs.prepare(0, '{"a":1}', ["{}"], 123)
     epochs.commit(0)
