@@ -17,7 +17,7 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.full("Checkpoints on HDFS")
+pytestmark = pytest.mark.full("Checkpoints on stores")
 pytest.importorskip("hdfs_native", reason="the extra hdfs")
 
 

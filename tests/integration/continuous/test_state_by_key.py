@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -56,12 +57,13 @@ def numbers(tmp_path: Path) -> Numbers:
 
 def start(spark: SparkSession, numbers: Numbers, function: Any = running_count, **options: str) -> ContinuousQuery:
     place = numbers.place
+    options.setdefault("checkpointLocation", str(place / "checkpoint"))
     return (
         continuous.read(spark).format(FilesTable()).option("path", str(place / "in")).load()
         .where(pc.field("n") >= 0)
         .map_with_state(function, COUNTS, "count bigint")
         .write_stream.format(StagedTable()).option("path", str(place / "out")).options(**options)
-        .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="100 milliseconds").start()
+        .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip
 
 
@@ -98,6 +100,23 @@ def test_counts_are_exact_over_kills_new_files_and_other_numbers_of_tasks(
     again.stop()
     assert again.exception() is None
     assert numbers.found() == numbers.expected()
+
+
+@pytest.mark.full("Checkpoints on stores")
+def test_counts_are_exact_over_restarts_from_a_checkpoint_on_s3(spark: SparkSession, numbers: Numbers) -> None:
+    pytest.importorskip("obstore", reason="the extra object-stores")
+    pytest.importorskip("moto", reason="a local S3 server")
+    from kit.fakes.object_store import ObjectStore  # noqa: PLC0415 - needs moto
+
+    with ObjectStore(f"checkpoints-{uuid.uuid4().hex}") as store:
+        for lines in (12, 13):
+            for name in "abc":
+                numbers.add(name, lines)
+            query = start(spark, numbers, checkpointLocation=store.uri("query"))
+            query.processAllAvailable()
+            query.stop()
+            assert query.exception() is None
+            assert numbers.found() == numbers.expected()
 
 
 _KILLED = """

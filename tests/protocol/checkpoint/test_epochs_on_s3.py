@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +86,40 @@ def test_messages_of_an_unfinished_epoch_are_those_of_the_driver_that_wrote_its_
     unfinished = recover(files, EpochFiles(files)).unfinished
     assert unfinished is not None
     assert unfinished.messages == ("of the successor",)
+
+
+def test_rows_of_every_epoch_follow_one_another_whoever_of_two_drivers_writes_it(files: CheckpointFiles) -> None:
+    """Both drivers think that they own the checkpoint, and read different numbers of rows in an epoch."""
+    sink: dict[int, tuple[int, int]] = {}
+    lost = [0, 0]
+
+    def drive(number: int) -> None:
+        epochs = EpochFiles(files)
+        for _ in range(1_000):
+            if len(sink) >= 12:
+                return
+            try:
+                found = recover(files, epochs)
+                begin = 0 if found.start is None else json.loads(found.start)["t"]["0"]
+                end = begin + 10 + number
+                if found.unfinished is not None:
+                    # As a sink that is idempotent by epoch.
+                    first, last = json.loads(found.unfinished.messages[0])
+                    sink.setdefault(found.unfinished.epoch, (first, last))
+                    epochs.commit(found.unfinished.epoch)
+                epochs.prepare(found.next_epoch, offset(end), [json.dumps([begin, end])], 0)
+                sink.setdefault(found.next_epoch, (begin, end))
+                epochs.commit(found.next_epoch)
+            except CheckpointError:
+                # Also from a look at a checkpoint that the other one changes meanwhile, again and again.
+                lost[number] += 1
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(drive, range(2)))
+    assert len(sink) >= 12
+    ranges = [rows for _, rows in sorted(sink.items())]
+    assert [begin for begin, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
+    assert sum(lost) > 0
 
 
 def test_one_of_many_creators_of_a_file_wins(files: CheckpointFiles) -> None:
