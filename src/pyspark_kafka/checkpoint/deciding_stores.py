@@ -81,9 +81,9 @@ class CloudStore:
         import obstore  # noqa: PLC0415 - an extra
         from obstore import store  # noqa: PLC0415 - as above
 
-        self._calls = obstore
+        self._calls: Any = obstore
         self._bucket = root.partition("/")[0]
-        made = {"s3": store.S3Store, "gs": store.GCSStore, "gcs": store.GCSStore}.get(scheme, store.AzureStore)
+        made: Any = {"s3": store.S3Store, "gs": store.GCSStore, "gcs": store.GCSStore}.get(scheme, store.AzureStore)
         with _as_os_errors():
             self._store = made(
                 self._bucket,
