@@ -200,6 +200,7 @@ class FieldWalk:
         size: cython.int
         code: cython.int
         wire: cython.int
+        last: cython.Py_ssize_t
         first: cython.Py_ssize_t = self.dense_starts[node]
         small: cython.ulonglong = self.dense_sizes[node]
         self.messages += 1
@@ -221,8 +222,19 @@ class FieldWalk:
                 if length > end - pos:
                     return _BAD
                 pos += length
-            elif wire == 0 and pos < end and data[pos] < 0x80:
+            elif wire == 0:
+                # At most ten bytes.
+                last = pos + 9 if end - pos > 9 else end - 1
+                while pos < last and data[pos] >= 0x80:
+                    pos += 1
+                if pos > last or data[pos] >= 0x80:
+                    return _BAD
                 pos += 1
+            elif wire in (1, 5):
+                length = 8 if wire == 1 else 4
+                if length > end - pos:
+                    return _BAD
+                pos += length
             else:
                 code = self._skip(pos, end, tag, depth)
                 if code != _GOOD:
