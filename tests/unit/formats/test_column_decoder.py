@@ -17,7 +17,7 @@ from kit.protobuf_schema import everything, file_set
 from pyspark_kafka.errors import RegistryError, SchemaError, SetupError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder, DecodedColumn
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
-from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
 from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, Framing
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
@@ -457,7 +457,7 @@ def test_protobuf_of_glue_has_the_place_of_its_message_among_all_by_name() -> No
 
 
 @pytest.mark.parametrize("kind", ["avro", "protobuf"])
-def test_ids_of_a_topic_in_migration_are_those_of_the_header_else_of_the_prefix(kind: str) -> None:
+def test_ids_of_a_topic_in_migration_are_those_of_the_header_else_of_the_prefix(kind: TypedFormat) -> None:
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     schema, wanted, text, index = (
         (READER, AB, b"\2\2\2x", b"") if kind == "avro" else (PROTO, pa.struct([("i", pa.int32())]), b"\x08\1", b"\2\2")

@@ -10,6 +10,7 @@ Layer: formats.
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import pyarrow as pa
@@ -76,6 +77,8 @@ class FaultFinder:
             self._prepare(msgspec)
         look, check = self._look, self._check
         assert look is not None  # noqa: S101 - prepared above
+        if check is None and not judged and not self._suspects and _all_fine(look, texts):
+            return {}
         known_utf8 = not self._suspects or _all_utf8(texts)
         bad: dict[int, tuple[Reason, str]] = {}
         rows = range(len(texts)) if self._judges_all else judged
@@ -282,6 +285,16 @@ def _kind(kind: pa.DataType, msgspec: Any) -> Any:
     if pa.types.is_boolean(kind):
         return bool
     return Union[int, float, str]  # noqa: UP007 - as above
+
+
+def _all_fine(look: Callable[[bytes], Any], texts: Sequence[bytes | None]) -> bool:
+    """Whether nothing is wrong with any value, as almost always: half the time of a look at each."""
+    present = [text for text in texts if text is not None]
+    try:
+        deque(map(look, present), maxlen=0)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _all_utf8(texts: Sequence[bytes | None]) -> bool:
