@@ -52,6 +52,9 @@ _FATAL_OF_FETCH = frozenset(
 )
 # A search for a server that had no longer than that says little about the servers.
 _TELLING_MS = 1_000
+# A broker that closes each connection at its first request is a listener that wants a login, or is confused with
+# another, rather than a broker that stops: about 5 s of attempts tell them apart.
+CLOSED_AT_ONCE_ATTEMPTS = 8
 _FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not there")
 
 
@@ -203,12 +206,14 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
         attempt: gets the deadline to pass on; raises ConnectorError on failure.
 
     Raises:
-        ConnectorError: the failure of the last attempt, if it is final.
+        ConnectorError: the failure of the last attempt, if it is final, or if brokers closed each of
+            `CLOSED_AT_ONCE_ATTEMPTS` connections in a row at their first request.
         DeadlineError: the deadline expired; names the step and the failure that explains most.
     """
     newest: ConnectorError | None = None
     # The failure that explains most: an attempt that the deadline cut short explains less than the failure before it.
     best: ConnectorError | None = None
+    closed_at_once = 0
     for _ in attempts(backoff, deadline=deadline):
         began_ms = deadline.elapsed_ms()
         try:
@@ -216,6 +221,9 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
         except ConnectorError as error:
             newest = error
             no_server = error.condition == "BOOTSTRAP_FAILED"
+            closed_at_once = closed_at_once + 1 if error.condition == "BROKER_CLOSED_FIRST_READ" else 0
+            if closed_at_once >= CLOSED_AT_ONCE_ATTEMPTS:
+                raise
             took_ms = deadline.elapsed_ms() - began_ms
             cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)
             if decide(error).action is Action.FAIL or (no_server and (best is None or not cut_short)):

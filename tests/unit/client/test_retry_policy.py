@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.retry import Action, Backoff, attempts, decide, retrying
+from pyspark_kafka.client.retry import CLOSED_AT_ONCE_ATTEMPTS, Action, Backoff, attempts, decide, retrying
 from pyspark_kafka.client.wire.messages import broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 
@@ -183,3 +183,19 @@ def test_retrying_raises_a_missing_response_itself_when_time_is_over() -> None:
     time = Time()
     with pytest.raises(DeadlineError, match="No response"):
         retrying("Asking", time.deadline(1_000), halves(), failing(time, (2.0, SILENT)))
+
+
+CLOSED = TransportError("a:1 closed the connection.", condition="BROKER_CLOSED_FIRST_READ", retriable=True)
+
+
+def test_retrying_ends_when_each_connection_is_closed_at_its_first_request() -> None:
+    time = Time()
+    with pytest.raises(TransportError, match="BROKER_CLOSED_FIRST_READ"):
+        retrying("Asking", time.deadline(60_000), halves(), failing(time, *[(0.1, CLOSED)] * 20))
+    assert len(time.waits) == CLOSED_AT_ONCE_ATTEMPTS - 1
+
+
+def test_retrying_continues_if_some_connections_are_lost_in_another_way() -> None:
+    time = Time()
+    failures = [(0.1, CLOSED)] * 7 + [(0.1, LOST)] + [(0.1, CLOSED)] * 7
+    assert retrying("Asking", time.deadline(60_000), halves(), failing(time, *failures)) == "done"

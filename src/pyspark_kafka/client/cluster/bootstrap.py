@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.client.net.polling import wait_readable
-from pyspark_kafka.client.retry import Action, Backoff, decide
+from pyspark_kafka.client.retry import CLOSED_AT_ONCE_ATTEMPTS, Action, Backoff, decide
 from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
@@ -27,9 +27,6 @@ Server = tuple[str, int]
 
 # A server that has not responded by then is waited for together with the next one.
 _HEAD_START_S = 1.0
-# A server that closes every connection silently is a confusion of listeners rather than a broker that starts: about 5 s
-# of attempts tell them apart.
-_CLOSED_AT_ONCE_ATTEMPTS = 8
 _CLOSED_AT_ONCE = ("BROKER_CLOSED_FIRST_READ", "TLS_HANDSHAKE_FAILED")
 # A dial that ends with the deadline takes a moment to report why it failed.
 _GRACE_S = 0.2
@@ -172,7 +169,7 @@ class _Search:
 
     def _is_final(self, server: Server) -> bool:
         return (
-            self._closed_at_once[server] >= _CLOSED_AT_ONCE_ATTEMPTS
+            self._closed_at_once[server] >= CLOSED_AT_ONCE_ATTEMPTS
             or decide(self._failures[server]).action is Action.FAIL
         )
 
