@@ -43,6 +43,7 @@ class Feature:
         missing: rights that are not there, by resource.
         unknown: what cannot be known without trying.
         about: what it was judged for.
+        can_fail: whether a query runs without it, with warnings.
     """
 
     name: str
@@ -50,11 +51,12 @@ class Feature:
     missing: list[Rights] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     about: str = ""
+    can_fail: bool = False
 
 
 def judge_rights(context: Context) -> Iterator[Finding]:
     """Judge what each kind of query needs; a right that these options do not need is only told."""
-    features = [_reading(context), _writing(context), *_transactions(context)]
+    features = [_reading(context), *_group_offsets(context), _writing(context), *_transactions(context)]
     for each in features:
         if each.needed:
             yield _finding(context, each)
@@ -79,6 +81,16 @@ def _reading(context: Context) -> Feature:
     feature = Feature("read", needed=needed, about=listed(names))
     _judge_topics(context, feature, names, Operation.READ)
     return feature
+
+
+def _group_offsets(context: Context) -> Iterator[Feature]:
+    """Judge `commitOffsetsToGroup`, of streams; without the option there is nothing to be told."""
+    group = getattr(context.settings.read, "committed_group", None)
+    if group is not None:
+        feature = Feature("offsets to a group", needed=True, about=f"group '{group}'", can_fail=True)
+        with _told(feature):
+            _judge_group(context, feature, group)
+        yield feature
 
 
 def _writing(context: Context) -> Feature:
@@ -200,7 +212,7 @@ def _finding(context: Context, feature: Feature) -> Finding:
         lines = [acls_command(each, principal=principal_of(options), servers=servers) for each in feature.missing]
         return Finding(
             "rights",
-            FindingStatus.FAILED,
+            FindingStatus.WARNING if feature.can_fail else FindingStatus.FAILED,
             f"{_title(feature)}: missing {_named(feature)}.",
             f"Have an administrator run `{' && '.join(lines)}`.",
             {**facts, "commands": lines},
