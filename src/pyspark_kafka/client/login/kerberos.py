@@ -1,9 +1,10 @@
 """SASL GSSAPI: a ticket of Kerberos, from the ticket cache or by a keytab.
 
-The state machine is kafka-python's; it takes the ticket of the process, this adds credentials of a login. The package
-`gssapi` is optional, and its error classes cannot be named here.
+An exchange of its own instead of kafka-python's, which takes a server's refusal of the one layer that Kafka has for
+success, and does not look whether the server has proved who it is. The cryptography is that of the package `gssapi`,
+which is optional; its error classes cannot be named here.
 
-Layer: client. Source: RFC 4752, KIP-12.
+Layer: client. Source: RFC 4752, chapter 3.1; KIP-12.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from pyspark_kafka.options import check_reference
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import KerberosLogin
+
+
+# The bit of connections without protection of messages.
+_NO_LAYER = 1
 
 
 class KerberosMechanism:
@@ -47,9 +52,12 @@ class KerberosMechanism:
                 "MIT Kerberos or Heimdal.",
                 facts={"package": "gssapi"},
             ) from error
+        self._mutual = gssapi.RequirementFlag.mutual_authentication
+        self._agreed = self._is_done = False
         principal = f"{login.service_name}/{host}"
         try:
-            self._machine = _machine(gssapi, login, host)
+            self._context = _open_context(gssapi, login, host)
+            self._to_send = bytes(self._context.step(None) or b"")
         except Exception as error:
             raise TransportError(
                 f"SASL authentication (GSSAPI) for {principal} failed: {type(error).__name__}: {shown(str(error))}.",
@@ -60,26 +68,50 @@ class KerberosMechanism:
 
     def auth_bytes(self) -> bytes:
         """Return the next token."""
-        return bytes(self._machine.auth_bytes())
+        # The last one; the response to it is empty.
+        self._is_done = self._agreed
+        return self._to_send
 
     def receive(self, auth_bytes: bytes) -> None:
         """Take the server's token.
 
         Raises:
-            ExchangeError: the library of Kerberos does not accept it.
+            ExchangeError: the library of Kerberos does not accept it, the server has not proved who it is, or does not
+                want a connection without a security layer, the only one that Kafka has.
         """
+        if self._is_done:
+            if auth_bytes:
+                raise ExchangeError("the server sent bytes after the end of the exchange")
+            return
         try:
-            self._machine.receive(auth_bytes)
+            self._take(auth_bytes)
+        except ExchangeError:
+            raise
         except Exception as error:
             raise ExchangeError(f"the server's token is not valid ({type(error).__name__})") from error
 
+    def _take(self, auth_bytes: bytes) -> None:
+        if not self._context.complete:
+            self._to_send = bytes(self._context.step(auth_bytes) or b"")
+            return
+        offered = bytes(self._context.unwrap(auth_bytes).message)
+        if self._mutual not in self._context.actual_flags:
+            raise ExchangeError("the server has not proved who it is")
+        if len(offered) != 4:
+            raise ExchangeError(f"the server's token is not valid: its offer has {len(offered)} bytes")
+        if not offered[0] & _NO_LAYER:
+            raise ExchangeError("the server wants a security layer, which Kafka does not have")
+        # No layer, so no size; no authorization id: the one of the ticket.
+        self._to_send = bytes(self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)), False).message)
+        self._agreed = True
+
     def is_done(self) -> bool:
         """Whether there is nothing more to send."""
-        return bool(self._machine.is_done())
+        return self._is_done
 
     def is_authenticated(self) -> bool:
         """Whether both sides have proved who they are."""
-        return bool(self._machine.is_authenticated())
+        return self._agreed
 
     def refusal(self) -> Refusal:
         """Return nothing but the hint."""
@@ -102,33 +134,25 @@ def _credentials_of(login: KerberosLogin) -> tuple[str, str, str]:
     return "file", found["path"], "kafka.sasl.jaas.config"
 
 
-def _machine(gssapi: Any, login: KerberosLogin, host: str) -> Any:
-    # It brings all of kafka-python's network code, of which other connections need nothing.
-    from kafka.net.sasl.gssapi import SaslMechanismGSSAPI  # noqa: PLC0415
-
-    if login.keytab is None and login.principal is None and login.ticket_cache is None:
-        return SaslMechanismGSSAPI(host=host, sasl_kerberos_service_name=login.service_name)
-    wanted = None
-    if login.principal is not None:
-        wanted = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
-    store: dict[str, str] = {}
-    if login.keytab is not None:
-        if not os.access(login.keytab, os.R_OK):
-            raise FileNotFoundError(f"the keytab '{login.keytab}' cannot be read")
-        # A cache of this process only: one in a file would be shared by queries with other principals.
-        store = {"client_keytab": login.keytab, "ccache": f"MEMORY:pyspark-kafka-{abs(hash(login)):x}"}
-    elif login.ticket_cache is not None:
-        store = {"ccache": login.ticket_cache}
-    credentials = gssapi.Credentials(name=wanted, usage="initiate", store=store or None)
-    machine = SaslMechanismGSSAPI.__new__(SaslMechanismGSSAPI)
-    # As in its constructor, but with credentials.
+def _open_context(gssapi: Any, login: KerberosLogin, host: str) -> Any:
+    credentials = None
+    if login.keytab is not None or login.principal is not None or login.ticket_cache is not None:
+        wanted = None
+        if login.principal is not None:
+            wanted = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
+        store: dict[str, str] = {}
+        if login.keytab is not None:
+            if not os.access(login.keytab, os.R_OK):
+                raise FileNotFoundError(f"the keytab '{login.keytab}' cannot be read")
+            # A cache of this process only: one in a file would be shared by queries with other principals.
+            store = {"client_keytab": login.keytab, "ccache": f"MEMORY:pyspark-kafka-{abs(hash(login)):x}"}
+        elif login.ticket_cache is not None:
+            store = {"ccache": login.ticket_cache}
+        credentials = gssapi.Credentials(name=wanted, usage="initiate", store=store or None)
     service = gssapi.Name(f"{login.service_name}@{host}", name_type=gssapi.NameType.hostbased_service)
-    machine.auth_id = f"{login.service_name}@{host}"
-    machine.gssapi_name = service.canonicalize(gssapi.MechType.kerberos)
-    machine._is_done = machine._is_authenticated = False  # noqa: SLF001
-    context = gssapi.SecurityContext(name=machine.gssapi_name, creds=credentials, usage="initiate")
-    machine._client_ctx, machine._next_token = context, context.step(None)  # noqa: SLF001
-    return machine
+    return gssapi.SecurityContext(
+        name=service.canonicalize(gssapi.MechType.kerberos), creds=credentials, usage="initiate"
+    )
 
 
 def _hint(login: KerberosLogin) -> str:

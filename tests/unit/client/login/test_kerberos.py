@@ -21,6 +21,7 @@ class Library(ModuleType):
         super().__init__("gssapi")
         self.asked: list[dict[str, Any]] = []
         self.failure: Exception | None = None
+        self.flags = {"mutual"}
         library = self
 
         class Name(str):
@@ -42,6 +43,7 @@ class Library(ModuleType):
                     raise library.failure
                 library.asked.append(asked)
                 self.complete = False
+                self.actual_flags = library.flags
 
             def step(self, token: bytes | None) -> bytes | None:
                 if token == b"bad":
@@ -61,6 +63,7 @@ class Library(ModuleType):
 
         self.Name, self.SecurityContext, self.Credentials = Name, SecurityContext, credentials
         self.NameType = type("NameType", (), {"hostbased_service": "host", "kerberos_principal": "principal"})
+        self.RequirementFlag = type("RequirementFlag", (), {"mutual_authentication": "mutual"})
         self.MechType = type("MechType", (), {"kerberos": "krb5"})
 
 
@@ -76,13 +79,13 @@ def test_exchange_ends_after_the_security_layer_is_chosen(library: Library) -> N
     assert made.auth_bytes() == b"hello"
     made.receive(b"token")
     assert made.auth_bytes() == b""
-    # Offers all layers, 64 KiB; the client takes none of them.
+    # Offers all layers, 64 KiB; the client takes none of them, with the size and the user that go with none.
     made.receive(b"\x07\x01\x00\x00")
-    assert made.auth_bytes()[:4] == b"\x01\x01\x00\x00"
+    assert made.auth_bytes() == b"\x01\x00\x00\x00"
     assert made.is_done()
     made.receive(b"")
     assert made.is_authenticated()
-    assert library.asked == [{"name": "host:broker@kafka-1 (krb5)", "usage": "initiate"}]
+    assert library.asked == [{"name": "host:broker@kafka-1 (krb5)", "creds": None, "usage": "initiate"}]
 
 
 def test_a_keytab_is_used_with_a_cache_of_its_own(library: Library, tmp_path: Any) -> None:
@@ -134,6 +137,35 @@ def test_a_token_that_is_not_valid_ends_the_exchange(token: bytes) -> None:
     with pytest.raises(ExchangeError, match="the server's token is not valid"):
         made.receive(token)
     assert not made.is_authenticated()
+
+
+@pytest.mark.parametrize("offer", [b"\x00\x01\x00\x00", b"\x02\x01\x00\x00", b"\x06\x01\x00\x00"])
+@pytest.mark.usefixtures("library")
+def test_a_server_without_the_layer_that_kafka_has_is_refused(offer: bytes) -> None:
+    made = KerberosMechanism(KerberosLogin(), "kafka-1")
+    made.receive(b"token")
+    with pytest.raises(ExchangeError, match="wants a security layer, which Kafka does not have"):
+        made.receive(offer)
+    assert not made.is_authenticated()
+
+
+def test_a_server_that_has_not_proved_who_it_is_is_refused(library: Library) -> None:
+    library.flags = set()
+    made = KerberosMechanism(KerberosLogin(), "kafka-1")
+    made.receive(b"token")
+    with pytest.raises(ExchangeError, match="the server has not proved who it is"):
+        made.receive(b"\x07\x01\x00\x00")
+    assert not made.is_authenticated()
+
+
+@pytest.mark.usefixtures("library")
+def test_bytes_after_the_end_of_the_exchange_are_refused() -> None:
+    made = KerberosMechanism(KerberosLogin(), "kafka-1")
+    made.receive(b"token")
+    made.receive(b"\x07\x01\x00\x00")
+    made.auth_bytes()
+    with pytest.raises(ExchangeError, match="after the end of the exchange"):
+        made.receive(b"more")
 
 
 @pytest.mark.usefixtures("library")

@@ -192,7 +192,7 @@ def test_certificates_of_the_system_are_loaded_again_when_they_are_replaced(
     file = tmp_path / "ca-certificates.crt"
     file.write_text("one")
     paths = SimpleNamespace(cafile=str(file), capath=str(tmp_path / "absent"))
-    monkeypatch.setattr(contexts_module.ssl, "get_default_verify_paths", lambda: paths)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: paths)
     contexts = TlsContexts()
     before = contexts.get(TlsOptions())
     assert contexts.get(TlsOptions()) is before

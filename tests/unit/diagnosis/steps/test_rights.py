@@ -3,6 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.client.probes.rights import Operation
 from pyspark_kafka.diagnosis.findings import FindingStatus
 from pyspark_kafka.diagnosis.steps import rights
 from pyspark_kafka.options import parse_stream_read_options
@@ -19,7 +20,7 @@ def findings(monkeypatch: pytest.MonkeyPatch, *, held: bool, **options: str) -> 
     context: Any = SimpleNamespace(
         settings=settings, client=client, step=lambda: None, usable=[("a", 1)], metadata=None
     )
-    everything = frozenset(rights.Operation)
+    everything = frozenset(Operation)
     monkeypatch.setattr(rights, "probe_topic_rights", lambda _, names, __: dict.fromkeys(names, everything))
     monkeypatch.setattr(rights, "read_topics", lambda _: ["t"])
     monkeypatch.setattr(rights, "wanted_topics", lambda _: ["t"])
