@@ -31,7 +31,7 @@ from pyspark_kafka.testing.broker_config import (
     parse_cluster_id,
     to_properties_text,
 )
-from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive, kafka_classpath
+from pyspark_kafka.testing.jars import DEFAULT_VERSION, class_archive, is_own, kafka_classpath
 from pyspark_kafka.testing.java import Java, find_java
 from pyspark_kafka.testing.ports import choose_ports
 from pyspark_kafka.testing.readiness import find_cluster
@@ -383,7 +383,7 @@ class EmbeddedKafka:
             f"-Djava.io.tmpdir={temporary}",
         )
         archive = class_archive(self._version, java)
-        if archive.exists():
+        if is_own(archive):
             flags += (f"-XX:SharedArchiveFile={archive}",)
         run = partial(build_java_command, java.executable, classpath, flags=flags)
         if not (data / "meta.properties").exists():

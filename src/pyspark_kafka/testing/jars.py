@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.util
-import json
 import logging
 import os
 import subprocess
@@ -34,7 +33,6 @@ _SCALA_VERSION = "2.13"
 # Where Debian and Red Hat keep the machine's certificates for Java.
 _SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
 _RESOLVE_TIMEOUT_S = 900
-_MARKER = ".verified.json"
 # Kafka logs through slf4j 1 and brings no binding; without one a broker that fails to start says nothing.
 _LOG_BINDINGS = {
     "3": ("org.slf4j", "slf4j-reload4j", "1.7.36"),
@@ -46,8 +44,9 @@ _LOG = logging.getLogger(__name__)
 def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str], None] | None = None) -> str:
     """Return the class path of a Kafka broker, getting its jars first when they are not here.
 
-    The first time takes about half a minute and 44 MB from Maven Central; later times, a few file look-ups. Processes
-    that ask at the same time wait for each other. A damaged set is replaced.
+    The first time takes about half a minute and 44 MB from Maven Central. Each time all jars are hashed, in a fraction
+    of what a JVM takes to start, as others may be able to write to the cache. Processes that ask at the same time wait
+    for each other. A set with a jar that is damaged, missing or too many is replaced.
 
     With `PYSPARK_KAFKA_JARS=directory` the jars of that directory are used as they are. With
     `PYSPARK_KAFKA_IVY_SETTINGS=file` Ivy reads that settings file, for a mirror.
@@ -77,12 +76,22 @@ def kafka_classpath(version: str = DEFAULT_VERSION, *, progress: Callable[[str],
 def class_archive(version: str, java: Java) -> Path:
     """Return where the loaded classes of such a broker are kept, for brokers that are up in about half the time.
 
-    Nothing here makes the file; where it does not fit the Java or the jars, the JVM goes without.
+    Nothing here makes the file; where it does not fit the Java or the jars, the JVM goes without. It is code: see
+    `is_own`.
 
     Raises:
         SetupError: when there is no cache directory.
     """
     return cache_directory() / f"kafka-{version}-classes-java{java.version}.jsa"
+
+
+def is_own(file: Path) -> bool:
+    """Whether a file is there that this user, or root, has written, and that nobody else can write to."""
+    try:
+        found = file.stat()
+    except OSError:
+        return False
+    return found.st_uid in (os.getuid(), 0) and not found.st_mode & 0o022
 
 
 def pinned_checksums(version: str) -> dict[str, str]:
@@ -156,14 +165,11 @@ def _cached_jars(version: str, progress: Callable[[str], None]) -> Path:
     checksums = pinned_checksums(version)
     cache = cache_directory()
     directory = cache / f"kafka-{version}"
-    if _is_verified(directory, checksums):
+    if directory.exists() and _find_mismatch(directory, checksums) is None:
         return directory
     with _locked(cache / f"kafka-{version}.lock"):
         # Another process may have done it while this one waited.
-        if _is_verified(directory, checksums):
-            return directory
         if directory.exists() and _find_mismatch(directory, checksums) is None:
-            _write_marker(directory, checksums)
             return directory
         progress(f"Getting Apache Kafka {version} ({len(checksums)} jars, once, into {directory})")
         with tempfile.TemporaryDirectory(prefix=f".kafka-{version}-", dir=cache) as staging:
@@ -177,7 +183,6 @@ def _cached_jars(version: str, progress: Callable[[str], None]) -> Path:
                     hint=f"Check the registry or mirror, or set {JARS_VARIABLE} to a directory with jars you trust.",
                     facts={"version": version},
                 )
-            _write_marker(fetched, checksums)
             if directory.exists():
                 # A directory cannot be renamed over one that has content: out of the way first, and gone with staging.
                 directory.rename(Path(staging) / "damaged")
@@ -269,7 +274,8 @@ def _ivy_jar() -> Path:
 
 def _find_mismatch(directory: Path, checksums: Mapping[str, str]) -> str | None:
     """Say how the jars of a directory differ from the list; None when they do not."""
-    present = {path.name for path in directory.glob("*.jar")}
+    # As a class path of a whole directory has them: in either case of the letters.
+    present = {path.name for path in directory.iterdir() if path.name.lower().endswith(".jar")}
     for name in sorted(checksums.keys() - present):
         return f"{name} is missing"
     for name in sorted(present - checksums.keys()):
@@ -279,34 +285,6 @@ def _find_mismatch(directory: Path, checksums: Mapping[str, str]) -> str | None:
         if found != expected:
             return f"{name} has SHA-256 {found}, expected {expected}"
     return None
-
-
-def _fingerprint(directory: Path, checksums: Mapping[str, str]) -> dict[str, list[object]] | None:
-    """Return what the marker holds: each jar with its digest, size and time of change; None when a jar is missing."""
-    known: dict[str, list[object]] = {}
-    for name, digest in sorted(checksums.items()):
-        try:
-            status = (directory / name).stat()
-        except OSError:
-            return None
-        known[name] = [digest, status.st_size, status.st_mtime_ns]
-    return known
-
-
-def _is_verified(directory: Path, checksums: Mapping[str, str]) -> bool:
-    """Tell whether the jars are those that were hashed before, by size and time of change."""
-    try:
-        marker = json.loads((directory / _MARKER).read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(marker == _fingerprint(directory, checksums))
-
-
-def _write_marker(directory: Path, checksums: Mapping[str, str]) -> None:
-    marker = directory / _MARKER
-    draft = marker.with_name(f"{_MARKER}.{os.getpid()}")
-    draft.write_text(json.dumps(_fingerprint(directory, checksums)))
-    draft.replace(marker)
 
 
 @contextlib.contextmanager

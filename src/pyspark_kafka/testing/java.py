@@ -159,13 +159,21 @@ def _probe(executable: Path) -> int | None:
     return parse_version(finished.stdout) if finished.returncode == 0 else None
 
 
+def _holds(launcher: Path, text: str) -> bool:
+    """Whether a launcher is the one that would be written: others may be able to write to the cache."""
+    try:
+        return launcher.read_text() == text and os.access(launcher, os.X_OK)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _build_launcher(java: Path) -> Path:
     """Write a Java home whose `bin/java` runs `java` without the flag, and return its path."""
     text = _LAUNCHER.format(flag=_UNSUPPORTED_FLAG, java=shlex.quote(str(java)))
     # Named by its content: another virtual environment, or a newer text, gets a home of its own.
     home = cache_directory() / f"java-home-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     launcher = home / "bin" / "java"
-    if not launcher.exists():
+    if not _holds(launcher, text):
         draft = launcher.with_name(f"java.{os.getpid()}")
         try:
             launcher.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,13 @@ import pytest
 
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.testing import jars
-from pyspark_kafka.testing.jars import build_ivy_module, build_proxy_flags, kafka_classpath, pinned_checksums
+from pyspark_kafka.testing.jars import (
+    build_ivy_module,
+    build_proxy_flags,
+    is_own,
+    kafka_classpath,
+    pinned_checksums,
+)
 from pyspark_kafka.testing.java import Java
 
 CONTENTS = {"kafka_2.13-4.3.0.jar": b"broker", "kafka-clients-4.3.0.jar": b"clients"}
@@ -50,32 +56,35 @@ def test_jars_are_got_once_and_then_taken_from_the_cache(registry: Registry, tmp
     assert "Apache Kafka 4.3.0" in said[0]
 
 
-def test_nothing_but_jars_and_their_marker_stays_in_the_cache(registry: Registry, tmp_path: Path) -> None:
+def test_nothing_but_jars_stays_in_the_cache(registry: Registry, tmp_path: Path) -> None:
     kafka_classpath("4.3.0")
     assert registry.calls == 1
     assert {path.name for path in (tmp_path / "cache").iterdir()} == {"kafka-4.3.0", "kafka-4.3.0.lock"}
-    assert {path.name for path in (tmp_path / "cache" / "kafka-4.3.0").iterdir()} == {*CONTENTS, ".verified.json"}
+    assert {path.name for path in (tmp_path / "cache" / "kafka-4.3.0").iterdir()} == set(CONTENTS)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "missing", "added"])
+@pytest.mark.parametrize("damage", ["truncated", "forged", "missing", "added", "ADDED"])
 def test_a_damaged_cache_is_replaced(registry: Registry, tmp_path: Path, damage: str) -> None:
     kafka_classpath("4.3.0")
     directory = tmp_path / "cache" / "kafka-4.3.0"
     jar = directory / "kafka-clients-4.3.0.jar"
     if damage == "truncated":
         jar.write_bytes(b"cli")
+    elif damage == "forged":
+        # Of the same size and time, by somebody who may write to the cache.
+        before = jar.stat()
+        jar.write_bytes(bytes(before.st_size))
+        os.utime(jar, ns=(before.st_atime_ns, before.st_mtime_ns))
     elif damage == "missing":
         jar.unlink()
     else:
-        # As a process that was killed while it copied would leave it: no marker, and a file too many.
-        (directory / ".verified.json").unlink()
-        (directory / "other.jar").write_bytes(b"other")
+        (directory / f"other.{'jar' if damage == 'added' else 'JAR'}").write_bytes(b"other")
     kafka_classpath("4.3.0")
     assert registry.calls == 2
     assert {path.name: path.read_bytes() for path in directory.glob("*.jar")} == CONTENTS
 
 
-def test_jars_whose_times_changed_are_hashed_again_and_kept(registry: Registry, tmp_path: Path) -> None:
+def test_jars_whose_times_changed_are_kept(registry: Registry, tmp_path: Path) -> None:
     kafka_classpath("4.3.0")
     os.utime(tmp_path / "cache" / "kafka-4.3.0" / "kafka-clients-4.3.0.jar", (1, 1))
     kafka_classpath("4.3.0")
@@ -97,6 +106,15 @@ def test_a_refused_download_leaves_the_old_directory_alone(registry: Registry, t
     with pytest.raises(SetupError, match=r"kafka-clients-4\.3\.0\.jar is missing"):
         kafka_classpath("4.3.0")
     assert (directory / "kafka_2.13-4.3.0.jar").read_bytes() == b"broker"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o644, True), (0o600, True), (0o664, False), (0o646, False)])
+def test_kept_classes_that_others_can_write_to_are_not_used(tmp_path: Path, mode: int, expected: bool) -> None:
+    file = tmp_path / "classes.jsa"
+    assert not is_own(file)
+    file.write_bytes(b"classes")
+    file.chmod(mode)
+    assert is_own(file) is expected
 
 
 def test_own_jars_are_used_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
