@@ -84,7 +84,7 @@ def _reading(context: Context) -> Feature:
 
 
 def _group_offsets(context: Context) -> Iterator[Feature]:
-    """Judge `commitOffsetsToGroup`, of streams; without the option there is nothing to be told."""
+    """Judge `commitOffsetsToGroup`, of streams; without the option there is no line about it."""
     group = getattr(context.settings.read, "committed_group", None)
     if group is not None:
         feature = Feature("offsets to a group", needed=True, about=f"group '{group}'", can_fail=True)
