@@ -73,7 +73,7 @@ terminal. If the reader of a pipe ends early, as `head` does, the command does i
 | 1 | What was asked for was found, and is not as it should be: see the last column above. |
 | 2 | The arguments are wrong, or nothing could be done with them. Standard error has the reason, and the option to change. |
 | 3 | Something could not be found out: brokers are away, or a right is missing. Standard error says what; the rest is printed. |
-| 4 | No broker can be reached, or none responds in time: nothing was done, and the same command may work later. |
+| 4 | No broker can be reached, or none responded in time. Standard error says what that means; the same command may work later. |
 | 130 | Interrupted by Ctrl-C. |
 """
 

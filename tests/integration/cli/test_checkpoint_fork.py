@@ -246,7 +246,7 @@ def test_batch_is_forked_without_brokers_and_the_status_says_that_they_are_away(
     assert done.exit_code == 3
     assert "Not found out, whether the brokers still have these records" in done.stderr
     done = command("fork", place, tmp_path / "a", "--at", "2h", *away, servers="127.0.0.1:1", fails=True)
-    assert done.exit_code == 2
+    assert done.exit_code == 4
     alone = invoke("checkpoint", "fork", str(place), str(tmp_path / "b"), "--batch", "0", "--yes")
     assert alone.exit_code == 0
     assert "The brokers were not asked" in alone.output

@@ -63,7 +63,7 @@ def test_broker_that_returns_no_records_costs_only_its_partitions(
 def test_cluster_that_tells_nothing_is_an_error(cluster: TcpCluster) -> None:
     cluster.script(ListOffsetsRequest, Silence())
     done = run(cluster, *_SOON)
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (4, "")
     assert "Hint:" in done.stderr
 
 

@@ -130,7 +130,7 @@ def test_topic_that_is_gone_is_an_error_that_names_the_likely_one(cluster: TcpCl
 def test_cluster_that_is_away_is_an_error(arguments: tuple[str, ...], cluster: TcpCluster) -> None:
     cluster.script(MetadataRequest, Close())
     done = run(cluster, *arguments, "-o", "default.api.timeout.ms=1000", "-o", "request.timeout.ms=500")
-    assert (done.exit_code, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (4, "")
     assert "Hint:" in done.stderr
 
 

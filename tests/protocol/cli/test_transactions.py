@@ -95,7 +95,7 @@ def test_an_abort_whose_end_is_not_heard_of_says_that_it_may_be_under_way(
     monkeypatch.setattr(TransactionalId, "fence", unheard)
     cluster.script(DescribeTransactionsRequest, describing({"a": "Ongoing"}))
     done = run(cluster, "abort", "a", "--yes")
-    assert done.exit_code == 2
+    assert done.exit_code == 4
     assert done.stderr == (
         "[DEADLINE_EXCEEDED] The abort may be decided already and take effect soon; `pyspark-kafka transactions "
         "list` shows it: Taking over 'a' did not finish.\n"
@@ -118,7 +118,7 @@ def test_brokers_that_cannot_be_reached_are_one_sentence_on_stderr(tmp_path: Pat
     file.write_text(f"bootstrap.servers=127.0.0.1:{port}\ndefault.api.timeout.ms=500\n")
     for command in (["list"], ["abort", "a"]):
         done = invoke("transactions", *command, "--config", str(file))
-        assert (done.exit_code, done.stdout) == (2, "")
+        assert (done.exit_code, done.stdout) == (4, "")
         assert done.stderr.startswith("[BOOTSTRAP_FAILED] No server of option 'kafka.bootstrap.servers' could be used")
         assert done.stderr.count("\n") == 1
 
