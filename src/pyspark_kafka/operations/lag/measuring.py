@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.surveys.logs import survey_logs
@@ -11,8 +10,8 @@ from pyspark_kafka.client.surveys.record_times import fetch_record_times
 from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
 from pyspark_kafka.errors import AccessError, ConnectorError
 from pyspark_kafka.operations.lag.figures import Log, partition_lag
+from pyspark_kafka.operations.lag.positions import without_old_rates
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
-from pyspark_kafka.operations.spans import span_text
 from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
 
 if TYPE_CHECKING:
@@ -56,19 +55,14 @@ def measure_lag(
     now_ms = time.time_ns() // 1_000_000
     behind = _behind(positions, survey)
     found = fetch_record_times(client, behind, deadline) if times else None
-    stale: tuple[str, ...] = ()
-    if positions.consumed_until_ms is not None and now_ms > positions.consumed_until_ms:
-        if behind and positions.consumed_per_s:
-            ended = span_text(now_ms - (positions.reached_at_ms or 0))
-            stale = (f"the rate of reading: the last batch ended {ended} ago, so the query pauses or has ended",)
-        positions = replace(positions, consumed_per_s={})
+    positions = without_old_rates(positions, now_ms, is_behind=bool(behind))
     policies, reasons = _policies(client, positions, survey, deadline)
     partitions = [
         _lag_of(topic_partition, positions, survey, found, policies, now_ms)
         for topic_partition in sorted({*positions.partitions, *positions.errors})
     ]
     elapsed_ms = deadline.elapsed_ms()
-    missing = (*positions.missing, *stale, *reasons)
+    missing = (*positions.missing, *reasons)
     return LagReport(positions.origin, now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.surveys.group_offsets import fetch_group_offsets
 from pyspark_kafka.errors import CheckpointError, ConnectorError
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
+from pyspark_kafka.operations.spans import span_text
 from pyspark_kafka.sink.source_positions import UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -127,6 +128,22 @@ def ahead_of_checkpoint(client: KafkaClient, positions: LagPositions) -> LagPosi
     known = positions.partitions
     later = {tp: max(known.get(tp, 0), committed[tp]) for tp in positions.lanes_partitions if tp in committed}
     return replace(positions, partitions={**known, **later})
+
+
+def without_old_rates(positions: LagPositions, now_ms: int, *, is_behind: bool) -> LagPositions:
+    """Return the positions without rates of a query that has ended since, or pauses. Pure.
+
+    Args:
+        positions: of the query.
+        now_ms: the time, in ms since 1970.
+        is_behind: whether there is anything to read: of others nobody misses a rate.
+    """
+    until, reached = positions.consumed_until_ms, positions.reached_at_ms
+    if not positions.consumed_per_s or until is None or reached is None or now_ms <= until:
+        return positions
+    ended = span_text(now_ms - reached)
+    reason = f"the rate of reading: the last batch ended {ended} ago, so the query pauses or has ended"
+    return replace(positions, consumed_per_s={}, missing=(*positions.missing, *([reason] if is_behind else [])))
 
 
 def _merge(offsets: Mapping[str, KafkaSourceOffset]) -> dict[TopicPartition, int]:

@@ -13,7 +13,7 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.operations.checkpoints.batches import MOVED
 from pyspark_kafka.operations.lag import positions
-from pyspark_kafka.operations.lag.positions import checkpoint_positions
+from pyspark_kafka.operations.lag.positions import LagPositions, checkpoint_positions, without_old_rates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,15 @@ def test_rate_says_something_for_three_batches_or_a_minute(tmp_path: Path) -> No
         assert found.consumed_until_ms is not None
         assert found.reached_at_ms is not None
         assert found.consumed_until_ms - found.reached_at_ms == max(60_000, holds_ms if count == 4 else 150_000)
+
+
+def test_query_that_has_ended_reads_at_no_rate() -> None:
+    known = LagPositions("q", {A: 5}, reached_at_ms=1_000, consumed_per_s={A: 374.0}, consumed_until_ms=61_000)
+    assert without_old_rates(known, 61_000, is_behind=True) is known
+    late = without_old_rates(known, 301_000, is_behind=True)
+    assert late.consumed_per_s == {}
+    assert late.missing == ("the rate of reading: the last batch ended 5 m ago, so the query pauses or has ended",)
+    assert without_old_rates(known, 301_000, is_behind=False).missing == ()
 
 
 def test_rate_is_not_known_of_one_batch_or_of_a_new_partition(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.reports.batches import BatchFigures
 from pyspark_kafka.operations.reports.building import ReportFacts
-from pyspark_kafka.operations.reports.making import write_report
+from pyspark_kafka.operations.reports.making import gather_facts, write_report
 
 
 def facts(topic: str = "t") -> ReportFacts:
@@ -86,3 +88,12 @@ def test_page_is_written_to_a_pipe() -> None:
         write_report(facts(), Path(f"/dev/fd/{writer}"))
         os.close(writer)
         assert b"Query q" in page.result()
+
+
+@pytest.mark.parametrize(("query_id", "warned"), [(QUERY_ID, False), ("another", True)])
+def test_progress_without_a_batch_of_the_query_is_a_warning(tmp_path: Path, query_id: str, warned: bool) -> None:
+    write_checkpoint(tmp_path / "checkpoint", [{"t": {"0": 5}}])
+    told = {"id": query_id, "batchId": 0, "timestamp": "2026-01-01T00:00:00.000Z", "numInputRows": 5}
+    (tmp_path / "log").write_text(json.dumps({**told, "durationMs": {"addBatch": 5, "triggerExecution": 9}}))
+    facts = gather_facts(str(tmp_path / "checkpoint"), batches=10, progress=tmp_path / "log")
+    assert [each.endswith("has no progress of a batch of this query.") for each in facts.warnings] == [True] * warned
