@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -218,12 +219,33 @@ def test_task_that_says_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
     driver.connections.close()
 
 
-def test_task_that_is_lost_after_a_pause_of_the_driver_says_so(driver: Driver) -> None:
+def test_driver_that_was_held_up_reads_before_it_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, armed = time.monotonic, threading.Event()
+    ahead = [0.0]
+    monkeypatch.setattr(driver_side, "time", SimpleNamespace(monotonic=lambda: now() + ahead[0]))
+    monkeypatch.setattr(driver_side, "ALIVE_SECONDS", 0.05)
+    driver = Driver()
     task = driver.task(0)
-    driver.connections._held_up = time.monotonic(), 29.0
+    selector: Any = driver.connections._selector
+    select = selector.select
+
+    def held_up(timeout: float) -> Any:
+        if not armed.is_set():
+            return select(timeout)
+        # Nothing had come; then the program holds the interpreter, and the task says something meanwhile.
+        armed.clear()
+        task.send(Started(0))
+        ahead[0] = 29.0
+        return []
+
+    monkeypatch.setattr(selector, "select", held_up)
+    armed.set()
+    assert driver.said.get(timeout=_SECONDS) == (0, Started(0))
+    assert driver.lost.empty(), "the task was well"
     task.close()
     _, reason = driver.lost.get(timeout=_SECONDS)
     assert "before, this program itself was silent for 29 s, as it held the interpreter" in reason
+    driver.connections.close()
 
 
 def test_driver_that_has_too_many_files_open_says_so_once(

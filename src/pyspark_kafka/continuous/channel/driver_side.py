@@ -174,9 +174,11 @@ class TaskConnections:
                 if late_s >= 0:
                     next_alive = time.monotonic() + ALIVE_SECONDS
                     if late_s + ALIVE_SECONDS >= self._lost_s:
+                        # What tasks have said meanwhile is read first.
                         self._held_up = time.monotonic(), late_s + ALIVE_SECONDS
-                    # First: what was sent the time before has had the time to arrive.
-                    self._drop_silent()
+                    else:
+                        # Before the next sign of life: the last one has had the time to arrive.
+                        self._drop_silent()
                     self.broadcast(Alive())
                     self._can_accept = True
                 self._watch_listener()

@@ -38,8 +38,8 @@ def task_lost(task: int, reason: str, lanes: Iterable[int] = ()) -> ContinuousQu
         lanes: what it reads.
     """
     hint = "Look at the log of its executor."
-    if reason.startswith(SILENT):
-        hint = "Look for a function that holds the interpreter, or raise option taskTimeout."
+    if SILENT in reason or "interpreter" in reason:
+        hint = "Look for what holds the interpreter, or raise option taskTimeout."
     numbers = sorted(lanes)
     named = f", with lane{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_MOST_NAMED]))}" if numbers else ""
     return run_failed(f"task {task} is lost: {reason}{named}", hint)
