@@ -243,7 +243,8 @@ def test_slow_lane_of_a_run_that_is_to_be_planned_again_does_not_end_the_query(
 ) -> None:
     monkeypatch.setattr(run_module, "_STOP_SECONDS", 0.0)
     run, coordinator = run_of_two_lanes()
-    run._context.progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None)  # type: ignore[misc]
+    context: Any = run._context
+    context.progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None)
     run._waits = RowWaits(lambda *_: True)
     run._spans[4] = 0.0, 0.0
     run._reconfigure = not asked
