@@ -172,12 +172,12 @@ def _beyond(value: Any, wanted: pa.DataType, path: str) -> str | None:
         inner = ((each, wanted.value_type, path) for each in value)
     elif pa.types.is_map(wanted) and isinstance(value, dict):
         inner = ((each, wanted.item_type, path) for each in items_of(value))
-    elif pa.types.is_floating(wanted) and isinstance(value, (int, float, str)):
+    elif pa.types.is_floating(wanted) and isinstance(value, (int, float, str, Decimal)):
         return path if _is_lost(value, wanted) else None
     return next((found for each in inner if (found := _beyond(*each)) is not None), None)
 
 
-def _is_lost(value: float | str, wanted: pa.DataType) -> bool:
+def _is_lost(value: float | str | Decimal, wanted: pa.DataType) -> bool:
     if isinstance(value, str) and not any(each in "0123456789" for each in value):
         return False
     try:

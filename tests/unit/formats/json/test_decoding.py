@@ -255,6 +255,18 @@ def test_number_beyond_its_type_is_a_bad_record_and_the_word_infinity_is_none() 
     assert alone == [1, 2, 3, 5, 6, 7, 9, 10]
 
 
+def test_number_beyond_its_type_is_bad_beside_a_decimal() -> None:
+    texts = [
+        '{"f": 1e39, "q": 1}',
+        '{"d": 1e400}',
+        '{"d": 1e65537}',
+        '{"d": "Infinity", "q": 1}',
+        '{"d": %s}' % ("9" * 500),
+    ]
+    found = JsonDecoder(parse_ddl("f FLOAT, d DOUBLE, q DECIMAL(9,2)")).decode(pa.array(texts))
+    assert [each.row for each in found.bad] == [0, 1, 2, 4]
+
+
 def test_number_beyond_its_type_is_bad_under_each_key_of_a_map() -> None:
     texts = ['{"m": {"a": 1e400, "a": 1}}', '{"m": {"a": 1, "a": -1e400}}', '{"m": {"a": "Infinity", "a": 1}}']
     found = JsonDecoder(parse_ddl("m MAP<STRING, DOUBLE>")).decode(pa.array(texts))
