@@ -8,17 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_kafka.formats.bounds import FREE_CELLS, TOO_MANY_CELLS
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, column_type
 from pyspark_kafka.formats.protobuf.map_items import fill_items, find_message_maps
-from pyspark_kafka.formats.protobuf.outline import (
-    CELLS_PER_BYTE,
-    FREE_CELLS,
-    build_walk,
-    check_values,
-    find_too_many,
-)
+from pyspark_kafka.formats.protobuf.outline import build_walk, check_values, find_too_many
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, refuse_lost_times
 
 if TYPE_CHECKING:
@@ -30,10 +25,6 @@ _MOST_BYTES = 64 << 20
 _CHUNK_ROWS = 2048
 _NO_MESSAGE = "it is no message of its schema"
 _TOO_DEEP = f"it is nested more than {_variant.outline.DEEPEST} deep"
-_TOO_MANY_CELLS = (
-    f"its items, or those of all values read at once, have more than {FREE_CELLS:,} cells, and {CELLS_PER_BYTE} more "
-    "for each of their bytes"
-)
 
 
 class ProtobufDecoder:
@@ -115,7 +106,7 @@ class ProtobufDecoder:
             bad += [BadValue(row, Reason.DECODE_FAILED, message) for row in rows]
             cells[rows] = 0
         large = find_too_many(cells, np.maximum(sizes - skipped, 0))
-        bad += [BadValue(row, Reason.DECODE_FAILED, _TOO_MANY_CELLS) for row in large]
+        bad += [BadValue(row, Reason.DECODE_FAILED, TOO_MANY_CELLS) for row in large]
         unmerged = found.verdicts == outline.UNMERGED
         return (unmerged if unmerged.any() else None), bad
 

@@ -13,15 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_kafka.formats.avro.arrow_memory import byte_ranges, validity
+from pyspark_kafka.formats.bounds import CELLS_PER_BYTE, FREE_CELLS
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import is_repeated
 
 # Numbers of fields below it have a place each in a table.
 _DENSE = 256
-# How many cells values may become: few bytes can have many, and memory is bounded for any bytes. A cell is one column
-# of one item of a list or map; the columns of a value itself are none, their number is the schema's.
-CELLS_PER_BYTE = 16
-FREE_CELLS = 4_000_000
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _IS_REPEATED, _IS_MESSAGE, _IS_TEXT = 1, 2, 4
 

@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.message import DecodeError
 
 from kit.protobuf_schema import everything
+from pyspark_kafka.formats.bounds import TOO_MANY_CELLS
 from pyspark_kafka.formats.protobuf import decoding, outline
 from pyspark_kafka.formats.protobuf.decoding import ProtobufDecoder
 from pyspark_kafka.formats.protobuf.descriptors import find_message
@@ -255,7 +256,4 @@ def test_a_value_whose_items_have_too_many_cells_is_bad_and_no_other(monkeypatch
     found = decoder.decode(pa.array([item * 10, item * 40, None, item], pa.binary()))
     assert [row and len(row["w"]) for row in found.column.to_pylist()] == [10, None, None, 1]
     assert [(each.row, each.reason) for each in found.bad] == [(1, Reason.DECODE_FAILED)]
-    assert found.bad[0].message == (
-        "its items, or those of all values read at once, have more than 4,000,000 cells, and 16 more for each of their "
-        "bytes"
-    )
+    assert found.bad[0].message == TOO_MANY_CELLS

@@ -10,11 +10,10 @@ import pytest
 
 from kit.protobuf_schema import everything
 from pyspark_kafka import compiled
+from pyspark_kafka.formats.bounds import CELLS_PER_BYTE, FREE_CELLS
 from pyspark_kafka.formats.protobuf import _variant
 from pyspark_kafka.formats.protobuf.descriptors import build_handler, find_message
 from pyspark_kafka.formats.protobuf.outline import (
-    CELLS_PER_BYTE,
-    FREE_CELLS,
     build_form_walk,
     build_walk,
     check_values,
