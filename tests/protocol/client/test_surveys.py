@@ -11,7 +11,7 @@ from kafka.protocol.consumer import ListOffsetsResponse
 from kit.fakes.clock import ResponseClock
 from kit.fakes.handlers.fetch import BrokerLog
 from kit.fakes.logs import record_batch
-from kit.fakes.scripts import Close, Silence
+from kit.fakes.scripts import Close, Meeting, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.surveys.logs import survey_logs
@@ -54,7 +54,10 @@ def times_of(
 def test_silent_broker_is_waited_for_once_and_costs_its_own_partitions_only() -> None:
     with TcpCluster(3) as cluster, cluster.client(request_timeout_ms=3_000) as client:
         partitions = one_topic_each(cluster)
-        cluster.script(ListOffsetsRequest, Silence, broker_id=SILENT)
+        # The others respond when the silent broker has been asked: its time begins there.
+        meeting = Meeting(3, cluster.list_offsets)
+        cluster.script(ListOffsetsRequest, meeting)
+        cluster.script(ListOffsetsRequest, lambda request: (meeting(request), Silence())[1], broker_id=SILENT)
         # The time of the first question is over when the two others have responded to it.
         clock = ResponseClock(client, 2, 3.1)
         found = survey_logs(client, partitions, Deadline(20_000, clock=clock, sleep=clock.sleep))

@@ -361,7 +361,7 @@ def test_ids_and_messages_that_were_made_up_take_time_in_proportion(framing: str
 
 def test_indexes_that_were_made_up_spoil_no_good_message() -> None:
     decoder = ColumnDecoder(ColumnFormat("protobuf", "confluent", WANTED, PROTO, MESSAGE), Registry({1: PROTO}))
-    made_up = [CONFLUENT.prefix(1) + write_message_index((number, 0)) for number in range(1, 201)]
+    made_up = [CONFLUENT.prefix(1) + write_message_index((number, 0)) for number in range(100, 300)]
     found = decode(decoder, *made_up, CONFLUENT.prefix(1) + b"\2\2\x08\1")
     assert [each.row for each in found.bad] == list(range(200))
     assert {each.message for each in found.bad} == {"its schema 1 has no such message as the value names"}
