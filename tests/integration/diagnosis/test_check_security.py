@@ -6,6 +6,7 @@ The journeys begin with an address and end with a check that is fine, by doing w
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,10 @@ _LONGEST_JOURNEY = 10
 
 @pytest.fixture(scope="module")
 def topic(secured_kafka: EmbeddedKafka) -> str:
-    secured_kafka.create_topic("check-orders")
-    return "check-orders"
+    # Tests of other modules may come between these, and then it is made again.
+    name = f"check-orders-{uuid.uuid4().hex[:8]}"
+    secured_kafka.create_topic(name)
+    return name
 
 
 def failure(diagnosis: Diagnosis, step: str) -> Finding:
