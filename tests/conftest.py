@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -41,6 +42,9 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 # Spark's own times, and those that Python makes of them, are shown in UTC wherever the tests run.
 os.environ["TZ"] = "UTC"
 time.tzset()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that runs the tests in the background ignores it, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 start_drivers_quickly()
 # An example may take as long as a busy machine needs for it; a test that hangs ends by pytest's timeout.
 # Same examples in each run: a failure is a fault of the change under test.

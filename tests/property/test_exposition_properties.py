@@ -71,7 +71,9 @@ def test_series_and_what_is_left_out_are_all_partitions(given_queries: list[Quer
         store.put(each)
     found = {each.name: each.samples for each in query_families(store.with_totals(), most)}
     told = [each for each in found["pyspark_kafka_records_behind"].values() if isinstance(each, (int, float))]
-    everything = sorted(max(0, lag) for each in store.all() for one in each.sources for lag in one.behind.values())
+    everything = sorted(
+        max(0, lag) for each in store.all() for one in each.sources for lag in one.known_behind.values()
+    )
     left_out = found["pyspark_kafka_partitions_left_out"][()]
     assert isinstance(left_out, int)
     assert len(told) + left_out == len(everything)

@@ -155,7 +155,7 @@ def _expired(lost: list[TopicPartition], group_id: str) -> CheckpointError:
         condition="OFFSETS_GROUP_EXPIRED",
         hint="Brokers remove positions that were not renewed for offsets.retention.minutes (7 days where it is not "
         "set), or someone deleted them. If the query was ended by stop(), its checkpoint has every position: delete "
-        "the checkpoint's file continuous/transactions and start it again. Otherwise the last epoch may be written "
-        "again.",
+        "the checkpoint's file continuous/transactions and start it again; it continues at the checkpoint where the "
+        "group has no position. Otherwise the last epoch may be written again.",
         facts={"group_id": group_id, "partitions": len(lost)},
     )

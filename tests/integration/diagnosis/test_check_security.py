@@ -25,7 +25,7 @@ _LONGEST_JOURNEY = 10
 
 @pytest.fixture(scope="module")
 def topic(secured_kafka: EmbeddedKafka) -> str:
-    # Tests of other modules may come between these, and then it is made again.
+    # Tests of other modules may come between these, and then it is recreated.
     name = f"check-orders-{uuid.uuid4().hex[:8]}"
     secured_kafka.create_topic(name)
     return name
@@ -74,7 +74,8 @@ def test_plain_client_on_a_tls_port_is_told_the_protocol(secured_kafka: Embedded
 
 def test_tls_client_on_a_plain_port_is_told_the_protocol(secured_kafka: EmbeddedKafka) -> None:
     found = failure(check({"bootstrap.servers": secured_kafka.address(), "security.protocol": "SSL"}), "tls")
-    assert found.remedy.startswith("Set kafka.security.protocol to PLAINTEXT, ")
+    assert found.remedy.startswith("Name the port of the listener with TLS in kafka.bootstrap.servers.")
+    assert found.remedy.endswith("set kafka.security.protocol to PLAINTEXT.")
 
 
 def test_unknown_authority_is_named_with_the_certificate_that_was_found(secured_kafka: EmbeddedKafka) -> None:
@@ -118,7 +119,8 @@ def test_mechanism_that_is_not_offered_is_told_with_those_that_are() -> None:
 def test_login_at_a_listener_without_sasl_is_told_the_protocol(secured_kafka: EmbeddedKafka) -> None:
     given = secured_kafka.client_options("SASL_PLAINTEXT", "alice")
     found = failure(check({**given, "kafka.bootstrap.servers": secured_kafka.address()}), "sasl")
-    assert found.remedy.startswith("Set kafka.security.protocol to PLAINTEXT and remove kafka.sasl.mechanism")
+    assert found.remedy.startswith("Name the port of the listener with SASL in kafka.bootstrap.servers.")
+    assert "kafka.security.protocol to PLAINTEXT and remove kafka.sasl.mechanism" in found.remedy
 
 
 def test_rights_that_are_missing_are_told_with_the_command(secured_kafka: EmbeddedKafka, topic: str) -> None:

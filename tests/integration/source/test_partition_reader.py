@@ -195,7 +195,7 @@ def test_a_trimmed_range_is_an_error_that_names_what_is_gone(bootstrap_servers: 
         f"[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Offsets [10, 40) of {topic}-0 [10, 90) cannot be read: "
         f"the log of {topic}-0 is now [40, 100)."
     )
-    assert "failOnDataLoss=false" in text
+    assert "set failOnDataLoss to false" in text
 
 
 @pytest.mark.parametrize(
