@@ -74,6 +74,21 @@ def test_call_that_does_not_come_back_does_not_keep_the_process() -> None:
     assert (after, status) in (("", 128 + signal.SIGTERM), ("stopped\n", -signal.SIGTERM))
 
 
+_MISSED = """
+threading.Timer(0.5, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)).start()
+ours.recv(1)
+"""
+
+
+def test_signal_that_does_not_interrupt_the_main_thread_stops_the_stream() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", program_of(then=_MISSED)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        # Well before the process would be ended without a stop.
+        assert process.communicate(timeout=_LONG_S / 2)[0] == "ready\nstopped\n"
+        assert process.returncode == -signal.SIGTERM
+
+
 _FORK = """
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark_kafka.spark.processes.running_module import module_of_spark
 
@@ -23,6 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 # Nobody waits for the process by now, and nobody would end one that hangs.
 _LONGEST_STOP_S = 5.0
+_WAKE_MAIN_THREAD_S = 0.1
 
 
 def stop_at_sigterm(stop: Callable[[], None]) -> None:
@@ -51,12 +52,12 @@ def stop_at_sigterm(stop: Callable[[], None]) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    pipe = _watch(lambda: has_begun.is_set() or signal.getsignal(signal.SIGTERM) is end)
+    pipe = _watch(has_begun, lambda: signal.getsignal(signal.SIGTERM) is end)
     signal.signal(signal.SIGTERM, end)
     os.register_at_fork(after_in_child=lambda: _forget(end, pipe))
 
 
-def _watch(is_ours: Callable[[], bool]) -> list[int]:
+def _watch(has_begun: threading.Event, is_ours: Callable[[], bool]) -> list[int]:
     """Have a thread end the process some time after SIGTERM; return both ends of its pipe, none if it has none.
 
     The handler itself runs only when the main thread is back in the interpreter, which a look-up of a name, or a call
@@ -64,6 +65,7 @@ def _watch(is_ours: Callable[[], bool]) -> list[int]:
     whoever handles it.
 
     Args:
+        has_begun: set by the handler.
         is_ours: whether the process ends at the signal; asked in that thread when the signal has come.
     """
     ours, signals = os.pipe()
@@ -76,9 +78,14 @@ def _watch(is_ours: Callable[[], bool]) -> list[int]:
         return []
 
     def end_later() -> None:
-        while os.read(ours, 1) != bytes([signal.SIGTERM]) or not is_ours():
+        while os.read(ours, 1) != bytes([signal.SIGTERM]) or not (has_begun.is_set() or is_ours()):
             pass
-        time.sleep(_LONGEST_STOP_S)
+        end_at = time.monotonic() + _LONGEST_STOP_S
+        # A signal that comes just before the main thread enters a call that blocks does not interrupt that call, nor
+        # does one that another thread gets.
+        while not has_begun.wait(_WAKE_MAIN_THREAD_S) and is_ours() and time.monotonic() < end_at:
+            signal.pthread_kill(cast("int", threading.main_thread().ident), signal.SIGTERM)
+        time.sleep(max(0.0, end_at - time.monotonic()))
         os._exit(128 + signal.SIGTERM)
 
     threading.Thread(target=end_later, name="end of the process", daemon=True).start()
