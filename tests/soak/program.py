@@ -81,8 +81,8 @@ class Program:
 
     def continuous(self, name: str, **sink: str) -> Any:
         """Start a continuous query that copies."""
-        frame = continuous.read(self.spark).format("pyspark_kafka").options(**self._options()).option("tasks", 1).load()
-        writer = frame.write_stream.format("pyspark_kafka").options(**self._sink(name), **sink)
+        frame = continuous.read(self.spark).format("pyspark_kafka").options(**self._options()).load()
+        writer = frame.write_stream.format("pyspark_kafka").options(**self._sink(name), **sink).option("tasks", 1)
         return writer.option("checkpointLocation", f"{self.place}/{name}").trigger(continuous="1 second").start()
 
     def run(self) -> None:
@@ -135,6 +135,8 @@ class Program:
 
     def _batch(self) -> int:
         """Read the newest records of the topic, and write them elsewhere."""
+        # Spark finds data sources for writing by the active session of the thread, which this makes it.
+        self.spark.createDataFrame([], "x int")
         rows = self.spark.read.format("pyspark_kafka").options(**self._options()).load().orderBy(F.desc("offset"))
         newest = rows.limit(100).select("key", "value")
         newest.write.format("pyspark_kafka").options(**self._sink("batch")).mode("append").save()

@@ -137,7 +137,7 @@ def soak(place: Path, minutes: float, rate: float) -> tuple[list[Sample], list[d
     """Run; return the samples, the events of the program, and how many records were written."""
     samples: list[Sample] = []
     (place / "temporary").mkdir()
-    with EmbeddedKafka(properties=_BROKER) as kafka, Writer(kafka.bootstrap_servers, rate) as writer:
+    with EmbeddedKafka(properties=_BROKER) as kafka:
         for name in (TOPIC, *(f"out-{name}" for name in _OUTPUTS)):
             kafka.create_topic(name, partitions=PARTITIONS, config=_LIMITED)
         spec = {"servers": kafka.bootstrap_servers, "topic": TOPIC, "place": str(place)}
@@ -147,12 +147,14 @@ def soak(place: Path, minutes: float, rate: float) -> tuple[list[Sample], list[d
             log=place / "log", environment={"TMPDIR": str(place / "temporary")},
         )  # fmt: skip
         try:
-            await_event(place, "running", program, _STARTED_WITHIN_S)
-            begin = time.monotonic()
-            while (at := time.monotonic() - begin) < minutes * 60:
-                samples.append((at, take(program.pid, place)))
-                print(f"{at / 60:6.1f} min " + ", ".join(f"{name} {n:.0f}" for name, n in samples[-1][1].items()))
-                time.sleep(max(0.0, _SAMPLE_S - (time.monotonic() - begin - at)))
+            with Writer(kafka.bootstrap_servers, rate) as writer:
+                await_event(place, "running", program, _STARTED_WITHIN_S)
+                begin = time.monotonic()
+                while (at := time.monotonic() - begin) < minutes * 60:
+                    samples.append((at, take(program.pid, place)))
+                    print(f"{at / 60:6.1f} min " + ", ".join(f"{name} {n:.0f}" for name, n in samples[-1][1].items()))
+                    time.sleep(max(0.0, _SAMPLE_S - (time.monotonic() - begin - at)))
+            # Nothing is written now: a query that is to process what is there would never be done.
             (place / "finish").touch()
             await_event(place, "finished", program, _FINISHED_WITHIN_S)
         finally:
