@@ -55,6 +55,11 @@ settings.register_profile("full", max_examples=300, deadline=None, derandomize=F
 settings.load_profile("quick")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: those that hold a time differ between the processes that share the tests."""
+    return argname if isinstance(val, bytes | bytearray) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the long tests run first, otherwise in random order: one at the end keeps the other processes waiting."""
     items.sort(key=_how_late)

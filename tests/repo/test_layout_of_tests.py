@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 import kit
 from kit.pointers import REPO
 from kit.source_tree import PACKAGE, trees
@@ -127,3 +129,9 @@ def test_unit_tests_of_a_room_are_named_after_its_modules() -> None:
 def test_exceptions_of_a_mirrored_room_exist() -> None:
     gone = [f"unit/{room}/{name}" for room in MIRRORED for name in MIRRORED[room] if not (UNIT / room / name).is_file()]
     assert not gone, "\n".join(gone)
+
+
+@pytest.mark.parametrize("data", [b"\x1f\x8b"])
+def test_case_of_bytes_is_named_by_its_argument(request: pytest.FixtureRequest, data: bytes) -> None:
+    assert data
+    assert request.node.name.endswith("[data]")
