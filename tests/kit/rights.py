@@ -144,7 +144,7 @@ FEATURES = (
         (_SEE_SOURCE,),
         optional=(READ_SOURCE, _SEE_CONFIG, _SEE_DISKS),
         note="The same for `pyspark_kafka.lag`. `Read` is for times: a record at each position is read. "
-        "`DescribeConfigs` is for the head-room, and `Describe` on the cluster for bytes.",
+        "`DescribeConfigs` is for the headroom, and `Describe` on the cluster for bytes.",
     ),
     Feature(
         "lag-group",

@@ -26,7 +26,7 @@ FEW_PARTITIONS = 20
 _BAR_CELLS = 12
 # A reason is a sentence with a broker's words; a report has few of them.
 _SHOWN_REASONS = 5
-_NUMBERS = ("behind", "bytes", "oldest", "written", "read", "caught up in", "head-room")
+_NUMBERS = ("behind", "bytes", "oldest", "written", "read", "caught up in", "headroom")
 # Left out of a terminal with less columns than this: a number that is cut is worse than none.
 _RATES = ("written", "read", "caught up in")
 _WIDE = 110
@@ -142,7 +142,7 @@ def _figures(each: PartitionLag | TopicLag) -> dict[str, Text]:
         "written": Text(words.rate(each.produced_per_s)),
         "read": Text(words.rate(each.consumed_per_s)),
         "caught up in": Text(catch_up),
-        "head-room": Text(words.span(each.headroom_s, endless="unlimited"), style=style),
+        "headroom": Text(words.span(each.headroom_s, endless="unlimited"), style=style),
     }
 
 

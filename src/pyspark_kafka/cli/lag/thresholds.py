@@ -55,7 +55,7 @@ def judge(report: LagReport, thresholds: Thresholds) -> tuple[ExitStatus, list[s
         (
             None if thresholds.min_headroom_s is None else -thresholds.min_headroom_s,
             lambda each: None if each.headroom_s is None else -each.headroom_s,
-            lambda each: f"head-room {span(each.headroom_s)}",
+            lambda each: f"headroom {span(each.headroom_s)}",
             f"brokers may delete the record at the position in less than {span(thresholds.min_headroom_s)}",
         ),
     ]

@@ -103,5 +103,5 @@ def _figures(lag: PartitionLag | TopicLag) -> str:
     parts += [f"{span(lag.seconds_behind)} old"] * (lag.seconds_behind is not None)
     parts += [f"{rate(lag.produced_per_s)} written"] * (lag.produced_per_s is not None)
     parts += [f"{rate(lag.consumed_per_s)} read"] * (lag.consumed_per_s is not None)
-    parts += [f"head-room {span(lag.headroom_s, endless='unlimited')}"] * (lag.headroom_s is not None)
+    parts += [f"headroom {span(lag.headroom_s, endless='unlimited')}"] * (lag.headroom_s is not None)
     return ", ".join(parts)

@@ -163,7 +163,7 @@ def _headroom(position: int, log: Log, produced_per_s: float | None, now_ms: int
     )
     stays = found.reason in (HeadroomReason.CAUGHT_UP, HeadroomReason.KEPT)
     seconds = math.inf if stays else None if found.ms is None else found.ms / 1000
-    sentences = tuple(f"the head-room by {name}: {_why(name, log)}" for name in found.unknown)
+    sentences = tuple(f"the headroom by {name}: {_why(name, log)}" for name in found.unknown)
     return _KnownHeadroom(seconds, found.reason.value, found.unknown, sentences)
 
 
@@ -178,7 +178,7 @@ def _lacks_only_rate(log: Log) -> bool:
 
 
 def wants_rate(report: LagReport) -> bool:
-    """Return whether a second look would tell the head-room by size of a partition, which this report does not know."""
+    """Return whether a second look would tell the headroom by size of a partition, which this report does not know."""
     return any(
         HeadroomReason.SIZE.value in each.headroom_unknown and each.log is not None and _lacks_only_rate(each.log)
         for each in report.partitions
@@ -186,7 +186,7 @@ def wants_rate(report: LagReport) -> bool:
 
 
 def with_rates(report: LagReport, before: LagReport) -> LagReport:
-    """Return a report with the rates between an earlier look and this one, and the head-room by size that follows.
+    """Return a report with the rates between an earlier look and this one, and the headroom by size that follows.
 
     A partition whose position or end went back between both, or that one of the reports does not know, keeps its rates.
     """

@@ -55,7 +55,7 @@ def lag(
         topics: only these; None: all that there are positions of.
         timeout_s: seconds for everything. A broker that is silent costs half of it at most.
         times: whether to read one record at each position that is behind, for its time. Without it there are no
-            seconds behind, and no head-room by age.
+            seconds behind, and no headroom by age.
         before: an earlier report of the same; rates are then those between both.
 
     Raises:

@@ -88,7 +88,7 @@ def _policies(
     reasons: dict[str, None] = {}
     for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
         if isinstance(configs, ConnectorError):
-            reasons[f"the head-room of topic '{topic}': {reason_of(configs)}"] = None
+            reasons[f"the headroom of topic '{topic}': {reason_of(configs)}"] = None
         else:
             policies[topic] = parse_policy(configs)
     return policies, tuple(reasons)

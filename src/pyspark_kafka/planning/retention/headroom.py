@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HeadroomReason(Enum):
-    """Why a head-room is what it is. The values are for people and for JSON."""
+    """Why a headroom is what it is. The values are for people and for JSON."""
 
     AGE = "retention.ms"
     """The record at the position becomes too old."""

@@ -1,4 +1,4 @@
-"""The command looks once, and again where a head-room by size is asked for; what is found is shown without escapes."""
+"""The command looks once, and again where a headroom by size is asked for; what is found is shown without escapes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_reasons_are_told_once_with_their_number() -> None:
 
 def test_terminal_has_a_table_with_bars_and_no_more_rows_than_fit() -> None:
     text = printed(report(4, headroom_s=3_600.0), terminal=True, most=2)
-    assert "head-room" in text
+    assert "headroom" in text
     assert "█" in text
     assert "1 h" in text
     assert "orders-3" in text

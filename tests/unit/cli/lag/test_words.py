@@ -77,7 +77,7 @@ def test_line_of_a_partition_has_what_is_known() -> None:
         headroom_s=math.inf,
     )
     assert words.partition_line(found) == (
-        "orders-3: 1,200 records behind, ~2.0 KiB, 3 m 20 s old, 20/s written, 5/s read, head-room unlimited"
+        "orders-3: 1,200 records behind, ~2.0 KiB, 3 m 20 s old, 20/s written, 5/s read, headroom unlimited"
     )
     assert (
         words.partition_line(PartitionLag("orders", 3, LagState.KNOWN, records_behind=0)) == "orders-3: nothing behind"

@@ -67,7 +67,7 @@ def test_headroom_is_the_time_until_the_record_at_the_position_is_too_old() -> N
 
 
 BY_SIZE = RetentionPolicy(retention_bytes=2_000_000)
-NEEDS_TWO_LOOKS = "the head-room by retention.bytes: it needs the rate of writing between two looks"
+NEEDS_TWO_LOOKS = "the headroom by retention.bytes: it needs the rate of writing between two looks"
 
 
 @pytest.mark.parametrize("time_ms", [-1, 1_000, NOW - 10_000, NOW + HOUR, None])
@@ -107,7 +107,7 @@ def test_log_that_is_too_large_already_has_no_headroom_at_the_first_look() -> No
 
 def test_second_look_is_of_no_use_where_the_size_is_not_known() -> None:
     found = partition_lag(A, 0, Log(0, 10, policy=BY_SIZE), now_ms=NOW)
-    assert found.missing == ("the head-room by retention.bytes: figures for it are not known",)
+    assert found.missing == ("the headroom by retention.bytes: figures for it are not known",)
     assert not wants_rate(report(found))
 
 
@@ -122,7 +122,7 @@ def test_record_without_a_timestamp_has_no_age() -> None:
 def test_headroom_says_which_limit_could_not_be_computed() -> None:
     found = partition_lag(A, 0, Log(0, 10, policy=RetentionPolicy(retention_ms=HOUR)), now_ms=NOW)
     assert found.headroom_s is None
-    assert found.missing == ("the head-room by retention.ms: figures for it are not known",)
+    assert found.missing == ("the headroom by retention.ms: figures for it are not known",)
 
 
 def test_timestamp_in_the_future_counts_as_now() -> None:

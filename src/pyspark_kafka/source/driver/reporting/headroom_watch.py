@@ -83,7 +83,7 @@ class HeadroomWarnings:
         # Ends, and when they were looked up: how fast logs grow is seen between two looks.
         self._before: tuple[Mapping[TopicPartition, int], int] = ({}, 0)
         self._thread: NewestOnly[Mapping[TopicPartition, int]] = NewestOnly(
-            "head-room of a stream", self.look, pause_s=_PAUSE_S, clock=clock
+            "headroom of a stream", self.look, pause_s=_PAUSE_S, clock=clock
         )
 
     @classmethod

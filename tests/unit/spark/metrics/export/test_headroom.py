@@ -27,7 +27,7 @@ AWAY = TransportError("No broker can be reached.", condition="BOOTSTRAP_FAILED",
 
 
 class Reports:
-    """Stands for the brokers: a partition has as many seconds of head-room as its number says."""
+    """Stands for the brokers: a partition has as many seconds of headroom as its number says."""
 
     def __init__(self) -> None:
         self.asked: list[dict[TopicPartition, int]] = []
@@ -113,7 +113,7 @@ def test_an_outage_leaves_nothing_and_is_logged_once(
     assert watch.behind() == {}
     assert shown(watch) == {"pyspark_kafka_headroom_seconds": {}, "pyspark_kafka_time_behind_seconds": {}}
     (line,) = caplog.messages
-    assert line.startswith("Lag and head-room of queries are not known, and are looked for again: ")
+    assert line.startswith("Lag and headroom of queries are not known, and are looked for again: ")
     reports.failure = None
     watch.look()
     assert len(shown(watch)["pyspark_kafka_headroom_seconds"]) == 3
