@@ -85,43 +85,43 @@ BEHIND = Family(
     "pyspark_kafka_records_behind",
     Kind.GAUGE,
     "",
-    "Offsets between the query's position and the end of the partition's log: as brokers said in the last minute, if "
-    "there are options of a connection, else as the newest micro-batch left it. Absent if not known. Only the "
-    "partitions that are most behind: see pyspark_kafka_partitions_left_out.",
+    "Offsets between the query's position and the end of the partition's log. With a connection: measured at the "
+    "brokers within the last minute. Without: at the end of the latest micro-batch. Absent if unknown. Only the "
+    "partitions with the largest values: see pyspark_kafka_partitions_left_out.",
     PARTITION_LABELS,
 )
 SOURCE_BEHIND = Family(
     "pyspark_kafka_source_records_behind",
     Kind.GAUGE,
     "",
-    "Offsets behind, of all partitions together. Absent if not known.",
+    "Sum of the offsets behind over all partitions. Absent if unknown.",
     _SOURCE,
 )
 SOURCE_BEHIND_MAX = Family(
     "pyspark_kafka_source_records_behind_max",
     Kind.GAUGE,
     "",
-    "Offsets behind, of the partition that is most behind.",
+    "Max of the offsets behind over all partitions.",
     _SOURCE,
 )
 SOURCE_PARTITIONS = Family(
-    "pyspark_kafka_source_partitions", Kind.GAUGE, "", "Partitions that the source reads.", _SOURCE
+    "pyspark_kafka_source_partitions", Kind.GAUGE, "", "Number of partitions that the source reads.", _SOURCE
 )
 LEFT_OUT = Family(
     "pyspark_kafka_partitions_left_out",
     Kind.GAUGE,
     "",
-    "Partitions without a series of pyspark_kafka_records_behind, because others are further behind.",
+    "Number of partitions without a pyspark_kafka_records_behind series, because other partitions are further behind.",
     (),
 )
-ROWS_READ = Family("pyspark_kafka_rows_read", Kind.COUNTER, "", "Records that micro-batches have read.", _SOURCE)
-ROWS_WRITTEN = Family("pyspark_kafka_rows_written", Kind.COUNTER, "", "Rows that the sink has received.", _QUERY)
-BATCHES = Family("pyspark_kafka_batches", Kind.COUNTER, "", "Micro-batches, or epochs, that have ended.", _QUERY)
+ROWS_READ = Family("pyspark_kafka_rows_read", Kind.COUNTER, "", "Records read by micro-batches.", _SOURCE)
+ROWS_WRITTEN = Family("pyspark_kafka_rows_written", Kind.COUNTER, "", "Rows received by the sink.", _QUERY)
+BATCHES = Family("pyspark_kafka_batches", Kind.COUNTER, "", "Finished micro-batches, or epochs.", _QUERY)
 BATCH_DURATION = Family(
     "pyspark_kafka_batch_duration_seconds",
     Kind.HISTOGRAM,
     "seconds",
-    "How long micro-batches took; of continuous queries, the time between commits.",
+    "Duration of micro-batches; for continuous queries, the time between commits.",
     _QUERY,
     bounds=DURATION_BUCKETS,
 )
@@ -129,29 +129,29 @@ BATCH_PHASE = Family(
     "pyspark_kafka_batch_phase_seconds",
     Kind.COUNTER,
     "seconds",
-    "Time of micro-batches by part, with Spark's names: durationMs of its progress.",
+    "Time in each phase of micro-batches, named as in durationMs of Spark's progress.",
     (*_QUERY, "phase"),
 )
 SINCE_PROGRESS = Family(
     "pyspark_kafka_time_since_progress_seconds",
     Kind.GAUGE,
     "seconds",
-    "Time since the query was started, last ended a micro-batch, or had nothing to do.",
+    "Time since the start of the query, the end of its latest micro-batch, or its latest idle report.",
     _QUERY,
 )
 LATENCY = Family(
     "pyspark_kafka_latency_seconds",
     Kind.GAUGE,
     "seconds",
-    "Of continuous queries, in the newest epoch: time from a record's timestamp until the sink had what became of it.",
+    "Time from the timestamp of a record until its output reached the sink, in the latest epoch of a continuous query.",
     # Prometheus keeps `quantile` for summaries.
     (*_QUERY, "percentile"),
 )
 UP = Family("pyspark_kafka_query_up", Kind.GAUGE, "", "1 while the query runs, 0 after it has ended.", _QUERY)
-FAILED = Family("pyspark_kafka_query_failed", Kind.GAUGE, "", "1 if the query has ended with an error, else 0.", _QUERY)
+FAILED = Family("pyspark_kafka_query_failed", Kind.GAUGE, "", "1 if the query ended with an error, else 0.", _QUERY)
 
 FAILURES = Family(
-    "pyspark_kafka_query_failures", Kind.COUNTER, "", "Runs of the query that have ended with an error.", _QUERY
+    "pyspark_kafka_query_failures", Kind.COUNTER, "", "Runs of the query that ended with an error.", _QUERY
 )
 
 QUERY_FAMILIES = (

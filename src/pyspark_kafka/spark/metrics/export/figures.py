@@ -112,7 +112,7 @@ class Figures:
         max_partitions: how many partitions have a series of their own; at least 0.
         store: has the figures of the queries.
         totals: returns the counters of processes by role.
-        connection: options of the cluster; with them its brokers are asked for lag and head-room, after `start`.
+        connection: options of the cluster; with them its brokers are asked for lag and headroom, after `start`.
 
     Raises:
         OptionError: `max_partitions` is negative, or the options are not valid.

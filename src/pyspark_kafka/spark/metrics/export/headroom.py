@@ -41,15 +41,15 @@ HEADROOM = Family(
     "pyspark_kafka_headroom_seconds",
     Kind.GAUGE,
     "seconds",
-    "Time until brokers may delete the record that is read next, by the retention of the topic; +Inf if it stays. Only "
-    "the partitions with the least.",
+    "Time until brokers may delete the next unread record, by the retention of the topic; +Inf if they keep it. Only "
+    "the partitions with the smallest values.",
     PARTITION_LABELS,
 )
 TIME_BEHIND = Family(
     "pyspark_kafka_time_behind_seconds",
     Kind.GAUGE,
     "seconds",
-    "How old the record that is read next is, by its timestamp; 0 if none waits. Only the partitions with the oldest.",
+    "Age of the next unread record, by its timestamp; 0 if there is none. Only the partitions with the oldest records.",
     PARTITION_LABELS,
 )
 
@@ -70,7 +70,7 @@ class HeadroomWatch:
     Args:
         connection: options of the cluster, as Spark takes them.
         store: has the positions of the queries.
-        most: how many partitions are shown: those with the least head-room, and the oldest records.
+        most: how many partitions are shown: those with the least headroom, and the oldest records.
         interval_s: seconds between two looks.
         measure: returns a report about positions; tests pass their own.
 
@@ -94,7 +94,7 @@ class HeadroomWatch:
         self._headroom: list[_Row] = []
         self._ages: list[_Row] = []
         self._behind: dict[tuple[str, int], dict[TopicPartition, int]] = {}
-        # The last look at each source: only two looks show how fast its logs grow, so their head-room by size.
+        # The last look at each source: only two looks show how fast its logs grow, so their headroom by size.
         self._reports: dict[tuple[str, int], LagReport] = {}
         self._failed = False
         self._stopped = threading.Event()
@@ -149,12 +149,12 @@ class HeadroomWatch:
         except ConnectorError as error:
             self._forget()
             if not self._failed:
-                _LOG.warning("Lag and head-room of queries are not known, and are looked for again: %s", error)
+                _LOG.warning("Lag and headroom of queries are not known, and are looked for again: %s", error)
             self._failed = True
             return
         except Exception:  # noqa: BLE001 - logged
             self._forget()
-            _LOG.exception("Lag and head-room of queries could not be looked for.")
+            _LOG.exception("Lag and headroom of queries could not be measured.")
             return
         self._failed = False
         self._headroom = heapq.nsmallest(self._most, headroom, key=lambda row: (row[1], row[0]))

@@ -19,43 +19,46 @@ PROCESSES = Family(
     "pyspark_kafka_processes",
     Kind.GAUGE,
     "",
-    "Python processes whose figures are here: of tasks, or of the driver, which plan and commit.",
+    "Live Python processes that reported metrics: processes of tasks, and of the driver for planning and commits.",
     _PROCESS,
 )
 _COUNTED = {
     counters.RETRIES: Family(
-        "pyspark_kafka_retries", Kind.COUNTER, "", "Pauses before something was asked of brokers again.", _PROCESS
+        "pyspark_kafka_retries", Kind.COUNTER, "", "Pauses before a request to a broker was repeated.", _PROCESS
     ),
     counters.THROTTLE_SECONDS: Family(
         "pyspark_kafka_throttle_seconds",
         Kind.COUNTER,
         "seconds",
-        "Time for which brokers wanted no requests, because of their quotas.",
+        "Time for which brokers throttled this client because of quotas.",
         _PROCESS,
     ),
     counters.OUTAGES: Family(
         "pyspark_kafka_outages",
         Kind.COUNTER,
         "",
-        "Waits for brokers of 5 s and longer, as logs name them, each in each process that waits.",
+        "Outages of brokers of 5 s and longer, as logged, counted in each process that waits.",
         _PROCESS,
     ),
     counters.OUTAGE_SECONDS: Family(
         "pyspark_kafka_outage_seconds",
         Kind.COUNTER,
         "seconds",
-        "How long these waits have lasted together, until now.",
+        "Total time of outages of brokers of 5 s and longer, until now.",
         _PROCESS,
     ),
     counters.OUTAGES_ACTIVE: Family(
-        "pyspark_kafka_outages_active", Kind.GAUGE, "", "Such waits that are not over.", _PROCESS
+        "pyspark_kafka_outages_active",
+        Kind.GAUGE,
+        "",
+        "Outages of brokers of 5 s and longer that continue now.",
+        _PROCESS,
     ),
     counters.LOST_OFFSETS: Family(
         "pyspark_kafka_lost_offsets",
         Kind.COUNTER,
         "",
-        "Offsets that tasks, or planning, found gone and left out, because failOnDataLoss is false; 1 if nobody knows "
-        "how many.",
+        "Deleted offsets that tasks or planning skipped, with failOnDataLoss=false; 1 for a loss of unknown size.",
         _PROCESS,
     ),
 }
@@ -64,14 +67,14 @@ _COUNTED_BY_TASKS = {
         "pyspark_kafka_bad_records",
         Kind.COUNTER,
         "",
-        "Records whose typed key or value could not be read; again if a task runs again.",
+        "Records with a typed key or value that could not be decoded; a repeated task counts again.",
         _PROCESS,
     ),
     counters.DROPPED_RECORDS: Family(
         "pyspark_kafka_dropped_records",
         Kind.COUNTER,
         "",
-        "Those of them that mode DROPMALFORMED has left out.",
+        "Records with a typed key or value that could not be decoded, dropped by mode DROPMALFORMED.",
         _PROCESS,
     ),
 }
@@ -79,7 +82,7 @@ TRANSACTION_DURATION = Family(
     "pyspark_kafka_transaction_duration_seconds",
     Kind.HISTOGRAM,
     "seconds",
-    "How long committed transactions of exactly-once sinks took, from the first record to the end.",
+    "Duration of committed transactions of exactly-once sinks, from the first record to the end.",
     _PROCESS,
     bounds=counters.TRANSACTION_BUCKETS,
 )
@@ -87,14 +90,14 @@ POOL_CLIENTS = Family(
     "pyspark_kafka_pool_clients",
     Kind.GAUGE,
     "",
-    "Clients, each with its connections, that are lent, and idle when the last one was lent or came back.",
+    "Pooled clients in use, and pooled clients that were idle at the last change of the pool.",
     _STATE,
 )
 POOL_PRODUCERS = Family(
     "pyspark_kafka_pool_producers",
     Kind.GAUGE,
     "",
-    "Producers that are lent, and idle when the last one was lent or came back.",
+    "Pooled producers in use, and pooled producers that were idle at the last change of the pool.",
     _STATE,
 )
 
