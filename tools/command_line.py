@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 SHARED = ("--bootstrap-servers", "--config", "--options", "-o", "--json")
 # What exit status 1 means, where a command has it.
 FINDINGS = {
-    "check": "A step has failed.",
+    "check": "A step failed.",
     "checkpoint diff": "The checkpoints differ.",
     "checkpoint verify": "A fault was found.",
     "lag": "A threshold is exceeded, or a partition has a fault.",
-    "topics create": "With `--if-not-exists`: the topic is there, and has other partitions or another replication.",
-    "transactions abort": "There was nothing to abort, or you said no.",
+    "topics create": "With `--if-not-exists`: the topic exists, and its number of partitions or its replication differs.",
+    "transactions abort": "There was no open transaction, or you answered no.",
 }
 _HEAD = """# The command line
 
 `pyspark-kafka` needs neither Spark nor a JAR, except for `demo` and for `check` with `--spark`. `python -m pyspark_kafka.cli` is the
-same program where its script is not on the `PATH`. `pyspark-kafka --version` prints the version.
+same program, if its script is not on the `PATH`. `pyspark-kafka --version` prints the version.
 
 This page is written by `tools/command_line.py`; [operations](operations.md), [check](check.md) and
 [transactions](transactions.md) describe the commands.
 
 ## Commands
 
-`--help` of a command, or `-h`, lists its options. A command with a connection takes all options of the next chapter; one with JSON has
-`--json`.
+`--help` of a command, or `-h`, lists its options. A command with a connection takes all options of the next section. A command with JSON
+has `--json`.
 
 | Command | What it does | Connection | JSON | Exit status 1 |
 | --- | --- | --- | --- | --- |
@@ -45,36 +45,36 @@ This page is written by `tools/command_line.py`; [operations](operations.md), [c
 _TAIL = """
 ## A connection
 
-Every command that asks brokers takes the same options. A later row takes precedence over an earlier one, for each option of a
-query separately.
+Every command with a connection takes the same options. For each option of a query, a later row takes precedence over an earlier
+row.
 
 | Option | Environment variable | What it is |
 | --- | --- | --- |
-| `--config FILE` | `PYSPARK_KAFKA_CONFIG` | A file of Java client properties, as Kafka's own tools take it. Properties for reading and writing are left out, unknown names are refused. |
+| `--config FILE` | `PYSPARK_KAFKA_CONFIG` | A file with Java client properties, as for Kafka's own tools. Properties of consumers and producers are ignored, unknown names are refused. |
 | `--options FILE` | `PYSPARK_KAFKA_OPTIONS` | A JSON file with the [options](options.md) of a query. |
 | `-o NAME=VALUE` | none | One option of a query; may be repeated. |
 | `--bootstrap-servers HOSTS`, `--bootstrap-server`, `-b` | `PYSPARK_KAFKA_BOOTSTRAP_SERVERS` | The brokers: `host:port`, several with commas between them. |
 
-The prefix `kafka.` may be left out everywhere. `kafka.default.api.timeout.ms` is how long a step may take, and `--json` prints
-JSON on standard output, and nothing else there.
+The prefix `kafka.` is optional. `kafka.default.api.timeout.ms` limits the time of a step. `--json` prints
+only JSON on standard output.
 
-## What is printed
+## Output
 
-Data go to standard output: a table on a terminal; elsewhere they have no colors and are not folded. Errors, warnings and what
-takes more than 2 s go to standard error. Texts of brokers and records are escaped, so that they cannot drive a
-terminal. If the reader of a pipe ends early, as `head` does, the command does its work and exits with its own status; `tail` and
-`lag --watch` end, with status 0.
+Data is printed on standard output. On a terminal it is a table; elsewhere it has no colors and no line breaks in cells. Errors,
+warnings, and the progress of steps that take more than 2 s, are printed on standard error. Texts of brokers and records are escaped, so
+that they cannot control the terminal. If the reader of a pipe ends early, as `head` does, the command completes its work and exits with
+its normal status; `tail` and `lag --watch` end with status 0.
 
 ## Exit statuses
 
 | Status | Meaning |
 | --- | --- |
-| 0 | All is well. |
-| 1 | What was asked for was found, and is not as it should be: see the last column above. |
-| 2 | The arguments are wrong, or nothing could be done with them. Standard error has the reason, and the option to change. |
-| 3 | Something could not be found out: brokers are away, or a right is missing. Standard error says what; the rest is printed. |
-| 4 | No broker can be reached, or none responded in time. Standard error says what that means; the same command may work later. |
-| 130 | Interrupted by Ctrl-C. |
+| 0 | The command did its work, and found no problem. |
+| 1 | The command found a problem: see the last column of the table of commands. |
+| 2 | The arguments are wrong, or the command could not start its work. Standard error has the reason, and the option to change. |
+| 3 | The result is incomplete, because brokers did not respond, or a right is missing. Standard error lists the missing part. |
+| 4 | No broker is reachable, or no broker responded in time. Standard error explains it; the same command may succeed later. |
+| 130 | The command was interrupted by Ctrl-C. |
 """
 
 

@@ -45,7 +45,7 @@ def check(
         bool, typer.Option("--show-record", help="Print key and value of the first record; otherwise their sizes.")
     ] = False,
 ) -> None:
-    """Judge a connection to Kafka step by step: what works, and what to change."""
+    """Check a connection to Kafka step by step, and print what to change."""
     from pyspark_kafka.cli.checking.lines import Lines, summary, to_text  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.cli.common.query_options import collect_options  # noqa: PLC0415
     from pyspark_kafka.diagnosis import check as judge  # noqa: PLC0415

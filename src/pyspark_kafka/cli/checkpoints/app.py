@@ -32,7 +32,7 @@ EveryBatch = Annotated[bool, typer.Option("--all", help="All batches and all par
 
 @app.command()
 def show(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
-    """Show the facts: files, batches, positions, times."""
+    """Print files, batches, positions and times as tables."""
     from pyspark_kafka.cli.checkpoints.telling import show_checkpoint  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: show_checkpoint(location, None if every else batches, as_json=as_json))
@@ -40,7 +40,7 @@ def show(location: Location, batches: Batches = 10, every: EveryBatch = False, a
 
 @app.command()
 def explain(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
-    """Say in words which query it is, what it read, where it stands, and what a restart does."""
+    """Describe the query, its sources, its position, and the effect of a restart."""
     from pyspark_kafka.cli.checkpoints.telling import explain_checkpoint  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: explain_checkpoint(location, None if every else batches, as_json=as_json))
@@ -65,7 +65,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what is wrong: in the files, and at the brokers if a cluster is named."""
+    """Find faults in the files, and with a connection also at the brokers."""
     from pyspark_kafka.cli.checkpoints.verifying import verify_checkpoint  # noqa: PLC0415 - loads the client
 
     def work() -> ExitStatus:
@@ -85,7 +85,7 @@ def diff(
     every: Annotated[bool, typer.Option("--all", help="All partitions.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two checkpoints: which one is ahead, by partition, and what else differs. Status 1 if they differ."""
+    """Compare two checkpoints: positions by partition, and other differences. Status 1 if they differ."""
     from pyspark_kafka.cli.checkpoints.comparing import diff_checkpoints  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: diff_checkpoints(first, second, every=every, as_json=as_json))

@@ -64,7 +64,7 @@ def fork(
     option: Options = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write another checkpoint, from which a new query starts at an earlier or later place."""
+    """Write a new checkpoint, from which a new query starts at an earlier or later position."""
     from pyspark_kafka.cli.checkpoints.fork_work import Request, run_fork  # noqa: PLC0415 - loads pyarrow
 
     request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
@@ -99,7 +99,7 @@ def rewind(
     option: Options = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a checkpoint to an earlier or later place, with a backup beside it."""
+    """Move a checkpoint to an earlier or later position, and keep a backup next to it."""
     from pyspark_kafka.cli.checkpoints.fork_work import Request, run_restore, run_rewind  # noqa: PLC0415 - as above
 
     request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))

@@ -53,7 +53,7 @@ def lag(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds for a look.")] = 15.0,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far a query or a consumer group is behind: records, bytes, time, and how long records stay."""
+    """Show the lag of a query or a consumer group in records, bytes and time, and the time to deletion."""
     if (checkpoint is None) == (group is None):
         raise typer.BadParameter("lag is that of a query or of a group; use one of --checkpoint and --group")
     if watch and as_json:

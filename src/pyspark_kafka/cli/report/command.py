@@ -33,7 +33,7 @@ def report(
     options_file: OptionsFile = None,
     option: Options = None,
 ) -> None:
-    """Write a page about a query: its batches over time, their phases, its partitions, its gaps.
+    """Write an HTML page about a query: batches over time, phases, partitions, gaps.
 
     With a connection, the page also has how far each partition is behind.
     """

@@ -32,7 +32,7 @@ def list_command(
     every: _All = False,
     as_json: AsJson = False,
 ) -> None:
-    """List topics with their partitions and replication, and how many partitions are not well."""
+    """List topics with partitions, replication, and the number of partitions with a problem."""
     from pyspark_kafka.cli.topics.work import list_topics  # noqa: PLC0415 - the client only when needed
 
     pattern = _pattern(match)
@@ -66,7 +66,7 @@ def create(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a topic, and say what was created."""
+    """Create a topic, and print its properties."""
     from pyspark_kafka.cli.topics.work import create_topic  # noqa: PLC0415 - the client only when needed
 
     configs = _configs(settings or [])

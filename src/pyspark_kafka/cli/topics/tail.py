@@ -69,7 +69,7 @@ def tail(
     utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in local time.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show records of a topic: the last ones, or from an offset or a time on; with --follow also those to come.
+    """Show the last records of a topic, or records from an offset or a time; with --follow also new records.
 
     Keys and values are read in a format by the options of a query: -o valueFormat=avro -o valueFraming=confluent.
     """

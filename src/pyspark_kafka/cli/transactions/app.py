@@ -39,7 +39,7 @@ def list_command(
     commit_topic: _CommitTopic = None,
     as_json: AsJson = False,
 ) -> None:
-    """List open transactions: their transactional ids, how long they have been open, and what they hold back."""
+    """List open transactions: transactional ids, ages, and the partitions that they hold back."""
     from pyspark_kafka.cli.transactions.work import list_transactions  # noqa: PLC0415 - the client only when needed
     from pyspark_kafka.options import duration_ms  # noqa: PLC0415
 
@@ -75,7 +75,7 @@ def abort(
     commit_topic: _CommitTopic = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Abort without asking.")] = False,
 ) -> None:
-    """Abort the open transaction of a transactional id, and fence its owner, which can then write no more."""
+    """Abort the open transaction of a transactional id, and fence its producer, whose later writes fail."""
     from pyspark_kafka.cli.transactions.work import abort_transaction  # noqa: PLC0415 - the client only when needed
 
     run_command(
