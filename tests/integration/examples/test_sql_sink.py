@@ -343,4 +343,7 @@ def test_driver_that_is_killed_and_starts_again_leaves_each_row_once(postgres: P
     )
     assert 2 <= int(killed[0]) < 6, run.stdout
     assert killed[1:] == (str(100 * int(killed[0])),) * 2
-    assert again == ("6", "600", "600")
+    # Spark's file source notes the file of a micro-batch before the micro-batch is planned: a kill between the two
+    # leaves two files for one.
+    assert int(again[0]) in {5, 6}
+    assert again[1:] == ("600", "600")
