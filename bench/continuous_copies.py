@@ -161,8 +161,8 @@ class CopyBench:
         reader = continuous.read(self._spark).format(OURS).options(**self._options, subscribe="orders")
         rows = reader.option("startingOffsets", "earliest").load().select("key", "value")
         if case == JSON:
-            rows = rows.map_batches(with_other_amount)
-        writer = rows.write_stream.format(OURS).options(**self._options, topic=target, **_LZ4)
+            rows = rows.mapBatches(with_other_amount)
+        writer = rows.writeStream.format(OURS).options(**self._options, topic=target, **_LZ4)
         writer.option("checkpointLocation", f"{self._directory}/{target}")
         writer.trigger(availableNow=True).start().awaitTermination()
 

@@ -60,7 +60,7 @@ def main(
                 query = (
                     continuous.read(spark).format(OURS).option("kafka.bootstrap.servers", servers)
                     .option("subscribe", f"source-{number}").option("startingOffsets", "latest").load()
-                    .write_stream.format(OURS).option("kafka.bootstrap.servers", servers).option("topic", "target")
+                    .writeStream.format(OURS).option("kafka.bootstrap.servers", servers).option("topic", "target")
                     .option("checkpointLocation", f"{place}/{number}").trigger(continuous="1 second").start()
                 )  # fmt: skip
                 while not query.status["isTriggerActive"]:

@@ -80,8 +80,8 @@ def main(
         query = (
             continuous.read(spark).format(OURS).option("kafka.bootstrap.servers", servers)
             .option("subscribe", "source").option("startingOffsets", "latest").load()
-            .select("key", "value").map_in_arrow(noting(str(workers)), "key binary, value binary")
-            .write_stream.format(OURS).option("kafka.bootstrap.servers", servers).option("topic", "target")
+            .select("key", "value").mapInArrow(noting(str(workers)), "key binary, value binary")
+            .writeStream.format(OURS).option("kafka.bootstrap.servers", servers).option("topic", "target")
             .option("checkpointLocation", f"{place}/checkpoint").trigger(continuous="1 second").start()
         )  # fmt: skip
         killed: list[int] = []

@@ -43,8 +43,8 @@ def start(spark: SparkSession, servers: str, source: str, target: str, checkpoin
     frame = read.option("subscribe", source).option("startingOffsets", "earliest").load()
     return (
         frame.where(pc.field("key").is_valid())
-        .map_with_state(first_of_key, "key binary, value binary", "offset bigint", ttl="1 hour")
-        .write_stream.format("pyspark_kafka")
+        .mapWithState(first_of_key, "key binary, value binary", "offset bigint", ttl="1 hour")
+        .writeStream.format("pyspark_kafka")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", target)
         .option("checkpointLocation", checkpoint)

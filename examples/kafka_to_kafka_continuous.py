@@ -37,8 +37,8 @@ def start(spark: SparkSession, servers: str, source: str, target: str, checkpoin
     read = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     frame = read.option("subscribe", source).option("startingOffsets", "earliest").load()
     return (
-        frame.map_in_arrow(in_capitals, "key binary, value binary")
-        .write_stream.format("pyspark_kafka")
+        frame.mapInArrow(in_capitals, "key binary, value binary")
+        .writeStream.format("pyspark_kafka")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", target)
         .option("checkpointLocation", checkpoint)

@@ -173,7 +173,7 @@ def run_continuous(task: Task) -> None:
     begin = {"subscribe": task.source, "startingOffsets": "earliest"}
     end = {"topic": task.target, "checkpointLocation": str(task.place / "checkpoint")}
     rows = continuous.read(_spark(task)).format("pyspark_kafka").options(**task.options, **begin).load()
-    writer = rows.map_in_arrow(same, "value binary").write_stream.format("pyspark_kafka").options(**task.options, **end)
+    writer = rows.mapInArrow(same, "value binary").writeStream.format("pyspark_kafka").options(**task.options, **end)
     query = writer.trigger(continuous="200 milliseconds").start()
     try:
         query.processAllAvailable()

@@ -82,7 +82,7 @@ class Program:
     def continuous(self, name: str, **sink: str) -> Any:
         """Start a continuous query that copies."""
         frame = continuous.read(self.spark).format("pyspark_kafka").options(**self._options()).load()
-        writer = frame.write_stream.format("pyspark_kafka").options(**self._sink(name), **sink).option("tasks", 1)
+        writer = frame.writeStream.format("pyspark_kafka").options(**self._sink(name), **sink).option("tasks", 1)
         return writer.option("checkpointLocation", f"{self.place}/{name}").trigger(continuous="1 second").start()
 
     def run(self) -> None:

@@ -4,8 +4,8 @@
 
     query = (
         continuous.read(spark).format(source).load()
-        .map_in_arrow(function, "value binary")
-        .write_stream.format(sink).option("checkpointLocation", location)
+        .mapInArrow(function, "value binary")
+        .writeStream.format(sink).option("checkpointLocation", location)
         .trigger(continuous="1 second").start()
     )
 

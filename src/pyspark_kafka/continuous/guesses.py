@@ -27,7 +27,7 @@ class GuessedNames:
             raise AttributeError(text if hint is None else f"{text}. {hint}", name=name, obj=self)
 
 
-_OWN_FUNCTION = "Use map_in_arrow or map_batches, with a function of Arrow batches."
+_OWN_FUNCTION = "Use mapInArrow or mapBatches, with a function of Arrow batches."
 _OWN_TABLE = 'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sinks.md.'
 _MICRO_BATCHES = "Use spark.readStream for a query of micro-batches."
 
@@ -41,9 +41,7 @@ READER_GUESSES = {
     ),
 }
 FRAME_GUESSES = {
-    "writeStream": "Use write_stream.",
-    "write": "Use write_stream.",
-    "mapInArrow": "Use map_in_arrow.",
+    "write": "Use writeStream.",
     "filter": "Use where, with an Arrow expression.",
     **dict.fromkeys(
         ("mapInPandas", "withColumn", "withColumns", "withColumnRenamed", "selectExpr", "drop", "transform"),
@@ -51,7 +49,7 @@ FRAME_GUESSES = {
     ),
     **dict.fromkeys(
         ("transformWithState", "applyInPandasWithState", "mapGroupsWithState", "flatMapGroupsWithState", "groupByKey"),
-        "Use map_with_state, with a function of Arrow batches and state.",
+        "Use mapWithState, with a function of Arrow batches and state.",
     ),
     **dict.fromkeys(
         ("groupBy", "agg", "join", "union", "distinct", "dropDuplicates", "withWatermark", "orderBy", "limit"),

@@ -47,8 +47,8 @@ def start(spark: SparkSession, spec: dict[str, Any]) -> ContinuousQuery:
     frame = continuous.read(spark).format("pyspark_kafka").options(**spec["source"]).load()
     copy = striking.StampedCopy(spec["place"], exactly_once="deliveryGuarantee" in spec["sink"])
     return (
-        frame.map_in_arrow(copy, striking.SCHEMA)
-        .write_stream.format("pyspark_kafka")
+        frame.mapInArrow(copy, striking.SCHEMA)
+        .writeStream.format("pyspark_kafka")
         .options(**spec["sink"])
         .option("checkpointLocation", spec["checkpoint"])
         .trigger(continuous=spec["interval"])

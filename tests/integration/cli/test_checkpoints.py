@@ -180,7 +180,7 @@ def test_continuous_query_is_told_apart_and_its_group_is_looked_at(
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("topic", target).option("checkpointLocation", str(tmp_path)).option("tasks", "2")
         .option("deliveryGuarantee", "exactly_once").trigger(availableNow=True).start()
     )  # fmt: skip

@@ -57,7 +57,7 @@ def start(
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest").options(**(reader or {})).load()
         .select("value")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("checkpointLocation", str(checkpoint)).option("tasks", "2")
         .options(**(writer or {})).trigger(availableNow=True).start()
     )  # fmt: skip
@@ -210,8 +210,8 @@ spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fal
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
 (continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
  .option("subscribe", source).option("startingOffsets", "earliest").option("kafka.max.partition.fetch.bytes", "200")
- .load().select("value").map_in_arrow(slow, "value binary")
- .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+ .load().select("value").mapInArrow(slow, "value binary")
+ .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
  .option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination())
 """
 
@@ -243,7 +243,7 @@ def test_query_that_is_killed_continues_at_its_last_epoch(
 
 def test_trigger_takes_one_of_both_and_a_source_that_can_end(spark: SparkSession, tmp_path: Path) -> None:
     frame = continuous.read(spark).format(FilesTable()).option("path", str(tmp_path)).load()
-    writer = frame.write_stream.format(StagedTable()).option("path", str(tmp_path / "out"))
+    writer = frame.writeStream.format(StagedTable()).option("path", str(tmp_path / "out"))
     wrong: Any
     for wrong in ({}, {"continuous": "1 second", "availableNow": True}, {"availableNow": False}):
         with pytest.raises(OptionError, match=r"trigger\(\) takes continuous or availableNow=True"):

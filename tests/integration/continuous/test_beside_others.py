@@ -50,8 +50,8 @@ def rows(place: Path) -> list[tuple[str, int]]:
 def start(spark: SparkSession, place: Path, function: Any, **options: str) -> ContinuousQuery:
     return (
         continuous.read(spark).format(FilesTable()).option("path", str(place / "in")).load()
-        .map_batches(function, SCHEMA)
-        .write_stream.format(StagedTable()).option("path", str(place / "out")).options(**options)
+        .mapBatches(function, SCHEMA)
+        .writeStream.format(StagedTable()).option("path", str(place / "out")).options(**options)
         .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="50 ms").start()
     )  # fmt: skip
 
@@ -63,8 +63,8 @@ def start_kafka(
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", topics[0]).option("startingOffsets", "earliest").options(**options).load()
-        .select("key", "value").map_batches(function)
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", topics[1])
+        .select("key", "value").mapBatches(function)
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", topics[1])
         .option("deliveryGuarantee", guarantee).option("checkpointLocation", str(checkpoint))
         .trigger(continuous="100 ms").start()
     )  # fmt: skip
@@ -147,7 +147,7 @@ url, place = sys.argv[1], Path(sys.argv[2])
 spark = SparkSession.builder.remote(url).create()
 query = (
     continuous.read(spark).format(kit.FilesTable()).option("path", str(place / "in")).load()
-    .write_stream.format(kit.StagedTable()).option("path", str(place / "out"))
+    .writeStream.format(kit.StagedTable()).option("path", str(place / "out"))
     .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="100 ms").start()
 )
 while "Waiting for Spark to run 2 tasks" not in query.status["message"]:
@@ -290,7 +290,7 @@ spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fal
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
 query = (
     continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
-    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .writeStream.format(kit.StagedTable()).option("path", place + "/out")
     .option("checkpointLocation", place + "/checkpoint").start()
 )
 query.processAllAvailable()

@@ -47,8 +47,8 @@ class Copying:
         return (
             continuous.read(self.spark).format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
             .option("subscribe", self.source).option("startingOffsets", "earliest")
-            .option("commitOffsetsToGroup", self.group).load().map_in_arrow(step, "value binary")
-            .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
+            .option("commitOffsetsToGroup", self.group).load().mapInArrow(step, "value binary")
+            .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
             .option("topic", self.target).option("checkpointLocation", str(self.checkpoint))
             .option("maxFailures", "0").trigger(continuous="100 milliseconds").start()
         )  # fmt: skip

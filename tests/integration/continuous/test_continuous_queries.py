@@ -76,8 +76,8 @@ def run_program(text: str, *arguments: str, place: Path) -> str:
 def start(spark: SparkSession, place: Place, function: Any = None, **options: str) -> ContinuousQuery:
     return (
         continuous.read(spark).format(FilesTable()).option("path", str(place.input)).load()
-        .map_in_arrow(function or doubling(), SCHEMA)
-        .write_stream.format(StagedTable()).option("path", str(place.output)).options(**options)
+        .mapInArrow(function or doubling(), SCHEMA)
+        .writeStream.format(StagedTable()).option("path", str(place.output)).options(**options)
         .option("checkpointLocation", str(place.checkpoint)).queryName("doubles")
         .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip
@@ -262,8 +262,8 @@ spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fal
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate())
 query = (
     continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
-    .map_in_arrow(waiting, kit.SCHEMA)
-    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .mapInArrow(waiting, kit.SCHEMA)
+    .writeStream.format(kit.StagedTable()).option("path", place + "/out")
     .option("checkpointLocation", place + "/checkpoint").trigger(continuous="50 ms").start()
 )
 query.stopOnSignals()
@@ -320,7 +320,7 @@ def test_mistakes_are_refused_before_anything_is_read(spark: SparkSession, place
     frame = reader.format(FilesTable()).load()
     with pytest.raises(ConnectorError, match="There is no column 'value'; the columns are file, n"):
         frame.select("value")
-    writer = frame.write_stream.format(StagedTable()).option("path", str(place.output))
+    writer = frame.writeStream.format(StagedTable()).option("path", str(place.output))
     with pytest.raises(OptionError, match="without checkpointLocation"):
         writer.start()
     for wrong in ("0 seconds", "soon", "1 fortnight", ""):
@@ -329,7 +329,7 @@ def test_mistakes_are_refused_before_anything_is_read(spark: SparkSession, place
     with pytest.raises(OptionError, match="Option tasks is 'many'"):
         writer.option("checkpointLocation", str(place.checkpoint)).option("tasks", "many").start()
     with pytest.raises(CapabilityError, match="'files' cannot be written"):
-        frame.write_stream.format(FilesTable()).option("checkpointLocation", str(place.checkpoint)).start()
+        frame.writeStream.format(FilesTable()).option("checkpointLocation", str(place.checkpoint)).start()
     with pytest.raises(CapabilityError, match="no method deserializeMessage"):
         writer.format(MicroBatchesOnly()).start()
     assert not (place.checkpoint / "offsets").exists()
@@ -349,7 +349,7 @@ spark = SparkSession.builder.remote(url).create()
 query = (
     continuous.read(spark).format(kit.FilesTable()).option("path", place + "/in").load()
     .select("file", "n")
-    .write_stream.format(kit.StagedTable()).option("path", place + "/out")
+    .writeStream.format(kit.StagedTable()).option("path", place + "/out")
     .option("checkpointLocation", place + "/checkpoint").trigger(continuous="100 ms").start()
 )
 query.processAllAvailable()

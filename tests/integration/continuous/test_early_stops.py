@@ -70,7 +70,7 @@ def test_stop_does_not_wait_for_a_lane_that_does_not_start_as_no_lane_has_read(
 ) -> None:
     query = (
         continuous.read(spark).format(GatedTable()).option("path", str(place / "in")).load()
-        .write_stream.format(StagedTable()).option("path", str(place / "out")).option("tasks", "1")
+        .writeStream.format(StagedTable()).option("path", str(place / "out")).option("tasks", "1")
         .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="50 milliseconds").start()
     )  # fmt: skip
     try:

@@ -51,8 +51,8 @@ def start(
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
-        .map_in_arrow(function, "value binary")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .mapInArrow(function, "value binary")
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("deliveryGuarantee", "exactly_once").options(**options)
         .option("checkpointLocation", str(checkpoint)).trigger(continuous=epochs).start()
     )  # fmt: skip
@@ -159,7 +159,7 @@ spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "fal
 (
     continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
-    .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+    .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
     .option("deliveryGuarantee", "exactly_once").option("checkpointLocation", checkpoint)
     .trigger(continuous="100 milliseconds").start().awaitTermination()
 )

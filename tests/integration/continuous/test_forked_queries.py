@@ -48,10 +48,10 @@ def run(
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
     )  # fmt: skip
-    frame = frame.map_with_state(counted, "key binary, value binary", "n bigint") if state else frame
+    frame = frame.mapWithState(counted, "key binary, value binary", "n bigint") if state else frame
     frame = frame if state else frame.select("key", "value")
     query = (
-        frame.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        frame.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("checkpointLocation", str(checkpoint)).options(**options).trigger(availableNow=True).start()
     )  # fmt: skip
     assert query.awaitTermination(120)
@@ -122,7 +122,7 @@ def test_continuous_query_that_was_left_running_ends_and_the_place_stays(
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load().select("key", "value")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("topic", target).option("checkpointLocation", str(place))
         .trigger(continuous="200 milliseconds").start()
     )  # fmt: skip

@@ -36,9 +36,9 @@ def start(spark: SparkSession, servers: str, source: str, target: str, checkpoin
     return (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
-        .map_in_arrow(upper, "key binary, value binary")
+        .mapInArrow(upper, "key binary, value binary")
         .where(pc.field("key").is_valid())
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("checkpointLocation", str(checkpoint)).trigger(continuous="200 milliseconds").start()
     )  # fmt: skip
 
@@ -94,8 +94,8 @@ def test_typed_values_are_written_with_the_schema_that_the_query_began_with(
             query = (
                 continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
                 .option("subscribe", source).option("startingOffsets", "earliest").load()
-                .map_in_arrow(as_structs, "key binary, value struct<v:string>")
-                .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+                .mapInArrow(as_structs, "key binary, value struct<v:string>")
+                .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
                 .option("topic", target).option("deliveryGuarantee", guarantee).option("valueFormat", "avro")
                 .option("schema.registry.url", registry.url).option("checkpointLocation", str(tmp_path))
                 .trigger(continuous="200 milliseconds").start()
@@ -155,8 +155,8 @@ def test_failed_function_names_topic_partition_and_offset(
 
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", source).option("startingOffsets", "earliest").load().map_in_arrow(broken, "value binary")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", source).option("startingOffsets", "earliest").load().mapInArrow(broken, "value binary")
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("topic", source).option("checkpointLocation", str(tmp_path)).option("tasks", "1")
         .option("maxFailures", "0").start()
     )  # fmt: skip

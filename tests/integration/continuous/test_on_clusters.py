@@ -57,8 +57,8 @@ def noting(batches):
 
 query = (
     continuous.read(spark).format(kit.FilesTable()).option("path", str(place / "in")).load()
-    .map_in_arrow(noting, kit.SCHEMA)
-    .write_stream.format(kit.StagedTable()).option("path", str(place / "out"))
+    .mapInArrow(noting, kit.SCHEMA)
+    .writeStream.format(kit.StagedTable()).option("path", str(place / "out"))
     .option("checkpointLocation", str(place / "checkpoint")).trigger(continuous="100 ms").start()
 )
 while not (place / "stop").exists():

@@ -42,8 +42,8 @@ def start(spark: SparkSession, servers: str, source: str, target: str, checkpoin
         .option("subscribe", source).option("startingOffsets", "earliest")
         # One record batch in each response, so that epochs end between them.
         .option("kafka.max.partition.fetch.bytes", 3_000).option("kafka.fetch.max.bytes", 3_000).load()
-        .map_in_arrow(slowly, "value binary")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+        .mapInArrow(slowly, "value binary")
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
         .option("checkpointLocation", str(checkpoint)).queryName("slow")
         .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip
@@ -206,7 +206,7 @@ continuous.streams.addListener(prints)
 query = (
     continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     .option("subscribe", source).option("startingOffsets", "earliest").load().select("value")
-    .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
+    .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", servers).option("topic", target)
     .option("checkpointLocation", place + "/checkpoint").queryName("orders").trigger(continuous="5 minutes").start()
 )
 query.processAllAvailable()

@@ -42,7 +42,7 @@ def test_continuous_query_over_many_sessions_writes_each_row_once(
         continuous.read(spark).format("pyspark_kafka").options(**options)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
         .select("key", "value")
-        .write_stream.format("pyspark_kafka").options(**options).option("topic", target)
+        .writeStream.format("pyspark_kafka").options(**options).option("topic", target)
         .option("deliveryGuarantee", guarantee).option("maxFailures", "0")
         .option("checkpointLocation", str(tmp_path)).trigger(continuous="300 milliseconds").start()
     )  # fmt: skip

@@ -61,8 +61,8 @@ def start(spark: SparkSession, numbers: Numbers, function: Any = running_count, 
     return (
         continuous.read(spark).format(FilesTable()).option("path", str(place / "in")).load()
         .where(pc.field("n") >= 0)
-        .map_with_state(function, COUNTS, "count bigint")
-        .write_stream.format(StagedTable()).option("path", str(place / "out")).options(**options)
+        .mapWithState(function, COUNTS, "count bigint")
+        .writeStream.format(StagedTable()).option("path", str(place / "out")).options(**options)
         .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip
 
@@ -124,7 +124,7 @@ from kit.continuous_state import COUNTS, running_count
 from kit.programs.dying_driver import copy_until_killed
 
 copy_until_killed(
-    lambda rows: rows.map_with_state(running_count, COUNTS, "count bigint"),
+    lambda rows: rows.mapWithState(running_count, COUNTS, "count bigint"),
     "".join(f"{n}\\n" for n in range(12, 24)),
 )
 """
@@ -161,8 +161,8 @@ def test_checkpoint_without_this_state_is_refused(spark: SparkSession, numbers: 
     for columns, condition in (("count int", "STATE_SCHEMA_CHANGED"), ("count bigint", None)):
         query = (
             continuous.read(spark).format(FilesTable()).option("path", str(numbers.place / "in")).load()
-            .map_with_state(running_count, COUNTS, columns)
-            .write_stream.format(StagedTable()).option("path", str(numbers.place / "out"))
+            .mapWithState(running_count, COUNTS, columns)
+            .writeStream.format(StagedTable()).option("path", str(numbers.place / "out"))
             .option("checkpointLocation", str(numbers.place / "checkpoint")).start()
         )  # fmt: skip
         if condition is None:
@@ -197,18 +197,18 @@ def test_start_refuses_what_cannot_keep_state(
 ) -> None:
     frame = continuous.read(spark).format(FilesTable()).option("path", str(numbers.place / "in")).load()
     with pytest.raises(CapabilityError) as caught:
-        frame.map_in_arrow(lambda batches: batches, "n bigint").map_with_state(running_count, COUNTS, "count bigint")
+        frame.mapInArrow(lambda batches: batches, "n bigint").mapWithState(running_count, COUNTS, "count bigint")
     assert caught.value.condition == "STATE_AFTER_MAP_IN_ARROW"
     with pytest.raises(SchemaError):
-        frame.map_with_state(running_count, COUNTS, "counts array<bigint>")
+        frame.mapWithState(running_count, COUNTS, "counts array<bigint>")
     with pytest.raises(OptionError):
-        frame.map_with_state(running_count, COUNTS, "count bigint", ttl="soon")
+        frame.mapWithState(running_count, COUNTS, "count bigint", ttl="soon")
     kafka = {"kafka.bootstrap.servers": "nowhere.invalid:9092"}
     with pytest.raises(CapabilityError) as caught:
         (
             continuous.read(spark).format("pyspark_kafka").options(subscribe="t", **kafka).load()
-            .map_with_state(running_count, "value binary", "count bigint")
-            .write_stream.format("pyspark_kafka").options(topic="u", deliveryGuarantee="exactly_once", **kafka)
+            .mapWithState(running_count, "value binary", "count bigint")
+            .writeStream.format("pyspark_kafka").options(topic="u", deliveryGuarantee="exactly_once", **kafka)
             .option("checkpointLocation", str(numbers.place / "checkpoint")).start()
         )  # fmt: skip
     assert caught.value.condition == "STATE_NOT_TRANSACTIONAL"

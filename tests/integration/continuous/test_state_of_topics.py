@@ -63,7 +63,7 @@ class Topics:
 
     def write(self, frame: ContinuousFrame, tasks: int, **trigger: Any) -> ContinuousQuery:
         return (
-            frame.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
+            frame.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", self.servers)
             .option("topic", self.target).option("tasks", tasks).option("checkpointLocation", str(self.checkpoint))
             .trigger(**trigger or {"continuous": "200 milliseconds"}).start()
         )  # fmt: skip
@@ -87,7 +87,7 @@ def test_counts_never_contradict_over_kills_and_new_partitions(
 
     topics = Topics(bootstrap_servers, make_topic(partitions=4), make_topic(), tmp_path / "checkpoint")
     topics.add(100)
-    frame = topics.read(spark).map_with_state(noting, "key binary, value binary", "n bigint")
+    frame = topics.read(spark).mapWithState(noting, "key binary, value binary", "n bigint")
     query = topics.write(frame, 2)
     query.processAllAvailable()
     for _ in range(2):

@@ -48,7 +48,7 @@ class Flow:
             continuous.read(self._spark).format("pyspark_kafka").option("kafka.bootstrap.servers", self._servers)
             .option("subscribePattern", self._pattern).option("startingOffsets", "earliest")
             .option("failOnDataLoss", fails).option("kafka.metadata.max.age.ms", "1000").load().select("value")
-            .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", self._servers)
+            .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", self._servers)
             .option("topic", self._target).option("checkpointLocation", str(self._checkpoint)).option("tasks", "2")
             .trigger(continuous="200 milliseconds").start()
         )  # fmt: skip

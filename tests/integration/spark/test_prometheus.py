@@ -183,8 +183,8 @@ def test_scrape_has_the_latencies_of_a_continuous_query(
     query = (
         continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", source).option("startingOffsets", "earliest").load()
-        .map_in_arrow(values, "value binary")
-        .write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
+        .mapInArrow(values, "value binary")
+        .writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", bootstrap_servers)
         .option("topic", target).option("checkpointLocation", str(tmp_path)).queryName("live")
         .trigger(continuous="100 milliseconds").start()
     )  # fmt: skip

@@ -140,7 +140,7 @@ def test_continuous_query_ends_and_continues_exactly_once_when_the_right_is_back
     def start() -> ContinuousQuery:
         write: Any = (
             continuous.read(spark).format("pyspark_kafka").options(**trial.read_options()).load()
-            .write_stream.format("pyspark_kafka").options(**trial.user).option("topic", trial.names[TARGET])
+            .writeStream.format("pyspark_kafka").options(**trial.user).option("topic", trial.names[TARGET])
             .option("deliveryGuarantee", "exactly_once").option("checkpointLocation", str(tmp_path / "checkpoint"))
         )  # fmt: skip
         started: ContinuousQuery = write.trigger(continuous="100 milliseconds").start()

@@ -236,7 +236,7 @@ def by_value(request: pytest.FixtureRequest) -> Iterator[None]:
 def run_continuous(spark: SparkSession, servers: str, source: str, target: str, place: Path, **options: str) -> None:
     reader = continuous.read(spark).format("pyspark_kafka").option("kafka.bootstrap.servers", servers)
     reader = reader.options(subscribe=source, startingOffsets="earliest", **JSON, **options)
-    writer = reader.load().map_in_arrow(to_text, "value STRING").write_stream.format("pyspark_kafka")
+    writer = reader.load().mapInArrow(to_text, "value STRING").writeStream.format("pyspark_kafka")
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target).option("maxFailures", "0")
     writer = writer.option("checkpointLocation", str(place)).option("tasks", "2").trigger(availableNow=True)
     query = writer.start()

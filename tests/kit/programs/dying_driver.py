@@ -59,7 +59,7 @@ def copy_until_killed(steps: Callable[[ContinuousFrame], ContinuousFrame], more:
     )
     query = (
         steps(continuous.read(spark).format(FilesTable()).option("path", f"{place}/in").load())
-        .write_stream.format(StagedTable())
+        .writeStream.format(StagedTable())
         .option("path", f"{place}/out")
         .option("checkpointLocation", f"{place}/checkpoint")
         .trigger(continuous="50 ms")

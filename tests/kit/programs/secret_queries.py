@@ -167,9 +167,7 @@ class Program:
             keys.write(f"{key.hex()}\n")
         patched.new_key = lambda: key
         rows = continuous.read(self.spark).format(FORMAT).options(**options, subscribe="in", startingOffsets="earliest")
-        writer = (
-            rows.load().map_in_arrow(same, "value binary").write_stream.format(FORMAT).options(**options, topic="out")
-        )
+        writer = rows.load().mapInArrow(same, "value binary").writeStream.format(FORMAT).options(**options, topic="out")
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(continuous="200 milliseconds").start()
         try:
             query.processAllAvailable()

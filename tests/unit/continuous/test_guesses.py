@@ -20,7 +20,7 @@ FRAME = ContinuousFrame(NO_SESSION, FilesTable(), {}, SCHEMA)
 MADE: dict[Any, Any] = {
     ContinuousReader: continuous.read(NO_SESSION),
     ContinuousFrame: FRAME,
-    ContinuousWriter: FRAME.write_stream,
+    ContinuousWriter: FRAME.writeStream,
     ContinuousQuery: ContinuousQuery(NOTHING, NOTHING, NOTHING),
 }
 
@@ -55,8 +55,7 @@ def test_guess_gets_an_error_with_a_hint(kind: Any, name: str) -> None:
 
 
 def test_hints_name_what_is_there() -> None:
-    assert ContinuousFrame._guesses["writeStream"] == "Use write_stream."
-    assert ContinuousFrame._guesses["mapInArrow"] == "Use map_in_arrow."
+    assert ContinuousFrame._guesses["write"] == "Use writeStream."
     for kind, guesses in ((kind, kind._guesses) for kind in MADE):
         for hint in guesses.values():
             said = hint.removeprefix("Use ").removesuffix(".")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
+import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pyspark.sql.datasource import CaseInsensitiveDict
 
@@ -66,6 +68,8 @@ if TYPE_CHECKING:
     ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     Schema: TypeAlias = StructType | str | pa.Schema
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _INTERVAL = re.compile(r"\s*(?:interval\s+)?([0-9]{1,9})\s*([a-z]+)\s*", re.IGNORECASE)
 _UNITS_MS = {
     name: ms
@@ -93,6 +97,20 @@ _ENGINE_OPTIONS = (
     "restartbackoffmax",
     "tasktimeout",
 )
+
+
+def _warn_of_name(former: str, now: str) -> None:
+    # Former names work until version 0.3.
+    warnings.warn(f"{former} is called {now} now.", DeprecationWarning, stacklevel=3)
+
+
+def _former(name: str, method: Callable[_P, _T]) -> Callable[_P, _T]:
+    @functools.wraps(method)
+    def renamed(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        _warn_of_name(name, method.__name__)
+        return method(*args, **kwargs)
+
+    return renamed
 
 
 class ContinuousReader(GuessedNames):
@@ -182,7 +200,7 @@ class ContinuousFrame(GuessedNames):
         """The columns before all functions."""
         return self.table.schema(self.options) if self.loaded is None else self.loaded
 
-    def map_in_arrow(self, func: ArrowFunction, schema: Schema) -> ContinuousFrame:
+    def mapInArrow(self, func: ArrowFunction, schema: Schema) -> ContinuousFrame:
         """Apply a function from iterator to iterator of Arrow batches, with the signature of Spark's `mapInArrow`.
 
         Runs on executors, once for each epoch and lane: the iterator ends with the epoch, so that nothing that the
@@ -195,7 +213,7 @@ class ContinuousFrame(GuessedNames):
         made = as_arrow_schema(schema)
         return self._with(MapInArrow(func, made), made)
 
-    def map_batches(
+    def mapBatches(
         self, func: Callable[[pa.RecordBatch], pa.RecordBatch | None], schema: Schema | None = None
     ) -> ContinuousFrame:
         """Apply a function to each Arrow batch; None stands for no rows.
@@ -207,7 +225,7 @@ class ContinuousFrame(GuessedNames):
         made = self.schema if schema is None else as_arrow_schema(schema)
         return self._with(MapBatches(func, made), made)
 
-    def map_with_state(
+    def mapWithState(
         self,
         func: Callable[[pa.RecordBatch, StateByKey], pa.RecordBatch | None],
         schema: Schema,
@@ -221,8 +239,8 @@ class ContinuousFrame(GuessedNames):
         rows of a key must be in one, as producers do by default. A restart continues with the values as they were
         after the last committed epoch.
 
-        Runs on executors, once for each batch, in the order of the rows of each partition. `map_batches`, `where`,
-        `select` and other states may come before it; `map_in_arrow` only after it. Must pickle.
+        Runs on executors, once for each batch, in the order of the rows of each partition. `mapBatches`, `where`,
+        `select` and other states may come before it; `mapInArrow` only after it. Must pickle.
 
         Args:
             func: `(rows, state) -> rows`; None for no rows. `state.get(keys)` returns a batch of values, a row for each
@@ -233,7 +251,7 @@ class ContinuousFrame(GuessedNames):
                 keeps it until it is removed.
 
         Raises:
-            CapabilityError: the step comes after one of `map_in_arrow`, which may hold rows back.
+            CapabilityError: the step comes after one of `mapInArrow`, which may hold rows back.
             SchemaError: a column of the state has a type that cannot be kept.
             OptionError: `ttl` is no span of time.
 
@@ -241,10 +259,10 @@ class ContinuousFrame(GuessedNames):
         """
         if any(isinstance(step, MapInArrow) for step in self.steps):
             raise CapabilityError(
-                "map_with_state() comes after map_in_arrow(), whose function may hold rows back: nobody knows to which "
+                "mapWithState() comes after mapInArrow(), whose function may hold rows back: nobody knows to which "
                 "partition its batches belong.",
                 condition="STATE_AFTER_MAP_IN_ARROW",
-                hint="Call map_with_state() first, or use map_batches() before it.",
+                hint="Call mapWithState() first, or use mapBatches() before it.",
             )
         made, kept = as_arrow_schema(schema), as_arrow_schema(state_schema)
         RowCodec(kept)
@@ -278,9 +296,19 @@ class ContinuousFrame(GuessedNames):
         return self._with(Select(tuple(columns)), _schema_of(fields))
 
     @property
-    def write_stream(self) -> ContinuousWriter:
-        """Return what the rows are written with."""
+    def writeStream(self) -> ContinuousWriter:
+        """Return the writer of the rows."""
         return ContinuousWriter(self)
+
+    map_in_arrow = _former("map_in_arrow", mapInArrow)
+    map_batches = _former("map_batches", mapBatches)
+    map_with_state = _former("map_with_state", mapWithState)
+
+    @property
+    def write_stream(self) -> ContinuousWriter:
+        """The former name of `writeStream`."""
+        _warn_of_name("write_stream", "writeStream")
+        return self.writeStream
 
     def _with(self, step: Stage, schema: pa.Schema) -> ContinuousFrame:
         return replace(self, steps=(*self.steps, step), schema=schema)
@@ -448,7 +476,7 @@ class ContinuousWriter(GuessedNames):
             raise CapabilityError.missing_method(stream, "keyGroups", "CONTINUOUS_READ")
         if isinstance(write, SupportsSourceOffsets):
             raise CapabilityError(
-                "A query with map_with_state() cannot write in transactions with the positions of its source: its "
+                "A query with mapWithState() cannot write in transactions with the positions of its source: its "
                 "state is in the checkpoint, and not part of the transaction. Nothing was read.",
                 condition="STATE_NOT_TRANSACTIONAL",
                 hint="Leave option deliveryGuarantee out: rows that are written twice have equal values then.",

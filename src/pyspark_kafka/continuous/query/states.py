@@ -66,7 +66,7 @@ class QueryStates:
                 f"Checkpoint {self._files.shown} has no state of epoch {next_epoch - 1}. It was written by a query "
                 "without this state, or by micro-batches. Nothing was read.",
                 condition="STATE_EPOCH_MISSING",
-                hint="Start the query with a new checkpointLocation, or without .map_with_state.",
+                hint="Start the query with a new checkpointLocation, or without .mapWithState.",
                 facts={"location": self._files.shown, "epoch": next_epoch - 1},
             )
         try:

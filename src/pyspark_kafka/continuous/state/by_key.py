@@ -1,4 +1,4 @@
-"""What a function of `map_with_state` holds: values by key, asked for and set for many keys at a time."""
+"""What a function of `mapWithState` holds: values by key, asked for and set for many keys at a time."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _key_bytes(keys: Any) -> Sequence[bytes]:
             f"{keys.null_count} of {len(keys)} keys are null. Nothing of this epoch was committed.",
             condition="STATE_KEY_NULL",
             hint='Leave rows without a key out, by .where(pyarrow.compute.field("key").is_valid()) before '
-            ".map_with_state, or fill their keys.",
+            ".mapWithState, or fill their keys.",
         )
     wanted: Sequence[bytes] = keys.cast(pa.binary()).to_pylist()
     return wanted

@@ -188,8 +188,8 @@ def checked_batch(batch: object, schema: pa.Schema, function: object) -> pa.Reco
             f"Function {name} returned {described(batch)}, and must return pyarrow.RecordBatch. Nothing of this epoch "
             "was committed.",
             condition="FUNCTION_RESULT_INVALID",
-            hint="Yield record batches from a function of map_in_arrow; return one, or None, from one of map_batches "
-            "or map_with_state.",
+            hint="Yield record batches from a function of mapInArrow; return one, or None, from one of mapBatches "
+            "or mapWithState.",
         )
     if batch.schema.names != schema.names or batch.schema.types != schema.types:
         raise SchemaError(
@@ -211,7 +211,7 @@ def ended_early(what: str) -> ContinuousQueryError:
         f"{what} returned before the input of the epoch ended: the rows that were left would be lost. Nothing of this "
         "epoch was committed.",
         condition="FUNCTION_ENDED_EARLY",
-        hint="Let the function of map_in_arrow loop over its whole iterator: for batch in batches: yield ….",
+        hint="Let the function of mapInArrow loop over its whole iterator: for batch in batches: yield ….",
     )
 
 

@@ -45,6 +45,10 @@ def first(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.slice(0, 1)
 
 
+def with_state(batch: pa.RecordBatch, _: Any) -> pa.RecordBatch:
+    return batch
+
+
 # Reader
 
 
@@ -74,8 +78,8 @@ def test_frames_of_one_reader_do_not_share_options() -> None:
 
 def test_steps_follow_one_another_and_a_frame_never_changes() -> None:
     begin = frame()
-    mapped = begin.map_in_arrow(same, SCHEMA)
-    whole = mapped.where(pc.field("n") > 1).map_batches(first).select("n")
+    mapped = begin.mapInArrow(same, SCHEMA)
+    whole = mapped.where(pc.field("n") > 1).mapBatches(first).select("n")
     assert [type(step) for step in whole.steps] == [MapInArrow, Where, MapBatches, Select]
     assert whole.schema.names == ["n"]
     assert begin.steps == ()
@@ -83,9 +87,9 @@ def test_steps_follow_one_another_and_a_frame_never_changes() -> None:
 
 
 def test_schema_after_a_function_is_the_one_that_was_given() -> None:
-    assert frame().map_in_arrow(same, DOUBLES).schema == DOUBLES
-    assert frame().map_batches(first, DOUBLES).schema == DOUBLES
-    assert frame().map_batches(first).schema == SCHEMA
+    assert frame().mapInArrow(same, DOUBLES).schema == DOUBLES
+    assert frame().mapBatches(first, DOUBLES).schema == DOUBLES
+    assert frame().mapBatches(first).schema == SCHEMA
     assert frame().select("n", "file").schema.names == ["n", "file"]
 
 
@@ -118,7 +122,7 @@ def test_other_schemas_are_refused(schema: Any) -> None:
 
 
 def test_every_word_of_a_writer_returns_it() -> None:
-    writer = frame().write_stream
+    writer = frame().writeStream
     assert writer.format(StagedTable()) is writer
     assert writer.option("path", "x") is writer
     assert writer.options(a=1) is writer
@@ -131,32 +135,32 @@ def test_every_word_of_a_writer_returns_it() -> None:
 @pytest.mark.parametrize("mode", ["update", "complete", "", None])
 def test_other_output_modes_are_refused(mode: Any) -> None:
     with pytest.raises(OptionError, match=f"has no output mode {mode!r}: it appends"):
-        frame().write_stream.outputMode(mode)
+        frame().writeStream.outputMode(mode)
 
 
 @pytest.mark.parametrize("other", [{"processingTime": "1 second"}, {"once": True}, {"realTime": "5 minutes"}])
 def test_other_triggers_are_refused(other: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=f"has no trigger {next(iter(other))}") as raised:
-        frame().write_stream.trigger(**other)
+        frame().writeStream.trigger(**other)
     assert 'trigger(continuous="1 second")' in str(raised.value)
 
 
 def test_start_needs_a_format_and_a_checkpoint() -> None:
     with pytest.raises(OptionError, match="without format"):
-        frame().write_stream.option("checkpointLocation", "/nowhere").start()
+        frame().writeStream.option("checkpointLocation", "/nowhere").start()
     with pytest.raises(OptionError, match="without checkpointLocation"):
-        frame().write_stream.format(StagedTable()).start()
+        frame().writeStream.format(StagedTable()).start()
 
 
 def test_table_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    writer = frame().write_stream.format(FilesTable()).option("checkpointLocation", str(tmp_path))
+    writer = frame().writeStream.format(FilesTable()).option("checkpointLocation", str(tmp_path))
     with pytest.raises(CapabilityError, match="'files' cannot be written"):
         writer.start()
 
 
 def test_checkpoint_whose_place_does_not_decide_between_two_drivers_is_refused() -> None:
     location = f"mock:///{uuid.uuid4().hex}"
-    writer = frame().write_stream.format(StagedTable()).option("checkpointLocation", location)
+    writer = frame().writeStream.format(StagedTable()).option("checkpointLocation", location)
     with pytest.raises(CheckpointError, match="two drivers of a query could both write the end of an epoch") as raised:
         writer.start()
     assert raised.value.condition == "CHECKPOINT_NOT_EXCLUSIVE"
@@ -183,9 +187,9 @@ def test_started_query_has_what_was_said(
     monkeypatch.setattr(builder, "QueryRunner", NotedRunner)
     streams = ContinuousQueryManager()
     monkeypatch.setattr(builder, "STREAMS", streams)
-    frames = frame().map_in_arrow(same, NUMBERS).where(pc.field("n") > 1)
+    frames = frame().mapInArrow(same, NUMBERS).where(pc.field("n") > 1)
     query = (
-        frames.write_stream.format(StagedTable()).option("path", "x").option("secret", "hidden")
+        frames.writeStream.format(StagedTable()).option("path", "x").option("secret", "hidden")
         .option("checkpointLocation", str(tmp_path)).option("tasks", 3)
         .queryName("orders").trigger(continuous="50 ms").start()
     )  # fmt: skip
@@ -232,3 +236,25 @@ def test_other_text_is_no_interval(text: str) -> None:
     except OptionError:
         return
     assert found >= 1
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (lambda: frame().map_in_arrow(same, DOUBLES), lambda: frame().mapInArrow(same, DOUBLES)),
+        (lambda: frame().map_batches(first), lambda: frame().mapBatches(first)),
+        (
+            lambda: frame().map_with_state(with_state, DOUBLES, DOUBLES),
+            lambda: frame().mapWithState(with_state, DOUBLES, DOUBLES),
+        ),
+    ],
+    ids=["map_in_arrow", "map_batches", "map_with_state"],
+)
+def test_former_name_of_a_function_works_with_a_warning(former: Any, now: Any) -> None:
+    with pytest.warns(DeprecationWarning, match=r"^map_\w+ is called map\w+ now\.$"):
+        assert former().steps == now().steps
+
+
+def test_former_name_of_the_writer_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"^write_stream is called writeStream now\.$"):
+        assert frame().write_stream._frame.schema == frame().schema

@@ -52,7 +52,7 @@ class WithWordsInOptions(FilesTable, SupportsWrite):
 def test_tables_find_options_whatever_their_case(tmp_path: Path) -> None:
     table = WithWordsInOptions()
     frame = continuous.read(_NO_SESSION).format(table).option("ROOTPATH", "/somewhere").load()
-    writer = frame.write_stream.format(table).option("targetPath", "x").option("tasks", 1)
+    writer = frame.writeStream.format(table).option("targetPath", "x").option("tasks", 1)
     with pytest.raises(BuiltError) as built:
         writer.option("coordinatorHost", "127.0.0.1").option("checkpointLocation", str(tmp_path)).start()
     (options,) = built.value.args
@@ -63,7 +63,7 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
     monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
     monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
-    writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
+    writer = frame.option("subscribe", "a").load().writeStream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
     writer.option("coordinatorHost", "[2001:db8::7]").option("coordinatorPort", 7171)
     query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
@@ -76,8 +76,8 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
 def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
-    rows = frame.option("subscribe", "a").load().select("value", "key").map_batches(lambda batch: batch)
-    writer = rows.write_stream.format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    rows = frame.option("subscribe", "a").load().select("value", "key").mapBatches(lambda batch: batch)
+    writer = rows.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer.option("topic", "b").option("tasks", 1).option("coordinatorHost", "127.0.0.1")
     query: Any = writer.option("checkpointLocation", str(tmp_path)).start()
     # The schema that the batches of readers are compared with is that of the scan.
@@ -91,7 +91,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
     monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
-    writer = frame.option("subscribe", "a").load().write_stream.format("pyspark_kafka")
+    writer = frame.option("subscribe", "a").load().writeStream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
     writer.option("coordinatorHost", "10.0.0.7").option("checkpointLocation", str(tmp_path))
     return writer
