@@ -98,7 +98,11 @@ def await_coordinator(broker: MortalBroker, name: str) -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, FROZEN], ids=["killed", "frozen"])
-@pytest.mark.parametrize("begun", [False, True], ids=["before the first row", "with rows in flight"])
+@pytest.mark.parametrize(
+    "begun",
+    [pytest.param(False, marks=pytest.mark.full("Outages at every step")), True],
+    ids=["before the first row", "with rows in flight"],
+)
 def test_a_task_of_a_stream_that_has_run_delivers_after_an_outage(
     mortal_broker: MortalBroker, caplog: pytest.LogCaptureFixture, begun: bool, frozen: bool
 ) -> None:
@@ -161,7 +165,10 @@ def chunk(topic: str, *values: bytes) -> Chunk:
 
 
 @pytest.mark.parametrize("frozen", [False, FROZEN], ids=["killed", "frozen"])
-@pytest.mark.parametrize("step", ["fence", "join", "end"])
+@pytest.mark.parametrize(
+    "step",
+    [*(pytest.param(step, marks=pytest.mark.full("Outages at every step")) for step in ("fence", "join")), "end"],
+)
 def test_a_micro_batch_is_committed_once_after_an_outage(
     mortal_broker: MortalBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
     step: str, frozen: bool,

@@ -301,7 +301,9 @@ def test_a_schema_is_made_of_the_columns_and_registered_if_that_is_asked_for(
     assert [(number, avro(sent, raw)["id"]) for number, raw in found] == [(schema_id, 0), (schema_id, 1)]
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.full("The weaker guarantee")), "exactly_once"]
+)
 def test_a_stream_keeps_its_schema_over_batches_and_restarts(
     spark: SparkSession,
     bootstrap_servers: str,

@@ -113,7 +113,7 @@ def test_names_that_the_broker_does_not_have_are_told(secured_kafka: EmbeddedKaf
         secured_kafka.client_options("SASL_SSL", "alice", mechanism="GSSAPI")
 
 
-@pytest.fixture(scope="module", params=["4.3.0", "3.9.2"])
+@pytest.fixture(scope="module", params=["4.3.0", pytest.param("3.9.2", marks=pytest.mark.full("Older brokers"))])
 def own_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     """A broker that tests stop and change, of each version, with its data on disk."""
     data: Path = tmp_path_factory.mktemp("secured") / "data"
