@@ -19,6 +19,7 @@ pytest_plugins = (
     "kit.fixtures.apicurio",
     "kit.fixtures.broker",
     "kit.fixtures.codec",
+    "kit.fixtures.guarded",
     "kit.fixtures.hdfs",
     "kit.fixtures.kafka_python",
     "kit.fixtures.kafka_tools",

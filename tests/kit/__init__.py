@@ -4,6 +4,7 @@
 | --- | --- |
 | the broker of the run, a client of it, a topic, a broker to stop | `fixtures/broker.py` |
 | a broker with secured listeners and users | `fixtures/secured_broker.py` |
+| brokers of each version where a user has the rights that the test sets | `fixtures/guarded.py` |
 | a Kerberos realm and its broker | `fixtures/kerberos.py` |
 | a Spark session, a Spark Connect server, modules for them | `fixtures/spark.py` |
 | a real schema registry, Apicurio's | `fixtures/apicurio.py` |

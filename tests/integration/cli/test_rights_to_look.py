@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.guarded import OLDER_VERSION
 from kit.rights import SOURCE, feature, renamed
-from kit.rights_in_use import LOOKS, Guarded, Trial, guarded_by_acls
+from kit.rights_in_use import LOOKS, Guarded, Trial
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from typer.testing import Result
@@ -27,11 +28,9 @@ _OPTIONAL = [
 ]
 
 
-# Transactions of the first generation, and an older authorizer.
-@pytest.fixture(scope="module", params=[DEFAULT_VERSION, pytest.param("3.9.2", marks=pytest.mark.long)])
-def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
-    with guarded_by_acls(request.param) as guarded:
-        yield guarded
+@pytest.fixture(params=[DEFAULT_VERSION, pytest.param(OLDER_VERSION, marks=pytest.mark.long)])
+def guarded(request: pytest.FixtureRequest, guarded_of: Callable[[str], Guarded]) -> Guarded:
+    return guarded_of(request.param)
 
 
 def told(done: Result) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN, guarded_broker
+from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN
+from kit.fixtures.guarded import OLDER_VERSION
 from kit.programs.cli import invoke
 from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -21,18 +22,20 @@ from pyspark_kafka.options import ConnectionOptions, ProducerOptions
 from pyspark_kafka.records import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from typer.testing import Result
 
+    from kit.rights_in_use import Guarded
 
-# A real broker, though not the shared one that the fixtures' marker is derived from.
-@pytest.fixture(scope="module")
-def ports() -> Iterator[tuple[int, int]]:
+
+@pytest.fixture
+def ports(guarded_of: Callable[[str], Guarded]) -> tuple[int, int]:
     """A broker with transactions of the first generation; who has no password may do all, and alice nothing."""
-    with guarded_broker("3.9.2") as (_, plain, sasl):
-        yield plain, sasl
+    guarded = guarded_of(OLDER_VERSION)
+    plain, sasl = (int(guarded.kafka.address(name).rpartition(":")[2]) for name in ("PLAINTEXT", "SASL_PLAINTEXT"))
+    return plain, sasl
 
 
 @pytest.fixture

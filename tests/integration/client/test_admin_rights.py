@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.reading import client_of
-from kit.rights_in_use import Guarded, guarded_by_acls
 from pyspark_kafka.client.admin.acls import AccessRule, AclOperation, AclResource, create_acls, delete_acls
 from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.admin.topics import (
@@ -23,21 +22,15 @@ from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_write_options
-from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from kit.rights_in_use import Guarded
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
 RULE = AccessRule("bob", AclOperation.READ, AclResource.TOPIC, "orders")
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
-    with guarded_by_acls(DEFAULT_VERSION) as guarded:
-        yield guarded
 
 
 @pytest.mark.parametrize(

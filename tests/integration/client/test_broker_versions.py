@@ -36,18 +36,14 @@ from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import AtTimestamp, Earliest, Latest
 from pyspark_kafka.options import FetchOptions, ProducerOptions
 from pyspark_kafka.records import HEADERS_TYPE, RecordColumns, encode_rows
-from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
     from pyspark_kafka.client.wire.api_versions import ApiVersions
+    from pyspark_kafka.testing import EmbeddedKafka
 
-# Also where a test starts a broker of its own.
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-OLDER = "3.9.2"
 # What brokers of the oldest supported version offer of the requests that this package sends.
 KAFKA_2_1 = {
     ProduceRequest: 7,
@@ -57,12 +53,6 @@ KAFKA_2_1 = {
     CreateTopicsRequest: 3,
     InitProducerIdRequest: 1,
 }
-
-
-@pytest.fixture(scope="module")
-def older_kafka() -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(OLDER) as broker:
-        yield broker
 
 
 def connect(kafka: EmbeddedKafka) -> KafkaClient:

@@ -20,24 +20,18 @@ from pyspark_kafka.model import IsolationLevel, OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import FetchOptions, ProducerOptions
 from pyspark_kafka.records import encode
-from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-
-# Kafka 3.9 has the first generation only.
-V1_VERSION = "3.9.2"
+    from pyspark_kafka.testing import EmbeddedKafka
 
 
 @pytest.fixture(scope="module", params=[Generation.V1, Generation.V2], ids=lambda generation: generation.name)
-def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[EmbeddedKafka, Generation]]:
-    if request.param is Generation.V2:
-        yield request.getfixturevalue("kafka"), Generation.V2
-        return
-    with EmbeddedKafka(V1_VERSION) as broker:
-        yield broker, Generation.V1
+def cluster(request: pytest.FixtureRequest) -> tuple[EmbeddedKafka, Generation]:
+    broker = request.getfixturevalue("kafka" if request.param is Generation.V2 else "older_kafka")
+    return broker, request.param
 
 
 @pytest.fixture

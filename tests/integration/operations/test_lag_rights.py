@@ -10,23 +10,15 @@ import pytest
 
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, commit_positions, produce
-from kit.rights_in_use import Guarded, guarded_by_acls
 from pyspark_kafka import lag
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.operations.lag.values import LagState
-from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-
-# A real broker, though not the shared one that the fixtures' marker is derived from.
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
-    with guarded_by_acls(DEFAULT_VERSION) as guarded:
-        yield guarded
+    from kit.rights_in_use import Guarded
 
 
 def topic_of(guarded: Guarded) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 
-from kit.brokers.guarded import PASSWORD, guarded_broker
+from kit.brokers.guarded import PASSWORD
 from kit.independent_client import await_committed, consume_committed
 from kit.waiting import eventually
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
@@ -25,16 +25,14 @@ from pyspark_kafka.sink.driver.publisher import Publisher
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from kit.rights_in_use import Guarded
     from pyspark_kafka.testing import EmbeddedKafka
 
 
-# A real broker, though not the shared one that the fixtures' marker is derived from.
 class GuardedBroker:
     """A broker where who has no password may do all, and alice what she is granted."""
 
@@ -59,10 +57,9 @@ class GuardedBroker:
             admin.close()
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[GuardedBroker]:
-    with guarded_broker(DEFAULT_VERSION) as (kafka, _, sasl):
-        yield GuardedBroker(kafka, sasl)
+@pytest.fixture
+def broker(guarded: Guarded) -> GuardedBroker:
+    return GuardedBroker(guarded.kafka, int(guarded.kafka.address("SASL_PLAINTEXT").rpartition(":")[2]))
 
 
 def publish(broker: GuardedBroker, sink: str, topic: str, commits: str) -> MarkerFinding:

@@ -28,14 +28,13 @@ from pyspark_kafka.options import ExactlyOnceOptions, WriteOptions
 from pyspark_kafka.sink.columns import Column, find_sink_columns
 from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 from pyspark_kafka.sink.executor import transaction_writer
-from pyspark_kafka.testing import EmbeddedKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Also where a test starts a broker of its own.
-OLDER = "3.9.2"
+    from pyspark_kafka.testing import EmbeddedKafka
+
 _SCHEMA = pa.schema([("value", pa.binary())])
 
 
@@ -47,12 +46,6 @@ class Position(PartitionOffset):
 
     def json(self) -> str:
         return self.text
-
-
-@pytest.fixture(scope="module")
-def older_kafka() -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(OLDER) as broker:
-        yield broker
 
 
 @pytest.fixture(params=[Generation.V2, pytest.param(Generation.V1, marks=pytest.mark.long)], ids=["V2", "V1"])

@@ -9,27 +9,18 @@ from pyspark.errors import PySparkException
 
 from kit.independent_client import Record, await_committed, consume_committed, produce
 from kit.rights import COMMITS, FEATURES, SOURCE, TARGET, renamed
-from kit.rights_in_use import Guarded, Trial, guarded_by_acls
 from kit.waiting import eventually
 from pyspark_kafka import continuous
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kit.rights_in_use import Guarded, Trial
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
-
-
-# A real broker, though not the shared one that the fixtures' marker is derived from.
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
-    with guarded_by_acls(DEFAULT_VERSION) as guarded:
-        yield guarded
 
 
 def rights_of(trial: Trial, key: str) -> list[Right]:

@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.fixtures.guarded import OLDER_VERSION
 from kit.rights import feature, renamed
-from kit.rights_in_use import TRIALS, Guarded, Trial, guarded_by_acls
+from kit.rights_in_use import TRIALS, Guarded, Trial
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 # A real broker, though not the shared one that the fixtures' marker is derived from.
-# Transactions of the first generation, and an older authorizer.
-OLDER = "3.9.2"
 # More lines than that are no guide.
 _MOST_LINES = 12
 _EACH = [pytest.param(key, run, id=f"{key}, {name}") for key, name, run in TRIALS]
 
 
-@pytest.fixture(scope="module", params=[DEFAULT_VERSION, pytest.param(OLDER, marks=pytest.mark.long)])
-def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
-    with guarded_by_acls(request.param) as guarded:
-        yield guarded
+@pytest.fixture(params=[DEFAULT_VERSION, pytest.param(OLDER_VERSION, marks=pytest.mark.long)])
+def guarded(request: pytest.FixtureRequest, guarded_of: Callable[[str], Guarded]) -> Guarded:
+    return guarded_of(request.param)
 
 
 @pytest.mark.parametrize(("key", "run"), _EACH)

@@ -10,25 +10,16 @@ import pytest
 from kit.independent_client import Record, await_committed, consume_committed, produce
 from kit.reading import drain
 from kit.rights import SOURCE, TARGET
-from kit.rights_in_use import Guarded, Trial, guarded_by_acls
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.connector import PhysicalWriteInfo
 from pyspark_kafka.errors import AccessError
 from pyspark_kafka.table.kafka_table import KafkaTable
-from pyspark_kafka.testing.jars import DEFAULT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from kit.rights_in_use import Guarded, Trial
     from pyspark_kafka.connector import MicroBatchStream, Offset
-
-
-# A real broker, though not the shared one that the fixtures' marker is derived from.
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
-    with guarded_by_acls(DEFAULT_VERSION) as guarded:
-        yield guarded
 
 
 def stream_of(trial: Trial, **options: str) -> MicroBatchStream:
