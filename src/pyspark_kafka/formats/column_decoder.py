@@ -14,20 +14,21 @@ import pyarrow as pa
 
 from pyspark_kafka.formats.avro import by_schema as avro
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
+from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.framed import decode_framed
 from pyspark_kafka.formats.framing import have_id_header, read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.parts import concat_parts
+from pyspark_kafka.formats.plain.text import TextDecoder
 from pyspark_kafka.formats.projection import check_projection, project
 from pyspark_kafka.formats.protobuf import by_schema as protobuf
 from pyspark_kafka.formats.schemas import UnknownSchemaError
-from pyspark_kafka.formats.text import TextDecoder
 from pyspark_kafka.formats.values import BadValue, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_kafka.formats.column_format import ColumnFormat
+    from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
     from pyspark_kafka.formats.framed import ValueDecoder
     from pyspark_kafka.formats.framing import FramedValues
     from pyspark_kafka.formats.schemas import RegisteredSchema, SchemaId, SchemaRegistry
@@ -147,8 +148,8 @@ class ColumnDecoder:
 
 
 def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatReader:
-    if column.format == "string":
-        return _OneDecoder(TextDecoder())
+    if column.format not in WITH_SCHEMA:
+        return _OneDecoder(_plain_decoder(column.format))
     if column.format == "json":
         return _OneDecoder(JsonDecoder(column.arrow_type))
     if column.schema is None:
@@ -156,6 +157,14 @@ def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatRea
     if column.format == "avro":
         return _AvroReader(column.schema, column.arrow_type, registry)
     return _ProtobufReader(column.schema, column.message, column.arrow_type, registry)
+
+
+def _plain_decoder(name: TypedFormat) -> ValueDecoder:
+    if name == "string":
+        return TextDecoder()
+    from pyspark_kafka.formats.plain.kafka_values import NumberDecoder, UuidDecoder  # noqa: PLC0415 - of few topics
+
+    return UuidDecoder() if name == "uuid" else NumberDecoder(name)  # type: ignore[arg-type] # no other is left
 
 
 class _OneDecoder:

@@ -12,18 +12,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import RecordError, SchemaError
+from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.framing import APICURIO8, CONFLUENT, KEY_HEADER, VALUE_HEADER
-from pyspark_kafka.formats.text import find_bad_text, has_text
+from pyspark_kafka.formats.plain.text import find_bad_text, has_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_kafka.formats.column_format import ColumnFormat
+    from pyspark_kafka.formats.column_format import ColumnFormat, TypedFormat
     from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit
 
 # Of the column, at a time: it bounds what an encoder makes beside it, and keeps offsets within 32 bits.
 _PIECE_BYTES = 32 << 20
-_NAMES = {"string": "text", "json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
+_NAMES: dict[TypedFormat, str] = {
+    "string": "text",
+    "uuid": "uuid",
+    "short": "short",
+    "integer": "integer",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "json": "JSON",
+    "avro": "Avro",
+    "protobuf": "Protobuf",
+}
 # Of AWS Glue: the version of the framing, and no compression.
 _GLUE_MAGIC = b"\x03\x00"
 # Of Confluent's header: a GUID follows.
@@ -169,8 +181,8 @@ class _CheckedJsonEncoder:
 
 def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
     """Return what encodes a column, and what stands between the id of the schema and each value."""
-    if column.format == "string":
-        return _TextEncoder(column.arrow_type), b""
+    if column.format not in WITH_SCHEMA:
+        return _plain_encoder(column.format, column.arrow_type), b""
     if column.format == "json":
         from pyspark_kafka.formats.json.encoding import JsonEncoder  # noqa: PLC0415 - each format has its own package
 
@@ -212,6 +224,14 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         # Those who read this framing find a message by its name.
         return found, write_message_name(descriptor.name)
     return found, write_message_index(_path(descriptor))
+
+
+def _plain_encoder(name: TypedFormat, kind: pa.DataType) -> _ValueEncoder:
+    if name == "string":
+        return _TextEncoder(kind)
+    from pyspark_kafka.formats.plain.kafka_values import NumberEncoder, UuidEncoder  # noqa: PLC0415 - of few topics
+
+    return UuidEncoder(kind) if name == "uuid" else NumberEncoder(name, kind)  # type: ignore[arg-type] # no other is left
 
 
 def _path(descriptor: Any) -> tuple[int, ...]:

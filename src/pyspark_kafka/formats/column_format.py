@@ -10,7 +10,12 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.formats.schemas import RegisteredSchema
 
-TypedFormat: TypeAlias = Literal["string", "json", "avro", "protobuf"]
+NumberFormat: TypeAlias = Literal["short", "integer", "long", "float", "double"]
+TypedFormat: TypeAlias = Literal[
+    "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf"
+]
+WITH_SCHEMA: frozenset[str] = frozenset({"json", "avro", "protobuf"})
+"""Formats that have schemas and framings. Values of the others are one text or number each."""
 
 
 @dataclass(frozen=True, slots=True)

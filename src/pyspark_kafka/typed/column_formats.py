@@ -13,13 +13,18 @@ from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.typed.arrow_types import spark_has
 
 if TYPE_CHECKING:
+    from pyspark_kafka.formats.column_format import TypedFormat
     from pyspark_kafka.formats.schemas import RegisteredSchema
     from pyspark_kafka.options import FormatOptions
 
 
-def text_column() -> ColumnFormat:
-    """Return the column of keys or values that are text."""
-    return ColumnFormat("string", "none", pa.string())
+def plain_column(name: TypedFormat) -> ColumnFormat:
+    """Return the column of keys or values that are one text or number each, without a schema."""
+    if name in ("string", "uuid"):
+        return ColumnFormat(name, "none", pa.string())
+    from pyspark_kafka.formats.plain.kafka_values import type_of  # noqa: PLC0415 - of few topics
+
+    return ColumnFormat(name, "none", type_of(name))  # type: ignore[arg-type] # no other is left
 
 
 def columns_of_text(text: str) -> pa.StructType:

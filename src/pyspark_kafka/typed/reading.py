@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_kafka.errors import SchemaError
+from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.typed.arrow_types import narrowed
-from pyspark_kafka.typed.column_formats import column_of_schema, columns_of_text, json_column, text_column
+from pyspark_kafka.typed.column_formats import column_of_schema, columns_of_text, json_column, plain_column
 from pyspark_kafka.typed.given_schema import KINDS, kind_mismatch, read_given_columns, read_given_schema
 
 if TYPE_CHECKING:
@@ -202,8 +203,8 @@ def _plan_side(
 ) -> ColumnFormat | None:
     if options.format == "binary":
         return None
-    if options.format == "string":
-        return text_column()
+    if options.format not in WITH_SCHEMA:
+        return plain_column(options.format)
     schema = read_given_schema(side, options)
     if schema is None and options.schema is not None:
         columns = read_given_columns(f"{side}Schema", options.schema, columns_of_text)

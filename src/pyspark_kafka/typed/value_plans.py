@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 
 from pyspark_kafka.errors import OptionError, SchemaError
-from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.column_format import WITH_SCHEMA, ColumnFormat, TypedFormat
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.options import FormatOptions, parse_batch_read_options
 from pyspark_kafka.typed.spark_json import type_json
@@ -119,7 +119,7 @@ def plan_encoding(
         raise not_valid("framing", framing, "'none', 'confluent', 'apicurio8' or 'glue'")
     reached = _registry_options(registry) if registry is not None else None
     found = None
-    if value_format != "string":
+    if value_format in WITH_SCHEMA:
         options = FormatOptions(
             value_format,  # type: ignore[arg-type] # it was compared
             schema=schema_text(schema),
@@ -209,8 +209,9 @@ def check_format(value_format: str) -> None:
     Raises:
         OptionError: it is none.
     """
-    if value_format not in ("string", "json", "avro", "protobuf"):
-        raise not_valid("value_format", value_format, "'string', 'json', 'avro' or 'protobuf'")
+    known = get_args(TypedFormat)
+    if value_format not in known:
+        raise not_valid("value_format", value_format, f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
 
 
 def _no_subject() -> OptionError:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pyarrow as pa
 
 from pyspark_kafka.errors import RecordError
+from pyspark_kafka.formats.column_format import TypedFormat
 from pyspark_kafka.typed.value_plans import not_valid, plan_encoding, plan_values
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.formats.column_decoder import DecodedColumn
     from pyspark_kafka.formats.values import BadValue
 
-ValueFormat: TypeAlias = Literal["string", "json", "avro", "protobuf"]
+ValueFormat: TypeAlias = TypedFormat
 Framing: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
 OnBad: TypeAlias = Literal["raise", "null"]
 
@@ -118,7 +119,7 @@ def encode(
     Runs on: as `decode`. For many arrays of the same kind use `encode_column(...)`.
 
     Args:
-        column: structs; text for the format `string`. A null row is a null value, a tombstone.
+        column: structs; text or numbers for formats without a schema. A null row is a null value, a tombstone.
         value_format: what they become.
         schema: what they are written as: a schema of Avro, a JSON Schema, the text of a `.proto` file, a
             FileDescriptorSet as bytes or Base64, or `file:PATH`. None: that of the registry; of JSON: the type of the

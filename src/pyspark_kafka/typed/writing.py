@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
-from pyspark_kafka.formats.column_format import ColumnFormat
+from pyspark_kafka.formats.column_format import WITH_SCHEMA, ColumnFormat
 from pyspark_kafka.formats.projection import missing_field
 from pyspark_kafka.formats.schemas import RegisteredSchema
 from pyspark_kafka.typed.given_schema import read_given_columns, read_given_schema
@@ -146,7 +146,7 @@ class _Side:
     def find(self, known: RegisteredSchema | None) -> _Found:
         """Return the column with its schema; asks the registry unless the schema is known."""
         given = self._options
-        if given.format == "string":
+        if given.format not in WITH_SCHEMA:
             return _Found(self._side, self._checked(None))
         own = read_given_schema(self._side, given)
         if known is not None:
@@ -236,7 +236,7 @@ class _Side:
     def _checked(self, schema: RegisteredSchema | None) -> ColumnFormat:
         """Return the format of the column, whose type fits the schema."""
         framing = self._options.framing or ("none" if self._registry is None else "confluent")
-        if self._options.format == "string":
+        if self._options.format not in WITH_SCHEMA:
             framing = "none"
         column = ColumnFormat(self._options.format, framing, self._kind, schema, self._options.message)  # type: ignore[arg-type]
         # The id may not be known yet.

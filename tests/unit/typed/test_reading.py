@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
 
 from pyspark_kafka.errors import OptionError, RegistryError, SchemaError
 from pyspark_kafka.formats.column_decoder import ColumnDecoder
+from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.protobuf import proto_text
 from pyspark_kafka.formats.schemas import NamedSchema, RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedReadOptions
@@ -20,6 +21,9 @@ from pyspark_kafka.typed.reading import CORRUPT_TYPE, ReadFormats, plan_read
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark_kafka.formats.column_format import TypedFormat
+    from pyspark_kafka.options import FormatName
 
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"at","type":"Moment"}]}'
 MOMENT = '{"type":"record","name":"Moment","fields":[{"name":"ms","type":{"type":"long","logicalType":"time-micros"}}]}'
@@ -63,10 +67,11 @@ def value_type(name: str, schema: str) -> pa.DataType:
 
 
 def test_plan_of_text_and_bytes_needs_nothing() -> None:
-    found = plan_read(TypedReadOptions(key=FormatOptions("string")), None)
-    assert found.value is None
-    assert found.key is not None
-    assert (found.key.format, found.key.framing, found.key.arrow_type) == ("string", "none", pa.string())
+    kinds = {"string": pa.string(), "uuid": pa.string(), "integer": pa.int32(), "long": pa.int64()}
+    for name, kind in kinds.items():
+        found = plan_read(TypedReadOptions(key=FormatOptions(cast("FormatName", name))), None)
+        assert found.value is None
+        assert found.key == ColumnFormat(cast("TypedFormat", name), "none", kind)
 
 
 def test_columns_of_json_are_named_in_three_languages(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from kit.protobuf_schema import file_set
 from pyspark_kafka.errors import OptionError, RegistryError, SchemaError
 from pyspark_kafka.formats.column_encoder import ColumnEncoder
+from pyspark_kafka.formats.column_format import ColumnFormat
 from pyspark_kafka.formats.schemas import RegisteredSchema, UnknownSchemaError
 from pyspark_kafka.options import FormatOptions, RegistryOptions, TypedWriteOptions
 from pyspark_kafka.typed.writing import WriteFormats, plan_write, typed_columns
@@ -242,6 +243,8 @@ def test_no_registry_is_needed_without_a_framing() -> None:
     text = without_registry(FormatOptions("string"), pa.string()).value
     assert text is not None
     assert text.format == "string"
+    number = without_registry(FormatOptions("long"), pa.int32()).value
+    assert number == ColumnFormat("long", "none", pa.int32())
 
 
 def test_a_schema_in_a_file_is_read(tmp_path: Path) -> None:

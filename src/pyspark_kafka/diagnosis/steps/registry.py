@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafka.diagnosis.findings import Finding, FindingStatus
 from pyspark_kafka.errors import MissingDependencyError, OptionError, RegistryError
+from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.schemas import UnknownSchemaError
 from pyspark_kafka.options import TypedWriteOptions
 
@@ -61,7 +62,7 @@ def _wanted(
     if typed.registry is None:
         return
     for side, options in (("key", typed.key), ("value", typed.value)):
-        if options.format in ("binary", "string"):
+        if options.format not in WITH_SCHEMA:
             continue
         subject = options.subject or (topic and default_subject(side, topic, typed.registry))
         # A schema that is given is written with the id of its subject, and read with the ids of its writers.

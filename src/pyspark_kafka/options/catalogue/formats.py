@@ -15,7 +15,7 @@ from pyspark_kafka.options.parse import scalars
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMATS = ("binary", "string", "json", "avro", "protobuf")
+FORMATS = ("binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf")
 FRAMINGS = ("none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue")
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 
@@ -38,9 +38,10 @@ def _of_side(side: str) -> Iterator[Option]:
     our = partial(Option, parity=OURS, resolved_by="formats", scopes=EVERYWHERE)
     yield our(
         f"{side}Format",
-        f"What {side}s are. `binary` leaves them as they are. `string` is text. The others make `{side}` one struct "
-        f'column, so that `select("{side}.*")` is a table; they need `{side}Schema` or a registry. In a write, the '
-        "column is encoded in this format.",
+        f"What {side}s are. `binary` leaves them as they are. `string` is text. `uuid`, `short`, `integer`, `long`, "
+        "`float` and `double` are what Kafka's serializers of these names write. The others make "
+        f'`{side}` one struct column, so that `select("{side}.*")` is a table; they need `{side}Schema` or a '
+        "registry. In a write, the column is encoded in this format.",
         parse=scalars.words(*FORMATS),
         kind=", ".join(f"`{name}`" for name in FORMATS),
         default_doc="`binary`",

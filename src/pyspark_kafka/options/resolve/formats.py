@@ -285,7 +285,7 @@ def _refuse_beside(options: Collector, side: str, name: str) -> None:
     """Refuse what has a meaning with a format that has a schema."""
     for part in _OF_A_SIDE:
         option = f"{side}{part}"
-        if not options.attempted(option) or (part == "Framing" and options[option] == "none" and name == "string"):
+        if not options.attempted(option) or (part == "Framing" and options[option] == "none" and name != "binary"):
             continue
         said = f"'{side}Format' is {name}" if options.given(f"{side}Format") else f"without '{side}Format'"
         options.report(

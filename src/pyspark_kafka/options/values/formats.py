@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from pyspark_kafka.options.values.secret import Secret
 
-FormatName: TypeAlias = Literal["binary", "string", "json", "avro", "protobuf"]
+FormatName: TypeAlias = Literal[
+    "binary", "string", "uuid", "short", "integer", "long", "float", "double", "json", "avro", "protobuf"
+]
 FramingName: TypeAlias = Literal["none", "confluent", "confluentHeader", "confluentDual", "apicurio8", "glue"]
 CorruptMode: TypeAlias = Literal["FAILFAST", "PERMISSIVE", "DROPMALFORMED"]
 

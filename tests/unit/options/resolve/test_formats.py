@@ -53,6 +53,8 @@ def test_text_needs_nothing_else() -> None:
     expected = FormatOptions("string")
     assert read(keyFormat="String") == TypedReadOptions(key=expected)
     assert write(valueFormat="string", valueFraming="none") == TypedWriteOptions(value=expected)
+    assert read(keyFormat="Long", keyFraming="none") == TypedReadOptions(key=FormatOptions("long"))
+    assert write(keyFormat="uuid") == TypedWriteOptions(key=FormatOptions("uuid"))
 
 
 def test_a_schema_that_is_given_needs_no_registry() -> None:
@@ -138,6 +140,7 @@ def test_latest_is_the_version_if_none_is_given() -> None:
     [
         ({"valueSchema": "id BIGINT"}, "Option 'valueSchema' is given without 'valueFormat'"),
         ({"valueFormat": "string", "valueSchema": "x"}, "Option 'valueSchema' is given, but 'valueFormat' is string"),
+        ({"keyFormat": "long", "keyFraming": "confluent"}, "'keyFraming' is given, but 'keyFormat' is long"),
         ({"valueFormat": "string", "valueFraming": "confluent"}, "'valueFraming' is given, but 'valueFormat' is str"),
         ({"keyMessage": "a.B", **JSON}, "Option 'keyMessage' is given without 'keyFormat'"),
         ({"valueMessage": "a.B", **JSON}, "Option 'valueMessage' is given, but 'valueFormat' is json"),
