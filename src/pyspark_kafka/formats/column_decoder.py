@@ -18,6 +18,7 @@ from pyspark_kafka.formats.column_format import WITH_SCHEMA
 from pyspark_kafka.formats.framed import decode_framed
 from pyspark_kafka.formats.framing import have_id_header, read_framing
 from pyspark_kafka.formats.json.decoding import JsonDecoder
+from pyspark_kafka.formats.json.time_patterns import time_patterns
 from pyspark_kafka.formats.parts import concat_parts
 from pyspark_kafka.formats.plain.text import TextDecoder
 from pyspark_kafka.formats.projection import check_projection, project
@@ -151,7 +152,7 @@ def _reader(column: ColumnFormat, registry: SchemaRegistry | None) -> _FormatRea
     if column.format not in WITH_SCHEMA:
         return _OneDecoder(_plain_decoder(column.format))
     if column.format == "json":
-        return _OneDecoder(JsonDecoder(column.arrow_type))
+        return _OneDecoder(JsonDecoder(column.arrow_type, time_patterns(column.timestamp_format, column.date_format)))
     if column.schema is None:
         raise ValueError(f"a column in {column.format} has no schema")
     if column.format == "avro":

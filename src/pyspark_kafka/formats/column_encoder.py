@@ -185,8 +185,9 @@ def _build_encoder(column: ColumnFormat) -> tuple[_ValueEncoder, bytes]:
         return _plain_encoder(column.format, column.arrow_type), b""
     if column.format == "json":
         from pyspark_kafka.formats.json.encoding import JsonEncoder  # noqa: PLC0415 - each format has its own package
+        from pyspark_kafka.formats.json.time_patterns import time_patterns  # noqa: PLC0415 - as above
 
-        plain = JsonEncoder(column.arrow_type)
+        plain = JsonEncoder(column.arrow_type, time_patterns(column.timestamp_format, column.date_format))
         if column.schema is None:
             return plain, b""
         from pyspark_kafka.formats.json.schema_fit import JsonSchemaFit  # noqa: PLC0415 - as above

@@ -29,6 +29,8 @@ class ColumnFormat:
         arrow_type: the type of the column, which may have fewer fields than the schema.
         schema: what readers read as, and writers write; None where `arrow_type` says it: JSON without a schema.
         message: the full name of the message, of Protobuf.
+        timestamp_format: the pattern of times, of JSON; None: those of RFC 3339, and what is like them.
+        date_format: the pattern of dates.
     """
 
     format: TypedFormat
@@ -36,3 +38,5 @@ class ColumnFormat:
     arrow_type: pa.DataType
     schema: RegisteredSchema | None = None
     message: str | None = None
+    timestamp_format: str | None = None
+    date_format: str | None = None

@@ -55,13 +55,25 @@ def json_column(
 
     Raises:
         SchemaError: they are no struct, or have a map whose keys are no texts.
+        OptionError: a pattern of times cannot be used.
     """
     if not pa.types.is_struct(columns):
         raise _no_column(side, f"a document is read as a struct, and the schema is one of {columns}")
     path = _other_keys(columns, side)
     if path:
         raise _no_column(side, f"the keys of map '{path}' are no strings, which those of JSON are")
-    return ColumnFormat("json", options.framing or "none", spark_has(columns), schema)
+    if options.timestamp_format is not None or options.date_format is not None:
+        from pyspark_kafka.formats.json.time_patterns import time_patterns  # noqa: PLC0415 - of few options
+
+        time_patterns(options.timestamp_format, options.date_format)
+    return ColumnFormat(
+        "json",
+        options.framing or "none",
+        spark_has(columns),
+        schema,
+        timestamp_format=options.timestamp_format,
+        date_format=options.date_format,
+    )
 
 
 def column_of_schema(

@@ -206,6 +206,8 @@ def decode_column(
     subject: str | None = None,
     schema_version: int | None = None,
     recursive_field_max_depth: int | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
     corrupt_column: str | None = None,
@@ -235,6 +237,8 @@ def decode_column(
         subject: as of `decode`.
         schema_version: as of `decode`.
         recursive_field_max_depth: as of `decode`.
+        timestamp_format: as of `decode`.
+        date_format: as of `decode`.
         is_key: whether they are keys: for the framing `confluentHeader`, and for `corrupt_column`.
         on_bad: what becomes of values that cannot be read. `raise`: the task fails; the error names topic, partition
             and offset if the DataFrame has these columns, else the row of its batch. `null`: they are null.
@@ -267,6 +271,8 @@ def decode_column(
         subject=subject,
         schema_version=schema_version,
         recursive_field_max_depth=recursive_field_max_depth,
+        timestamp_format=timestamp_format,
+        date_format=date_format,
     )
     # What cannot be used is said here, and not by each task.
     plan.decoder(is_key=is_key)
@@ -285,6 +291,8 @@ def encode_column(
     registry: Mapping[str, Any] | None = None,
     subject: str | None = None,
     schema_version: int | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
 ) -> ColumnEncoding:
     """Return a function for `mapInArrow` that encodes a column of structs as values.
 
@@ -302,6 +310,8 @@ def encode_column(
         registry: as of `encode`.
         subject: as of `encode`.
         schema_version: as of `encode`.
+        timestamp_format: as of `encode`.
+        date_format: as of `encode`.
 
     Raises:
         SchemaError: the schema cannot be used, or does not exist.
@@ -318,6 +328,8 @@ def encode_column(
         registry=registry,
         subject=subject,
         schema_version=schema_version,
+        timestamp_format=timestamp_format,
+        date_format=date_format,
     )
     return ColumnEncoding(name, into or name, plan)
 

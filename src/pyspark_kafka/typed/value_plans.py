@@ -75,6 +75,8 @@ def plan_values(
     subject: str | None,
     schema_version: int | None,
     recursive_field_max_depth: int | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
 ) -> ValuePlan:
     """Plan how values are decoded; see `decode`."""
     from pyspark_kafka.typed.reading import plan_read  # noqa: PLC0415 - not for encoding
@@ -86,9 +88,13 @@ def plan_values(
         "Subject": subject,
         "SchemaVersion": schema_version,
     }
-    options = {f"value{name}": str(value) for name, value in given.items() if value is not None}
-    if recursive_field_max_depth is not None:
-        options["recursiveFieldMaxDepth"] = str(recursive_field_max_depth)
+    beside = {
+        "recursiveFieldMaxDepth": recursive_field_max_depth,
+        "timestampFormat": timestamp_format,
+        "dateFormat": date_format,
+    }
+    named = {**{f"value{name}": value for name, value in given.items()}, **beside}
+    options = {name: str(value) for name, value in named.items() if value is not None}
     check_format(value_format)
     if registry is not None and schema is None and subject is None:
         raise _no_subject()
@@ -110,6 +116,8 @@ def plan_encoding(
     registry: Mapping[str, Any] | None,
     subject: str | None,
     schema_version: int | None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
 ) -> ValuePlan:
     """Plan how values are encoded; see `encode`. The type of the column is not known yet: it is null."""
     check_format(value_format)
@@ -130,7 +138,10 @@ def plan_encoding(
         found = _schema_to_write(options, reached, schema_id, framing)
     if framing is None:
         framing = "none" if found is None or found.schema_id is None else _default_framing(reached, found.schema_id)
-    return ValuePlan(ColumnFormat(value_format, framing, pa.null(), found, message), None)  # type: ignore[arg-type]
+    if value_format != "json" and (timestamp_format, date_format) != (None, None):
+        raise not_valid("value_format", value_format, "'json' with timestamp_format or date_format")
+    column = ColumnFormat(value_format, framing, pa.null(), found, message, timestamp_format, date_format)  # type: ignore[arg-type]
+    return ValuePlan(column, None)
 
 
 def _default_framing(registry: RegistryOptions | None, schema_id: int | str) -> str:

@@ -34,6 +34,8 @@ def decode(
     subject: str | None = None,
     schema_version: int | None = None,
     recursive_field_max_depth: int | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
     headers: pa.Array | None = None,
     is_key: bool = False,
     on_bad: OnBad = "raise",
@@ -48,7 +50,8 @@ def decode(
     ```
 
     Arguments have the meaning of the source's options `valueFormat`, `valueSchema`, `valueFraming`, `valueMessage`,
-    `valueSubject`, `valueSchemaVersion` and `recursiveFieldMaxDepth`, and errors name these.
+    `valueSubject`, `valueSchemaVersion`, `recursiveFieldMaxDepth`, `timestampFormat` and `dateFormat`, and errors name
+    these.
 
     Runs on: any process; needs neither Kafka nor Spark. Blocks on the registry, if there is one, and on the compiler of
     Protobuf, if the schema is the text of a `.proto` file. Each call plans again: for many arrays of the same kind
@@ -68,6 +71,8 @@ def decode(
         schema_version: its version; None: the latest.
         recursive_field_max_depth: how many levels of a record of Avro that holds itself are read; None: such a schema
             is an error.
+        timestamp_format: the pattern of fields of type TIMESTAMP, of JSON; None: as without the option.
+        date_format: the pattern of fields of type DATE, of JSON.
         headers: the headers of the records, with the framings `confluentHeader` and `confluentDual`.
         is_key: whether they are keys, with these framings.
         on_bad: what becomes of values that cannot be read. `raise`: an error. `null`: their rows are null, and `bad`
@@ -94,6 +99,8 @@ def decode(
         subject=subject,
         schema_version=schema_version,
         recursive_field_max_depth=recursive_field_max_depth,
+        timestamp_format=timestamp_format,
+        date_format=date_format,
     )
     decoded = plan.decoder(is_key=is_key).decode(as_bytes(values), headers)
     if decoded.bad and on_bad == "raise":
@@ -113,6 +120,8 @@ def encode(
     registry: Mapping[str, Any] | None = None,
     subject: str | None = None,
     schema_version: int | None = None,
+    timestamp_format: str | None = None,
+    date_format: str | None = None,
 ) -> pa.Array:
     """Return a column as values of a format.
 
@@ -131,6 +140,8 @@ def encode(
         registry: the options `schema.registry.*`; None: no registry. Nothing is registered there.
         subject: the subject of the schema.
         schema_version: its version; None: the latest.
+        timestamp_format: as of `decode`.
+        date_format: as of `decode`.
 
     Returns:
         A binary array with a row for each of the column.
@@ -152,6 +163,8 @@ def encode(
         registry=registry,
         subject=subject,
         schema_version=schema_version,
+        timestamp_format=timestamp_format,
+        date_format=date_format,
     )
     return plan.encoder(array.type).encode(array)
 

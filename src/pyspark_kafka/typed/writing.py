@@ -238,7 +238,15 @@ class _Side:
         framing = self._options.framing or ("none" if self._registry is None else "confluent")
         if self._options.format not in WITH_SCHEMA:
             framing = "none"
-        column = ColumnFormat(self._options.format, framing, self._kind, schema, self._options.message)  # type: ignore[arg-type]
+        column = ColumnFormat(
+            self._options.format,  # type: ignore[arg-type] # only typed sides are written
+            framing,
+            self._kind,
+            schema,
+            self._options.message,
+            self._options.timestamp_format,
+            self._options.date_format,
+        )
         # The id may not be known yet.
         unframed = framing if schema is not None and schema.schema_id is not None else "none"
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import secrets
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.formats.bounds import TOO_MANY_CELLS, cell_budget
 from pyspark_kafka.formats.json.cells import cell_counter, may_have_many, widest_item
 from pyspark_kafka.formats.json.decimals import find_suspects, has_decimals, rewrite_numbers
 from pyspark_kafka.formats.json.judging import find_lost_numbers, load_value
 from pyspark_kafka.formats.json.locating import FaultFinder
+from pyspark_kafka.formats.json.text_fields import TextFields
+from pyspark_kafka.formats.json.time_patterns import NO_PATTERNS
 from pyspark_kafka.formats.parts import concat_parts, split_by_size
 from pyspark_kafka.formats.values import BadValue, DecodedValues, Reason, has_kind, refuse_lost_times, refuse_rows
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark_kafka.formats.bounds import SizeBudget
+    from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
 # Text that is read at a time: it bounds memory, and keeps offsets within 32 bits.
 _MOST_TEXT = 64 << 20
@@ -44,7 +46,7 @@ class JsonDecoder:
     reads it, which takes more. Numbers, texts and times are read as arrow-json reads them, which is lenient: 1.5
     becomes 1 where a whole number is wanted, and the text "12" becomes 12. Fields of structs that the type lacks are
     skipped, those that a value lacks are null, of a name that stands twice the last counts. A map has every entry, also
-    those of one key. Bytes are Base64 text.
+    those of one key. Bytes are Base64 text. Times that have a pattern are text of it.
 
     Runs on: executor; pure computation.
 
@@ -52,18 +54,23 @@ class JsonDecoder:
         arrow_type: what `decode` returns.
     """
 
-    def __init__(self, arrow_type: pa.StructType) -> None:
+    def __init__(self, arrow_type: pa.StructType, times: TimePatterns = NO_PATTERNS) -> None:
         """Read values as structs of a type, whose fields are all nullable.
+
+        Args:
+            arrow_type: the type.
+            times: how times and dates are written.
 
         Raises:
             SchemaError: a type that JSON cannot be read as.
             MissingDependencyError: without the packages arro3-io and msgspec.
         """
         self.arrow_type = _nullable(arrow_type)
-        self._read_type = _without_bytes(self.arrow_type, "")
+        self._texts = TextFields(times)
+        self._read_type = self._texts.read_type(self.arrow_type)
         self._has_floats = has_kind(self._read_type, pa.types.is_floating)
         self._has_decimals = has_decimals(self._read_type)
-        self._has_bytes = self._read_type != self.arrow_type
+        self._has_texts = self._read_type != self.arrow_type
         # Nobody who writes values can know it: a value that holds this name could else stand for another's. The letter
         # begins no number and no literal: a list that a value leaves open would take a number as its next item.
         name = f"k{secrets.token_hex(8)}"
@@ -103,8 +110,8 @@ class JsonDecoder:
         column = concat_parts(columns, self._read_type)
         if self._has_floats:
             column = _without_lost(column, values, skipped, bad)
-        if self._has_bytes:
-            column = self._with_bytes(column, bad)
+        if self._has_texts:
+            column = self._texts.read(column, self.arrow_type, bad)
         return refuse_lost_times(DecodedValues(column, sorted(bad, key=lambda each: each.row)))
 
     def _decode_chunk(
@@ -209,18 +216,6 @@ class JsonDecoder:
             raise ValueError(f"{batch.num_rows} documents in {count} values")
         return batch.column(0)
 
-    def _with_bytes(self, column: pa.Array, bad: list[BadValue]) -> pa.Array:
-        wrong: dict[int, str] = {}
-        found = _decode_base64(column, self.arrow_type, "", wrong)
-        bad += [
-            BadValue(row, Reason.TYPE_MISMATCH, f"the value of field '{path}' is not Base64")
-            for row, path in wrong.items()
-        ]
-        if wrong:
-            mask = pa.array([row not in wrong for row in range(len(found))])
-            found = pc.if_else(mask, found, pa.scalar(None, self.arrow_type))
-        return found
-
 
 def _without_lost(column: pa.Array, values: pa.Array, skipped: int, bad: list[BadValue]) -> pa.Array:
     """Note values with a number beyond its type, and return the column with nulls in their place."""
@@ -290,49 +285,9 @@ def _nullable(given: pa.DataType) -> pa.DataType:
     return given
 
 
-def _without_bytes(given: pa.DataType, path: str) -> pa.DataType:
-    if pa.types.is_struct(given):
-        return pa.struct([pa.field(each.name, _without_bytes(each.type, _within(path, each.name))) for each in given])
-    if pa.types.is_binary(given):
-        return pa.string()
-    inner = [given.value_type] if pa.types.is_list(given) else []
-    inner = [given.key_type, given.item_type] if pa.types.is_map(given) else inner
-    if any(_without_bytes(each, path) != each for each in inner):
-        raise SchemaError(
-            f"Field '{path}' has bytes within a list or a map ({given}), which cannot be read from JSON.",
-            condition="SCHEMA_COLUMN_MISMATCH",
-            hint="Read them as string, and decode with unbase64.",
-            facts={"column": path, "found": given},
-        )
-    return given
-
-
-def _decode_base64(column: pa.Array, wanted: pa.DataType, path: str, wrong: dict[int, str]) -> pa.Array:
-    if column.type == wanted:
-        return column
-    if pa.types.is_struct(wanted):
-        children = [
-            _decode_base64(column.field(number), each.type, _within(path, each.name), wrong)
-            for number, each in enumerate(wanted)
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(column))
-    decoded: list[bytes | None] = []
-    for row, text in enumerate(column.to_pylist()):
-        try:
-            decoded.append(None if text is None else base64.b64decode(text, validate=True))
-        except ValueError:
-            decoded.append(None)
-            wrong.setdefault(row, path)
-    return pa.array(decoded, wanted)
-
-
 def _field_names(given: pa.DataType) -> list[str]:
     if pa.types.is_struct(given):
         return [name for each in given for name in (each.name, *_field_names(each.type))]
     if pa.types.is_list(given):
         return _field_names(given.value_type)
     return _field_names(given.item_type) if pa.types.is_map(given) else []
-
-
-def _within(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

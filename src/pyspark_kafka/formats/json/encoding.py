@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_kafka.errors import MissingDependencyError, RecordError, SchemaError
+from pyspark_kafka.formats.json.time_patterns import NO_PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark_kafka.formats.json.time_patterns import TimePatterns
 
 # The member that a value which is no object is written in, and taken out of.
 _ONLY = "v"
@@ -38,8 +41,12 @@ class JsonEncoder:
     Runs on: executor; pure computation.
     """
 
-    def __init__(self, arrow_type: pa.DataType) -> None:
+    def __init__(self, arrow_type: pa.DataType, times: TimePatterns = NO_PATTERNS) -> None:
         """Write values of a type.
+
+        Args:
+            arrow_type: the type.
+            times: how times and dates are written.
 
         Raises:
             SchemaError: it has a type that JSON has no form for.
@@ -47,7 +54,8 @@ class JsonEncoder:
         """
         _check(arrow_type, "")
         self._is_object = pa.types.is_struct(arrow_type)
-        self._has_texts = _needs_texts(arrow_type)
+        self._times = times
+        self._has_texts = _needs_texts(arrow_type, times)
         self._write = _writer()
 
     def encode(self, column: pa.Array, prefix: bytes = b"") -> pa.Array:
@@ -68,7 +76,7 @@ class JsonEncoder:
         present = column.drop_null() if column.null_count else column
         if len(present) == 0:
             return pa.nulls(len(column), pa.binary())
-        ready = _with_texts(present) if self._has_texts else present
+        ready = _with_texts(present, self._times) if self._has_texts else present
         if not self._is_object:
             ready = pa.StructArray.from_arrays([ready], names=[_ONLY])
         out = io.BytesIO()
@@ -134,11 +142,13 @@ def _is_bytes(given: pa.DataType) -> bool:
     return bool(pa.types.is_binary(given) or pa.types.is_large_binary(given))
 
 
-def _needs_texts(given: pa.DataType) -> bool:
-    """Return whether a type has bytes, or maps whose keys are numbers."""
+def _needs_texts(given: pa.DataType, times: TimePatterns) -> bool:
+    """Return whether a type has bytes, times with a pattern, or maps whose keys are numbers."""
     if pa.types.is_map(given) and not _is_text(given.key_type):
         return True
-    return _is_bytes(given) or any(_needs_texts(given.field(number).type) for number in range(given.num_fields))
+    if _is_bytes(given) or times.of(given) is not None:
+        return True
+    return any(_needs_texts(given.field(number).type, times) for number in range(given.num_fields))
 
 
 def _refuse_unwritable(column: pa.Array, path: str, *, in_items: bool = False) -> None:
@@ -213,26 +223,29 @@ def _compact(column: pa.Array) -> pa.Array:
     return column.take(pa.array(np.arange(len(column))))
 
 
-def _with_texts(column: pa.Array) -> pa.Array:
-    """Return the column with Base64 text in the place of bytes, and text for each key of a map."""
+def _with_texts(column: pa.Array, times: TimePatterns) -> pa.Array:
+    """Return the column with Base64 text in the place of bytes, times as their patterns, and text as keys of maps."""
     kind = column.type
-    if not _needs_texts(kind):
+    if not _needs_texts(kind, times):
         return column
+    pattern = times.of(kind)
+    if pattern is not None:
+        return pattern.write(column)
     if _is_bytes(kind):
         return pa.array(
             [None if raw is None else base64.b64encode(raw).decode() for raw in column.to_pylist()], pa.string()
         )
     if pa.types.is_struct(kind):
-        children = [_with_texts(column.field(number)) for number in range(kind.num_fields)]
+        children = [_with_texts(column.field(number), times) for number in range(kind.num_fields)]
         names = [kind.field(number).name for number in range(kind.num_fields)]
         return pa.StructArray.from_arrays(children, names=names, mask=pc.is_null(column))
     own = _compact(column)
     if pa.types.is_map(kind):
         keys = own.keys if _is_text(kind.key_type) else own.keys.cast(pa.string())
-        items = _with_texts(own.items)
+        items = _with_texts(own.items, times)
         made = pa.map_(keys.type, items.type)
         content = pa.StructArray.from_arrays([keys, items], fields=[made.key_field, made.item_field])
     else:
-        content = _with_texts(own.values)
+        content = _with_texts(own.values, times)
         made = pa.list_(content.type)
     return pa.Array.from_buffers(made, len(own), own.buffers()[:2], own.null_count, own.offset, children=[content])

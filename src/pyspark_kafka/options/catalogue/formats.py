@@ -89,6 +89,24 @@ def _of_side(side: str) -> Iterator[Option]:
     )
 
 
+_TIME_OPTIONS = tuple(
+    Option(
+        name,
+        f"The pattern of fields of type `{kind}` in JSON, of keys and values, in the letters of Spark's datetime "
+        f"patterns that [typed formats](typed-formats.md#times-in-json) names. {beside}",
+        parity=OURS,
+        resolved_by="formats",
+        parse=scalars.text,
+        kind="pattern",
+        default_doc="as RFC 3339, and what is like it",
+        scopes=EVERYWHERE,
+    )
+    for name, kind, beside in (
+        ("timestampFormat", "TIMESTAMP", "Those without an offset are in UTC. `TIMESTAMP_NTZ` has no pattern."),
+        ("dateFormat", "DATE", "A text is the whole pattern."),
+    )
+)
+
 _READ_OPTIONS = (
     Option(
         "mode",
@@ -158,4 +176,10 @@ _WRITE_OPTIONS = (
     ),
 )
 
-FORMAT_OPTIONS: tuple[Option, ...] = (*_of_side("value"), *_of_side("key"), *_READ_OPTIONS, *_WRITE_OPTIONS)
+FORMAT_OPTIONS: tuple[Option, ...] = (
+    *_of_side("value"),
+    *_of_side("key"),
+    *_TIME_OPTIONS,
+    *_READ_OPTIONS,
+    *_WRITE_OPTIONS,
+)

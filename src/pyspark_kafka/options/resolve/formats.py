@@ -21,7 +21,8 @@ _WITH_SCHEMA = ("json", "avro", "protobuf")
 _URL, _REGION = "schema.registry.url", "schema.registry.region"
 _CORRUPT = "columnNameOfCorruptRecord"
 _DEPTH = "recursiveFieldMaxDepth"
-_OF_READS = ("mode", _CORRUPT, "includeSchemaId", "maxCorruptRatio", _DEPTH)
+_TIMES = ("timestampFormat", "dateFormat")
+_OF_READS = (*_TIMES, "mode", _CORRUPT, "includeSchemaId", "maxCorruptRatio", _DEPTH)
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 _COLUMNS_OF_IDS = ("key_schema_id", "value_schema_id")
 
@@ -95,7 +96,7 @@ def resolve_typed_write(options: Collector) -> TypedWriteOptions | None:
     """
     resolved = _resolve_sides(options, options["topic"], reading=False)
     if resolved is None:
-        _refuse_without_format(options, ("autoRegisterSchemas",))
+        _refuse_without_format(options, (*_TIMES, "autoRegisterSchemas"))
         return None
     register: bool = options["autoRegisterSchemas"]
     if register and resolved["registry"] is None:
@@ -148,6 +149,14 @@ def _resolve_sides(options: Collector, topic: str | None, *, reading: bool) -> d
             f"{'read' if reading else 'written'}."
         )
         registry = None
+    if not any(side.format == "json" for side in sides.values()):
+        for name in filter(options.attempted, _TIMES):
+            options.report(
+                "OPTION_CONFLICT",
+                f"Option '{name}' is given, but neither keys nor values are json: it is about times in JSON.",
+                f"Remove '{name}', or set 'valueFormat' or 'keyFormat' to json.",
+                name,
+            )
     return {**sides, "registry": registry}
 
 
@@ -197,6 +206,8 @@ def _resolve_side(options: Collector, side: str, name: str, context: _Context) -
         subject=options[f"{side}Subject"],
         schema_version=options[f"{side}SchemaVersion"],
         message=options[f"{side}Message"],
+        timestamp_format=options["timestampFormat"] if name == "json" else None,
+        date_format=options["dateFormat"] if name == "json" else None,
     )
 
 

@@ -29,6 +29,8 @@ class FormatOptions:
         subject: the subject of the schema in the registry; None: the topic and `-key` or `-value`.
         schema_version: the version of the subject; None: the latest when the query is planned.
         message: the full name of the message in a schema of Protobuf; None: its first.
+        timestamp_format: the pattern of times in JSON; None: as RFC 3339 has them.
+        date_format: the pattern of dates in JSON; None: as RFC 3339 has them.
     """
 
     format: FormatName = "binary"
@@ -37,6 +39,8 @@ class FormatOptions:
     subject: str | None = None
     schema_version: int | None = None
     message: str | None = None
+    timestamp_format: str | None = None
+    date_format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

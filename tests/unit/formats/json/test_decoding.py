@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_kafka.errors import MissingDependencyError, SchemaError
+from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.formats.json.decoding import JsonDecoder
 from pyspark_kafka.formats.spark_schema.ddl import parse_ddl
 from pyspark_kafka.formats.values import BadValue, Reason
@@ -137,9 +137,22 @@ def test_no_values_are_no_rows() -> None:
     assert rows(A) == []
 
 
-def test_bytes_in_a_list_are_refused() -> None:
-    with pytest.raises(SchemaError, match="Field 'l' has bytes within a list or a map"):
-        JsonDecoder(pa.struct([("l", pa.list_(pa.binary()))]))
+def test_bytes_in_lists_and_maps_are_read_and_name_their_row() -> None:
+    kind = pa.struct([("l", pa.list_(pa.binary())), ("m", pa.map_(pa.string(), pa.struct([("b", pa.binary())])))])
+    texts = [
+        b'{"l":["QQ==",null]}',
+        b'{"l":null,"m":{"k":{"b":"QUI="},"n":null}}',
+        b'{"m":{"k":{"b":"?"}}}',
+        b'{"l":[]}',
+    ]
+    found = JsonDecoder(kind).decode(pa.array([b"{}", *texts]).slice(1))
+    assert found.column.to_pylist() == [
+        {"l": [b"A", None], "m": None},
+        {"l": None, "m": [("k", {"b": b"AB"}), ("n", None)]},
+        None,
+        {"l": [], "m": None},
+    ]
+    assert found.bad == [BadValue(2, Reason.TYPE_MISMATCH, "the value of field 'm.b' is not Base64")]
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,19 @@ RESOLVED_FIELDS = {
     "write.typed": "write",
     "write.notes": "write",
     **dict.fromkeys(
-        [f"format.{name}" for name in ("format", "framing", "schema", "subject", "schema_version", "message")],
+        [
+            f"format.{name}"
+            for name in (
+                "format",
+                "framing",
+                "schema",
+                "subject",
+                "schema_version",
+                "message",
+                "timestamp_format",
+                "date_format",
+            )
+        ],
         "formats",
     ),
     **dict.fromkeys([f"typed_read.{name}" for name in ("key", "value", "registry")], "formats"),
