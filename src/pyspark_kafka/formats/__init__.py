@@ -1,7 +1,8 @@
 """Formats of values, as Arrow columns: without Kafka, without Spark.
 
-For users: `decode` and `encode` take arrays, `decode_column` and `encode_column` make functions for `mapInArrow`. They
-know options and registries, so they stand in `typed/`, and are loaded when they are first used.
+For users: `decode` and `encode` take arrays, `decode_column` and `encode_column` make functions for `mapInArrow`,
+`decode_udf` and `encode_udf` functions on columns. They know options, registries and PySpark, so they stand in `typed/`
+and `spark/`, and are loaded when they are first used.
 
 `avro` has a codec of its own, `json` reads and writes with arro3, `protobuf` with ptars. `framing` reads the id of the
 schema before each value, `framed` reads an array of several schemas. `values` is what every decoder returns.
@@ -16,16 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark_kafka.spark.udfs.values import decode_udf, encode_udf
     from pyspark_kafka.typed.column_functions import decode_column, encode_column
     from pyspark_kafka.typed.values import decode, encode
 
-__all__ = ["decode", "decode_column", "encode", "encode_column"]
+__all__ = ["decode", "decode_column", "decode_udf", "encode", "encode_column", "encode_udf"]
 
 _PLACES = {
     "decode": "pyspark_kafka.typed.values",
     "decode_column": "pyspark_kafka.typed.column_functions",
+    "decode_udf": "pyspark_kafka.spark.udfs.values",
     "encode": "pyspark_kafka.typed.values",
     "encode_column": "pyspark_kafka.typed.column_functions",
+    "encode_udf": "pyspark_kafka.spark.udfs.values",
 }
 
 

@@ -1,0 +1,6 @@
+"""Functions on columns of any DataFrame, for expressions and SQL.
+
+Entry points: `values.decode_udf`, `values.encode_udf`, which `pyspark_kafka.formats` shows.
+
+Invariant: what a value becomes is decided in `typed/`; here are PySpark's functions around it. Layer: spark.
+"""
