@@ -58,6 +58,7 @@
 | the steps of a query until its first batch | `programs/first_batch.py` |
 | record batches built by hand, byte by byte | `record_batches.py` |
 | random schemas of Avro, their values and evolutions | `avro_schemas.py` |
+| what a value of Avro is in the schema of a reader, by the specification | `avro_resolution.py` |
 | a message of Protobuf with a field of each kind | `protobuf_schema.py` |
 | random messages of Protobuf, their schemas and evolutions | `protobuf_schemas.py` |
 | random columns that each format can hold | `portable_columns.py` |

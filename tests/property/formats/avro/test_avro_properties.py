@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.avro_resolution import NoValue, further_evolved, resolved, resolves, with_defaults
 from kit.avro_schemas import evolved, schemas, values_of
 from pyspark_kafka.errors import SchemaError
 from pyspark_kafka.formats.avro.decoding import AvroDecoder
@@ -109,6 +110,31 @@ def test_values_of_another_schema_are_those_that_fastavro_resolves(data: st.Data
     else:
         assert bad == []
         assert plain(reader, column.to_pylist()[0]) == in_columns(reader, expected)
+
+
+@given(st.data())
+def test_values_of_another_schema_are_those_of_the_specification(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    reader = data.draw(further_evolved(data.draw(evolved(schema)) if data.draw(st.booleans()) else schema))
+    reader = with_defaults(reader) if data.draw(st.integers(0, 3)) == 0 else reader
+    rows = data.draw(st.lists(values_of(schema), min_size=1, max_size=3))
+    try:
+        decoder = AvroDecoder(parse_schema(json.dumps(schema)), parse_schema(json.dumps(reader)))
+    except SchemaError:
+        assert not resolves(schema, reader)
+        return
+    assert resolves(schema, reader)
+    column, bad = decoder.decode(pa.array([encoded(schema, row) for row in rows], pa.binary()))
+    column.validate(full=True)
+    wrong = {each.row for each in bad}
+    for number, row in enumerate(rows):
+        try:
+            expected = resolved(schema, row, reader)
+        except NoValue:
+            assert number in wrong
+            continue
+        assert number not in wrong
+        assert plain(reader, column[number].as_py()) == expected
 
 
 @given(st.data())
