@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fuzzing import codec_targets
@@ -52,10 +53,10 @@ TARGETS = {
     "sasl": Target(sasl),
     "jaas": Target(jaas),
     "oauth_token": Target(oauth_token),
-    "json_values": Target(json_values),
+    "json_values": Target(json_values, mutate_values),
     "avro_values": Target(avro_values, mutate_values),
     "protobuf_values": Target(protobuf_values, mutate_values),
-    "framing": Target(framing),
+    "framing": Target(framing, partial(mutate_values, head=2)),
     "schema_text": Target(schema_text),
     "proto_text": Target(proto_text),
     "registry_answer": Target(registry_answer),

@@ -50,7 +50,15 @@ def _golden(kind: str) -> list[bytes | None]:
 def _json() -> list[bytes]:
     odd = [b"null", b"{}", b' {"id": 1.5}\n', b'{"raw":"AAE="}', b'{"at":"2026-11-22T18:30:00Z","day":"2026-11-22"}']
     deep = b'{"deep":[[{"a":[1,2]},{}],[]],"small":127,"share":1e38,"name":"\\ud83e\\udd80\\ud840"}'
-    return [_framed(*_golden("json")[:4]), _framed(None, *odd, deep), *(_framed(each) for each in _golden("json"))]
+    values = [_framed(*_golden("json")[:4]), _framed(None, *odd, deep), *(_framed(each) for each in _golden("json"))]
+    nested = [
+        repeated(b"["),
+        repeated(b"[", b"]"),
+        repeated(b'{"a":'),
+        repeated(b'{"deep":', b"}", 500),
+        repeated(b"1"),
+    ]
+    return values + [b"\0" + each for each in nested]
 
 
 def _protobuf() -> list[bytes]:

@@ -46,6 +46,7 @@ _MOST_VALUES = 8
 # In place of the size of a value: it is null, or made of a few bytes many times.
 _NULL, _REPEATED = 0xFFFF, 0xFFFE
 _MOST_TIMES, _MOST_BYTES = 200_000, 400_000
+_LONGEST_START = 8
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _READER = {
     "type": "record",
@@ -126,7 +127,7 @@ def drawn_values(draw: Draw) -> list[bytes | None]:
 
 def _drawn_repeated(draw: Draw) -> bytes:
     """Return bytes many times, others as often behind them, and fields of Protobuf around both."""
-    start, end = draw.taken(draw.number(1) % 4 + 1), draw.taken(draw.number(1) % 4)
+    start, end = draw.taken(draw.number(1) % _LONGEST_START + 1), draw.taken(draw.number(1) % 4)
     times = min(draw.number(3) % (_MOST_TIMES + 1), _MOST_BYTES // (len(start) + len(end) or 1))
     value = start * times + end * times
     for _ in range(draw.number(1) % 6):
@@ -136,15 +137,22 @@ def _drawn_repeated(draw: Draw) -> bytes:
 
 
 def repeated(start: bytes, end: bytes = b"", times: int = _MOST_TIMES, tags: Sequence[bytes] = ()) -> bytes:
-    """Write a value of bytes many times as the targets draw it: at most 4 bytes, and 3, in fields of up to 3 bytes."""
+    """Write a value of bytes many times as the targets draw it: at most 8 bytes, and 3, in fields of up to 3 bytes."""
     parts = [_REPEATED.to_bytes(2, "big"), bytes([len(start) - 1]), start, bytes([len(end)]), end]
     parts += [times.to_bytes(3, "big"), bytes([len(tags)]), *(bytes([len(each) - 1]) + each for each in tags)]
     return b"".join(parts)
 
 
-def mutate_values(data: bytes, other: bytes, random: Random) -> bytes:
-    """Make changes as `mutate_bytes`, or repeat a few bytes of an input many times, alone or in fields around them."""
-    if not data or random.random() > 0.02:
+def mutate_values(data: bytes, other: bytes, random: Random, head: int = 0) -> bytes:
+    """Make changes as `mutate_bytes`, or repeat a few bytes of an input many times, alone or in fields around them.
+
+    Args:
+        data: an input.
+        other: another one.
+        random: decides.
+        head: bytes of an input before its values.
+    """
+    if len(data) <= head or random.random() > 0.02:
         return mutate_bytes(data, other, random)
 
     def piece(most: int) -> bytes:
@@ -153,7 +161,7 @@ def mutate_values(data: bytes, other: bytes, random: Random) -> bytes:
 
     end = random.choice((b"", piece(3)))
     tags = [piece(3) for _ in range(random.randrange(6))]
-    return b"\0" + repeated(piece(4), end, random.choice((1, 100, 101, _MOST_TIMES)), tags)
+    return data[:head] + b"\0" + repeated(piece(_LONGEST_START), end, random.choice((1, 100, 101, _MOST_TIMES)), tags)
 
 
 def _drawn_headers(draw: Draw) -> list[dict[str, Any]] | None:

@@ -132,6 +132,9 @@ def test_mutations_of_values_repeat_bytes_many_times_and_follow_the_seed() -> No
     made = [mutate_values(random.choice(seeds), random.choice(seeds), random) for _ in range(300)]
     assert made == [mutate_values(again.choice(seeds), again.choice(seeds), again) for _ in range(300)]
     assert max(len(each or b"") for data in made for each in drawn_values(Draw(data))) >= 200_000
+    framed = [TARGETS["framing"].mutate(b"\1\3" + each, b"", random) for each in seeds for _ in range(100)]
+    repeated = [data[2:] for data in framed if data.startswith(b"\1\3\0\xff\xfe")]
+    assert max(len(each or b"") for data in repeated for each in drawn_values(Draw(data))) >= 200_000
 
 
 def fuzzed_batches(count: int) -> None:
