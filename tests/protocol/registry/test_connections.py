@@ -6,6 +6,7 @@ import contextlib
 import logging
 import re
 import socket
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -142,6 +143,14 @@ def test_token_of_a_variable_has_no_line_end(
         ConfluentRegistry(options).schema_by_id(1)
     assert caught.value.condition == "SECRET_UNAVAILABLE"
     assert PASSWORD not in f"{caught.value} {caught.value.facts}"
+
+
+def test_token_of_a_function_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokens_of_a_test", SimpleNamespace(newest=lambda: PASSWORD))
+    with SchemaRegistryServer(token=PASSWORD) as server:
+        server.add("orders-value", LONG)
+        options = RegistryOptions(urls=(server.url,), bearer_token=Secret.parse("call:tokens_of_a_test:newest"))
+        assert ConfluentRegistry(options).schema_by_id(1).text == LONG
 
 
 def test_line_end_of_a_file_is_no_part_of_a_token(tmp_path: Path) -> None:
