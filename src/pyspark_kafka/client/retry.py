@@ -52,9 +52,9 @@ _FATAL_OF_FETCH = frozenset(
 )
 # A search for a server that had no longer than that says little about the servers.
 _TELLING_MS = 1_000
-# A broker that closes each connection at its first request is a listener that wants a login, or is confused with
-# another, rather than a broker that stops: about 5 s of attempts tell them apart.
+# Of `ClosedAtOnce`.
 CLOSED_AT_ONCE_ATTEMPTS = 8
+CLOSED_AT_ONCE_MS = 3_000
 _FAIL_UNKNOWN_TOPIC = Decision(Action.FAIL, "the topic was looked up and is not there")
 
 
@@ -163,6 +163,30 @@ class Backoff:
         self.attempts = 0
 
 
+class ClosedAtOnce:
+    """Connections in a row that a server closed at their first request.
+
+    That is a listener that wants a login, or is confused with another, rather than a broker that stops or a wire that
+    fails. Some seconds of attempts tell them apart: a number of attempts alone takes half a second if waits are short.
+
+    Attributes:
+        is_final: whether more attempts are of no use.
+    """
+
+    __slots__ = ("_count", "_since_ms", "is_final")
+
+    def __init__(self) -> None:
+        self._count, self._since_ms = 0, 0.0
+        self.is_final = False
+
+    def note(self, closed: bool, now_ms: float) -> None:
+        """Count a failure, which was such a connection or another one."""
+        if not self._count:
+            self._since_ms = now_ms
+        self._count = self._count + 1 if closed else 0
+        self.is_final = self._count >= CLOSED_AT_ONCE_ATTEMPTS and now_ms - self._since_ms >= CLOSED_AT_ONCE_MS
+
+
 def attempts(
     backoff: Backoff,
     *,
@@ -207,13 +231,13 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
 
     Raises:
         ConnectorError: the failure of the last attempt, if it is final, or if brokers closed each of
-            `CLOSED_AT_ONCE_ATTEMPTS` connections in a row at their first request.
+            too many connections in a row at their first request (`ClosedAtOnce`).
         DeadlineError: the deadline expired; names the step and the failure that explains most.
     """
     newest: ConnectorError | None = None
     # The failure that explains most: an attempt that the deadline cut short explains less than the failure before it.
     best: ConnectorError | None = None
-    closed_at_once = 0
+    closed_at_once = ClosedAtOnce()
     for _ in attempts(backoff, deadline=deadline):
         began_ms = deadline.elapsed_ms()
         try:
@@ -221,8 +245,8 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
         except ConnectorError as error:
             newest = error
             no_server = error.condition == "BOOTSTRAP_FAILED"
-            closed_at_once = closed_at_once + 1 if error.condition == "BROKER_CLOSED_FIRST_READ" else 0
-            if closed_at_once >= CLOSED_AT_ONCE_ATTEMPTS:
+            closed_at_once.note(error.condition == "BROKER_CLOSED_FIRST_READ", deadline.elapsed_ms())
+            if closed_at_once.is_final:
                 raise
             took_ms = deadline.elapsed_ms() - began_ms
             cut_short = isinstance(error, DeadlineError) or (no_server and took_ms < _TELLING_MS)

@@ -19,6 +19,7 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from kit.fakes.black_hole import BlackHole
 from kit.fakes.scripts import Close, Raw, Silence
 from kit.fakes.tcp_cluster import TcpCluster
+from pyspark_kafka.client import retry
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.client.net.handshake import open_connection
@@ -371,7 +372,9 @@ def test_a_tls_handshake_that_the_other_side_ends_is_tried_again(tls_files: TlsF
             assert len(greeted) == 2
 
 
-def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline() -> None:
+def test_a_listener_that_ends_every_tls_handshake_is_told_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "CLOSED_AT_ONCE_MS", 100)
+
     def greet(accepted: socket.socket) -> None:
         accepted.recv(4096)
 

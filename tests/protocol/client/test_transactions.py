@@ -59,6 +59,19 @@ def test_coordinator_that_has_moved_is_looked_up_and_asked_again(request_class: 
         assert asked == [0, 1]
 
 
+def test_end_is_sent_later_if_its_coordinator_could_not_be_reached_before() -> None:
+    with TcpCluster(2) as cluster, KafkaClient(cluster.options()) as client:
+        cluster.add_topic("t", partitions=1)
+        cluster.script(FindCoordinatorRequest, coordinator(0), coordinator(1))
+        owner = TransactionalId(client, "sink", 60_000)
+        transaction = owner.fence()
+        owner.join(transaction, [TopicPartition("t", 0)])
+        cluster.stop(0)
+        client.connections.close()
+        owner.end(transaction, commit=True)
+        assert [each.broker_id for each in cluster.requests(EndTxnRequest)] == [1]
+
+
 def test_partition_joins_every_transaction_of_the_first_generation_anew() -> None:
     with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
         cluster.add_topic("t", partitions=1)

@@ -8,7 +8,15 @@ import pytest
 
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.deadline import Deadline
-from pyspark_kafka.client.retry import CLOSED_AT_ONCE_ATTEMPTS, Action, Backoff, attempts, decide, retrying
+from pyspark_kafka.client.retry import (
+    CLOSED_AT_ONCE_ATTEMPTS,
+    Action,
+    Backoff,
+    ClosedAtOnce,
+    attempts,
+    decide,
+    retrying,
+)
 from pyspark_kafka.client.wire.messages import broker_error
 from pyspark_kafka.errors import ConnectorError, DeadlineError, OptionError, ProtocolError, TransportError
 
@@ -193,6 +201,27 @@ def test_retrying_ends_when_each_connection_is_closed_at_its_first_request() -> 
     with pytest.raises(TransportError, match="BROKER_CLOSED_FIRST_READ"):
         retrying("Asking", time.deadline(60_000), halves(), failing(time, *[(0.1, CLOSED)] * 20))
     assert len(time.waits) == CLOSED_AT_ONCE_ATTEMPTS - 1
+
+
+def test_retrying_with_short_waits_gives_a_broker_that_closes_connections_as_much_time() -> None:
+    time = Time()
+    quick = Backoff(5, 1_000, rng=lambda: 0.5)
+    assert retrying("Asking", time.deadline(60_000), quick, failing(time, *[(0.01, CLOSED)] * 9)) == "done"
+    quick = Backoff(5, 1_000, rng=lambda: 0.5)
+    with pytest.raises(TransportError, match="BROKER_CLOSED_FIRST_READ"):
+        retrying("Asking", time.deadline(60_000), quick, failing(time, *[(0.01, CLOSED)] * 30))
+
+
+def test_closed_connections_are_final_after_a_number_of_them_and_some_seconds() -> None:
+    closed = ClosedAtOnce()
+    for now_ms in range(0, 2_900, 100):
+        closed.note(True, now_ms)
+        assert not closed.is_final
+    closed.note(True, 3_000)
+    assert closed.is_final
+    closed.note(False, 3_100)
+    closed.note(True, 9_000)
+    assert not closed.is_final
 
 
 def test_retrying_continues_if_some_connections_are_lost_in_another_way() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.net.connection import Connection
 from pyspark_kafka.client.net.dials import Dials
 from pyspark_kafka.client.net.polling import wait_readable
-from pyspark_kafka.client.retry import CLOSED_AT_ONCE_ATTEMPTS, Action, Backoff, decide
+from pyspark_kafka.client.retry import Action, Backoff, ClosedAtOnce, decide
 from pyspark_kafka.client.waiting import note_failure
 from pyspark_kafka.errors import AccessError, ConnectorError, OptionError, TransportError
 
@@ -89,7 +89,7 @@ class _Search:
         self._dials = dials
         self._unless = unless
         self._failures: dict[Server, ConnectorError] = {}
-        self._closed_at_once: dict[Server, int] = {}
+        self._closed_at_once = {server: ClosedAtOnce() for server in servers}
         self._backoffs = {server: Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms) for server in servers}
         # Servers not tried yet, and when to try the others again.
         self._untried = deque(servers)
@@ -141,9 +141,7 @@ class _Search:
             self._failures.pop(server, None)
             self._failures[server] = outcome
             note_failure(outcome)
-            self._closed_at_once[server] = (
-                self._closed_at_once.get(server, 0) + 1 if outcome.condition in _CLOSED_AT_ONCE else 0
-            )
+            self._closed_at_once[server].note(outcome.condition in _CLOSED_AT_ONCE, self._deadline.elapsed_ms())
             if not self._is_final(server):
                 self._due_at[server] = time.monotonic() + self._backoffs[server].next_s()
         return ready
@@ -168,10 +166,7 @@ class _Search:
         raise self._unreachable(retriable=final < len(self._servers)) from last
 
     def _is_final(self, server: Server) -> bool:
-        return (
-            self._closed_at_once[server] >= CLOSED_AT_ONCE_ATTEMPTS
-            or decide(self._failures[server]).action is Action.FAIL
-        )
+        return self._closed_at_once[server].is_final or decide(self._failures[server]).action is Action.FAIL
 
     def _unreachable(self, *, retriable: bool) -> TransportError:
         named = [server for server in self._servers if server in self._failures][-_NAMED:]

@@ -59,20 +59,24 @@ class CoordinatorCalls:
         Args:
             step: what is done, as the subject of the sentence in an error.
             attempt: sends the request.
-            lost: builds the error for a response that was lost, which is then final; None tries again.
+            lost: builds the error for a response that was lost, which is then final; None tries again. A request that
+                was not sent is tried again all the same.
         """
 
         def guarded(deadline: Deadline) -> _T:
             deadline = deadline.within(self._client.options.answer_timeout_ms)
+            connection: Connection | None = None
             try:
                 if self.broker_id is None:
                     self.broker_id = self._find(deadline)
-                return attempt(self._client.connection_to(self.broker_id, deadline), deadline)
+                connection = self._client.connection_to(self.broker_id, deadline)
+                return attempt(connection, deadline)
             except ConnectorError as error:
                 is_lost = isinstance(error, (TransportError, DeadlineError))
                 if is_lost or (isinstance(error, BrokerError) and error.code in _MOVED):
                     self.broker_id = None
-                if is_lost and lost is not None:
+                # Without a connection nothing was sent.
+                if is_lost and lost is not None and connection is not None:
                     raise lost(error) from error
                 raise
 
