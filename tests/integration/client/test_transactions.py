@@ -121,6 +121,25 @@ def test_transaction_that_was_ended_already_is_in_doubt(client: KafkaClient, par
     assert committed(client, partitions[0]) == []
 
 
+def test_commit_that_is_sent_again_is_known_to_be_done(client: KafkaClient, partitions: list[TopicPartition]) -> None:
+    where = partitions[0]
+    owner = TransactionalId(client, name(), 60_000)
+    first = owner.fence()
+    if first.identity.generation is Generation.V1:
+        pytest.skip("a commit of the first generation is not sent again")
+    write(client, first, where, [b"first"])
+    second = owner.end(first, commit=True)
+    # As if the response was lost.
+    assert owner.end(first, commit=True).identity == second.identity
+    write(client, second, where, [b"second"])
+    # A copy that the network has delayed ends nothing.
+    with pytest.raises(TransactionInDoubtError):
+        owner.end(first, commit=True)
+    third = owner.end(second, commit=False)
+    assert third.identity.producer_epoch > second.identity.producer_epoch
+    assert committed(client, where) == [b"first"]
+
+
 def test_owner_renews_and_what_was_open_is_aborted(client: KafkaClient, partitions: list[TopicPartition]) -> None:
     where = partitions[0]
     owner = TransactionalId(client, name(), 60_000)

@@ -15,10 +15,12 @@ from kafka.protocol.producer import (
     InitProducerIdResponse,
 )
 
-from kit.fakes.scripts import Silence
+from kit.fakes.scripts import Close, Silence
 from kit.fakes.tcp_cluster import TcpCluster
 from kit.fakes.transactions import coordinator
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
+from pyspark_kafka.client.transactions.open_transaction import Generation, OpenTransaction, TransactionIdentity
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions
@@ -70,6 +72,27 @@ def test_end_is_sent_later_if_its_coordinator_could_not_be_reached_before() -> N
         client.connections.close()
         owner.end(transaction, commit=True)
         assert [each.broker_id for each in cluster.requests(EndTxnRequest)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("generation", "commit", "sent"),
+    [(Generation.V2, True, 2), (Generation.V2, False, 1), (Generation.V1, True, 1)],
+    ids=["commit", "abort", "commit of the first generation"],
+)
+def test_commit_of_the_second_generation_is_sent_again_if_its_response_is_lost(
+    generation: Generation, commit: bool, sent: int
+) -> None:
+    done = EndTxnResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=4)
+    transaction = OpenTransaction("sink", TransactionIdentity(7, 3, generation))
+    with TcpCluster() as cluster, KafkaClient(cluster.options()) as client:
+        cluster.script(EndTxnRequest, Close, done)
+        owner = TransactionalId(client, "sink", 60_000)
+        if sent > 1:
+            assert owner.end(transaction, commit=commit).identity.producer_epoch == 4
+        else:
+            with pytest.raises(TransactionInDoubtError):
+                owner.end(transaction, commit=commit)
+        assert len(cluster.requests(EndTxnRequest)) == sent
 
 
 def test_partition_joins_every_transaction_of_the_first_generation_anew() -> None:

@@ -50,7 +50,7 @@ class CoordinatorCalls:
         step: str,
         attempt: Callable[[Connection, Deadline], _T],
         *,
-        lost: Callable[[ConnectorError], ConnectorError] | None = None,
+        lost: Callable[[ConnectorError, bool], ConnectorError | None] | None = None,
     ) -> _T:
         """Run `attempt` with a connection to the coordinator until it succeeds, as `retry.retrying` does.
 
@@ -59,8 +59,8 @@ class CoordinatorCalls:
         Args:
             step: what is done, as the subject of the sentence in an error.
             attempt: sends the request.
-            lost: builds the error for a response that was lost, which is then final; None tries again. A request that
-                was not sent is tried again all the same.
+            lost: builds the final error for a missing response, or returns None to try again; gets the failure, and
+                whether the request may have been sent. None tries again.
         """
 
         def guarded(deadline: Deadline) -> _T:
@@ -76,8 +76,8 @@ class CoordinatorCalls:
                 if is_lost or (isinstance(error, BrokerError) and error.code in _MOVED):
                     self.broker_id = None
                 # Without a connection nothing was sent.
-                if is_lost and lost is not None and connection is not None:
-                    raise lost(error) from error
+                if is_lost and lost is not None and (final := lost(error, connection is not None)) is not None:
+                    raise final from error
                 raise
 
         return self._client.retrying(step, self._client.deadline(), guarded)

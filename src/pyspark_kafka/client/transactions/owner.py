@@ -151,7 +151,9 @@ class TransactionalId:
     def end(self, transaction: OpenTransaction, *, commit: bool) -> OpenTransaction:
         """Commit or abort; when it returns the decision is on disk, and readers see it soon.
 
-        A lost response is not asked for again: an end that is sent twice could end a later transaction.
+        In V2 a commit whose response is lost is sent again: the coordinator knows by the epoch that it is done, and
+        refuses a copy that arrives late. In V1 an end that is sent twice could end a later transaction. An abort is not
+        worth a wait.
 
         Returns:
             The next transaction of this owner. In V1 its sequences continue; in V2 it has another epoch, and they begin
@@ -161,6 +163,8 @@ class TransactionalId:
             TransactionInDoubtError: the response is missing, or does not tell. Renew, then look whether it was
                 committed.
             AccessError: the user may not use this transactional id.
+
+        Source: KIP-890; Kafka `TransactionCoordinator.endTransaction`.
         """
 
         def attempt(connection: Connection, deadline: Deadline) -> OpenTransaction:
@@ -170,10 +174,12 @@ class TransactionalId:
             raise_for_code(response.error_code, what, self.name, connection.address, rights=(self._right,))
             return _following(transaction, response)
 
+        def lost(error: ConnectorError, was_sent: bool) -> ConnectorError | None:
+            is_repeatable = transaction.identity.generation is Generation.V2 or not was_sent
+            return None if commit and is_repeatable else self._no_response(error)
+
         try:
-            following = self._coordinator.run(
-                f"Ending the transaction of '{self.name}'", attempt, lost=self._no_response
-            )
+            following = self._coordinator.run(f"Ending the transaction of '{self.name}'", attempt, lost=lost)
         except (DeadlineError, TransportError) as error:
             raise self._no_response(error) from error
         self._joined, self._joined_groups = set(), set()
