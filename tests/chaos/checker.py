@@ -44,7 +44,9 @@ class TaskCopy(Copied):
         Raises:
             ValueError: it is none, or what it says of its source contradicts itself.
         """
-        topic, partition, offset, read_ms, batch_ms, task, attempt, row, stamp = value.decode().split("|")
+        topic, partition, offset, read_ms, batch_ms, task, attempt, row, stamp = value.decode(
+            errors="surrogateescape"
+        ).split("|")
         log = Stamp.from_value(stamp).log
         if (log.topic, log.partition) != (topic, int(partition)):
             raise ValueError(f"{stamp} was read from {topic}-{partition}")

@@ -8,6 +8,7 @@ there, and end.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from chaos.continuous import flows
 from chaos.planted import PlantedSource
 from chaos.world import WINDOW_S
 from pyspark_kafka import DefaultSource
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
 _POLL_S = 0.5
 _FINISH_WITHIN_S = 120.0
@@ -96,15 +100,26 @@ class Driver:
         spark.sparkContext.setLogLevel("WARN")
         spark.dataSource.register(DefaultSource)
         spark.dataSource.register(PlantedSource)
+        flows.patch_driver()
         return spark
 
     def _read(self, query: dict[str, Any]) -> DataFrame:
         options = {"kafka.bootstrap.servers": self.bootstrap, "startingOffsets": "earliest", **query["source"]}
         return self.spark.readStream.format(query["format"]).options(**options).load()
 
-    def start(self, name: str) -> StreamingQuery:
+    def start(self, name: str) -> StreamingQuery | ContinuousQuery:
         """Start a query, or start it again."""
         query = self.spec["queries"][name]
+        made = self._start_continuous if query["tasks"] else self._start_micro_batches
+        started = made(query, f"{name}-{self._starts.get(name, 0)}")
+        self._starts[name] = self._starts.get(name, 0) + 1
+        self.say("started", query=name, start=self._starts[name])
+        return started
+
+    def _start_continuous(self, query: dict[str, Any], name: str) -> ContinuousQuery:
+        return flows.start(self.spark, query, name, self.bootstrap)
+
+    def _start_micro_batches(self, query: dict[str, Any], name: str) -> StreamingQuery:
         rows = self._read(query)
         if query["shape"] == "copy":
             shaped = rows.selectExpr("key", f"cast({COPY} AS binary) AS value")
@@ -116,20 +131,17 @@ class Driver:
                 "cast(concat_ws('|', unix_millis(window.start), partition) AS binary) AS key",
                 "cast(concat_ws('|', unix_millis(window.start), partition, count) AS binary) AS value",
             )
-        writer = (
+        return (
             shaped.writeStream.format(query["format"])
-            .queryName(f"{name}-{self._starts.get(name, 0)}")
+            .queryName(name)
             .options(**{"kafka.bootstrap.servers": self.bootstrap, **query["sink"]})
             .option("checkpointLocation", query["checkpoint"])
             .trigger(processingTime=query["trigger"])
+            .start()
         )
-        self._starts[name] = self._starts.get(name, 0) + 1
-        started = writer.start()
-        self.say("started", query=name, start=self._starts[name])
-        return started
 
-    def _start_first(self, name: str) -> StreamingQuery:
-        """Start a query and wait for its first micro-batch."""
+    def _start_first(self, name: str) -> StreamingQuery | ContinuousQuery:
+        """Start a query and wait for its first micro-batch, or epoch."""
         query = self.start(name)
         end = time.monotonic() + _FIRST_BATCH_WITHIN_S
         while query.lastProgress is None:
@@ -154,15 +166,23 @@ class Driver:
             loop.start()
         self.say("running")
         told: dict[str, int] = {}
+        ended: set[str] = set()
         while not (self.place / "finish").exists():
             for name, query in running.items():
                 progress = query.lastProgress
                 if progress is not None and progress["batchId"] != told.get(name):
                     told[name] = progress["batchId"]
                     self.say("progress", query=name, batch=progress["batchId"], took=progress["durationMs"])
-                if not query.isActive:
+                if not query.isActive and name not in ended:
                     self.say("ended", query=name, error=str(query.exception()))
-                    running[name] = self.start(name)
+                    ended.add(name)
+                if name in ended:
+                    try:
+                        running[name] = self.start(name)
+                    except Exception as error:  # noqa: BLE001 - whatever ended it may last
+                        self.say("not started", query=name, error=str(error))
+                    else:
+                        ended.discard(name)
             time.sleep(_POLL_S)
         self._finishing.set()
         for loop in loops:
@@ -174,7 +194,7 @@ class Driver:
             thread.join(_FINISH_WITHIN_S)
         self.say("finished")
 
-    def _finish(self, name: str, query: StreamingQuery) -> None:
+    def _finish(self, name: str, query: StreamingQuery | ContinuousQuery) -> None:
         try:
             query.processAllAvailable()
             query.stop()
@@ -243,6 +263,8 @@ class Driver:
 
 def main(path: str) -> None:
     """Run."""
+    # As Spark's lines.
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%y/%m/%d %H:%M:%S")
     driver = Driver(json.loads(Path(path).read_text()))
     try:
         driver.run()

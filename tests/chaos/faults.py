@@ -17,12 +17,13 @@ from kit.log_checker import Log
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from chaos.cluster import Cluster, Node
+    from chaos.continuous.faults import SlowLanes
     from chaos.ledger import Ledger
     from chaos.positions import Positions
-    from chaos.world import DriverProcess
+    from chaos.world import DriverProcess, Query
     from chaos.writer import SourceWriter
 
 _MOST_PARTITIONS = 12
@@ -53,6 +54,8 @@ class Scene:
 
     Attributes:
         longest: the factor of all times that a fault lasts; 1 for those of a long run.
+        flows: the continuous queries.
+        slow: when lanes of them were held up.
     """
 
     cluster: Cluster
@@ -62,7 +65,9 @@ class Scene:
     positions: Positions
     rng: random.Random
     longest: float = 1.0
+    flows: Sequence[Query] = ()
     strikes: list[Strike] = field(default_factory=list)
+    slow: list[SlowLanes] = field(default_factory=list)
     # Of the faults themselves, which are the tests' own.
     failures: list[str] = field(default_factory=list)
     # Held by who changes a topic, so that overlapping faults of one topic come one after the other.
@@ -230,6 +235,14 @@ def _on_the_wire(kind: str, wire: Callable[[Scene], Wire], least: float, most: f
     return fault
 
 
+def forget_connections(scene: Scene) -> None:
+    """Leave the connections to a broker open on both sides, and pass nothing on; new ones work."""
+    node = scene.node()
+    with scene.strike("wire: half-open", f"broker {node.number}"):
+        node.proxy.forget()
+        time.sleep(scene.seconds(1, 5))
+
+
 FAULTS: Mapping[str, Callable[[Scene], None]] = {
     "rolling restart": rolling_restart,
     "kill -9": kill,
@@ -245,6 +258,7 @@ FAULTS: Mapping[str, Callable[[Scene], None]] = {
     "wire: black hole": _on_the_wire("wire: black hole", lambda _: Wire(black_hole=True), 3, 30),
     "wire: response cut": _on_the_wire("wire: response cut", lambda _: Wire(cut=0.5), 2, 10),
     "wire: reset": _on_the_wire("wire: reset", lambda _: Wire(reset=True), 1, 8),
+    "wire: half-open": forget_connections,
     "wire: byte by byte": _on_the_wire("wire: byte by byte", lambda _: Wire(drip=True), 3, 12),
 }
 # Those that need every broker, or take one away: never two of them at once, for two of three replicas must be in step.

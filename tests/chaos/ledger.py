@@ -8,23 +8,35 @@ from dataclasses import dataclass, field
 
 from kit.log_checker import Extent, Log
 
+# The end of a value that is not UTF-8; in Python's text with `surrogateescape` it is the second one.
+_POISON, _POISON_TEXT = b"\xff", "\udcff"
+
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a record says of itself: its log, and its number there."""
+    """What a record says of itself.
+
+    Attributes:
+        log: where it was written to.
+        number: its number among the records of its topic.
+        is_poison: whether it cannot be read as text.
+    """
 
     log: Log
     number: int
+    is_poison: bool = False
 
     def to_value(self) -> bytes:
         """Return the value of the record."""
-        return f"{self.log.topic}/{self.log.incarnation}/{self.log.partition}/{self.number}".encode()
+        text = f"{self.log.topic}/{self.log.incarnation}/{self.log.partition}/{self.number}"
+        return text.encode() + _POISON * self.is_poison
 
     @classmethod
     def from_value(cls, value: str) -> Stamp:
-        """Read a value that `to_value` has made."""
-        topic, incarnation, partition, number = value.split("/")
-        return cls(Log(topic, int(partition), int(incarnation)), int(number))
+        """Read a value that `to_value` has made, decoded with `surrogateescape`."""
+        text = value.removesuffix(_POISON_TEXT)
+        topic, incarnation, partition, number = text.split("/")
+        return cls(Log(topic, int(partition), int(incarnation)), int(number), text != value)
 
 
 @dataclass

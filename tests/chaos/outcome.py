@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chaos.alarms import alarms, false_alarms
 from chaos.checker import TaskCopy, check_totals, is_read_twice
+from chaos.continuous.checker import FlowRecord, check_held, check_letters, check_runs, check_withdrawn, epochs_of
 from chaos.report import Outcome
 from chaos.timeline import Timeline
 from chaos.world import BATCH_OUT, MAIN, WINDOW_S
@@ -14,12 +16,14 @@ from kit.independent_client import read_to_end
 from kit.log_checker import Findings, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from chaos.cluster import Cluster
+    from chaos.continuous.checker import RunCopy
+    from chaos.continuous.visible import VisibleTimes
     from chaos.faults import Scene
     from chaos.world import DriverProcess, Query
-    from kit.log_checker import Log
+    from kit.log_checker import Extent, Log
 
 _WINDOW_MS = WINDOW_S * 1000
 # A window is closed by the micro-batch after the one that brings the watermark beyond it.
@@ -33,6 +37,7 @@ def collect(
     driver: DriverProcess,
     span: tuple[float, float],
     seed: int,
+    visible: VisibleTimes,
 ) -> Outcome:
     """Read the outputs and compare them with what there was to read."""
     servers = cluster.direct
@@ -57,6 +62,9 @@ def collect(
             times[query.name] = Timeline((read_ms / 1000, written) for read_ms, written in copies.times)
             if MAIN in query.reads and not windows:
                 windows = copies.windows
+        elif query.shape == "flow":
+            wanted = {log: extent for log, extent in extents.items() if log.topic in query.reads}
+            findings[query.name], times[query.name] = _flow(cluster, scene, query, wanted, visible)
         else:
             findings[query.name], times[query.name] = _totals(servers, query, windows)
     events = driver.events
@@ -88,6 +96,40 @@ def collect(
         end=span[1],
         seed=seed,
     )
+
+
+def _flow(
+    cluster: Cluster, scene: Scene, query: Query, wanted: Mapping[Log, Extent], visible: VisibleTimes
+) -> tuple[Findings, Timeline]:
+    """Check a continuous query."""
+    output: list[RunCopy | bytes] = []
+    there: set[tuple[str, int, int]] = set()
+    seen = {where: moment for where, moment in visible.times.items() if where[0] in query.outs}
+    for topic in query.outs:
+        for record in read_to_end(cluster.direct, topic):
+            where = (topic, record.partition, record.offset)
+            there.add(where)
+            # A record that came last may not have been seen.
+            seen_s = seen.get(where, record.timestamp / 1000)
+            try:
+                output.append(
+                    FlowRecord.from_value(
+                        record.value,
+                        record.partition,
+                        seen_s,
+                        is_letter=topic == query.dead,
+                        keeps_order=query.exactly_once,
+                    )
+                )
+            except ValueError:
+                output.append(record.value)
+    recreated = frozenset(topic for topic in query.reads if scene.ledger.incarnations[topic])
+    found = check_runs(wanted, output, epochs_of(Path(query.checkpoint)), recreated, scene.ledger.is_gone)
+    check_withdrawn(found, seen, there)
+    found.letters = check_letters(found, output)
+    found.longest_held = check_held(found, output, [each for each in scene.slow if query.name == each.query])
+    read = [each for each in output if isinstance(each, FlowRecord)]
+    return found, Timeline((each.read_ms / 1000, each.seen_s) for each in read)
 
 
 class _Copies:

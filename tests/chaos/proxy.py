@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _CHUNK_BYTES = 1 << 16
+# What brokers are called in turn. The second name has an address of IPv6, too, at which nobody listens.
+_NAMES = (HOST, "localhost")
 _POLL_S = 0.02
 # With SO_LINGER on and 0 s, closing sends RST.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
@@ -52,8 +54,9 @@ CLEAN = Wire()
 class Proxy:
     """One listening port, one broker behind it. Made by `Proxies`."""
 
-    def __init__(self, owner: Proxies, seed: int) -> None:
+    def __init__(self, owner: Proxies, seed: int, name: str = HOST) -> None:
         self._owner = owner
+        self._name = name
         self._rng = random.Random(seed)
         self._upstream = 0
         self._wire = CLEAN
@@ -69,7 +72,7 @@ class Proxy:
     @property
     def address(self) -> str:
         """What brokers advertise and clients connect to."""
-        return f"{HOST}:{self.port}"
+        return f"{self._name}:{self.port}"
 
     @property
     def wire(self) -> Wire:
@@ -79,6 +82,10 @@ class Proxy:
     def set_wire(self, wire: Wire) -> None:
         """Behave like this from now on, also to connections that are open."""
         self._owner.run(self._change(wire))
+
+    def forget(self) -> None:
+        """Let nothing pass on the connections that are open, and close none: as a firewall that has lost its state."""
+        self._owner.run(self._forget())
 
     def up(self, upstream: int) -> None:
         """Listen, for a broker whose listener has this port."""
@@ -98,6 +105,10 @@ class Proxy:
             self._open.set()
         if wire.reset:
             await self._reset_all()
+
+    async def _forget(self) -> None:
+        for connection in self._connections:
+            connection.is_forgotten = True
 
     async def _listen(self) -> None:
         end = time.monotonic() + _LISTEN_WITHIN_S
@@ -135,8 +146,8 @@ class Proxy:
         connection = _Connection(client, broker)
         self._connections.add(connection)
         pumps = [
-            asyncio.ensure_future(self._pump(client, broker, from_broker=False)),
-            asyncio.ensure_future(self._pump(broker, client, from_broker=True)),
+            asyncio.ensure_future(self._pump(connection, client, broker, from_broker=False)),
+            asyncio.ensure_future(self._pump(connection, broker, client, from_broker=True)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -147,9 +158,11 @@ class Proxy:
             self._connections.discard(connection)
             connection.close()
 
-    async def _pump(self, source: _Side, target: _Side, *, from_broker: bool) -> None:
+    async def _pump(self, connection: _Connection, source: _Side, target: _Side, *, from_broker: bool) -> None:
         with suppress(OSError):
             while data := await source.reader.read(_CHUNK_BYTES):
+                if connection.is_forgotten:
+                    continue
                 await self._pass(data, target, from_broker=from_broker)
 
     async def _pass(self, data: bytes, target: _Side, *, from_broker: bool) -> None:
@@ -192,10 +205,11 @@ class _Side:
 
 @dataclass(eq=False)
 class _Connection:
-    """A client's connection and the one to its broker."""
+    """A client's connection and the one to its broker; one that is forgotten passes nothing on."""
 
     client: _Side
     broker: _Side
+    is_forgotten: bool = False
 
     def abort(self) -> None:
         """Reset both."""
@@ -233,7 +247,7 @@ class Proxies:
 
     def add(self) -> Proxy:
         """Make a proxy that does not listen yet."""
-        self.all.append(Proxy(self, self.seed + len(self.all)))
+        self.all.append(Proxy(self, self.seed + len(self.all), _NAMES[len(self.all) % len(_NAMES)]))
         return self.all[-1]
 
     def run(self, task: Coroutine[Any, Any, None]) -> None:

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from chaos.continuous.checker import KillsFindings
+from chaos.continuous.faults import FAULTS_OF_FLOWS
 from chaos.faults import FAULTS
 from kit.marked_page import table
 
@@ -107,7 +109,7 @@ class Outcome:
         """Return a line per kind of fault, in Markdown."""
         heads = ("fault", "times", "recovered in, p50", "max", "longest without a record", "queries ended")
         rows = []
-        for kind in FAULTS:
+        for kind in (*FAULTS, *FAULTS_OF_FLOWS):
             of_kind = [strike for strike in self.strikes if strike.kind == kind]
             if not of_kind:
                 continue
@@ -161,6 +163,16 @@ class Outcome:
             f"with a wrong result: {len(self.batch_wrong)}.",
             f"Records that the cluster itself lost: {self.vanished}.",
         ]
+        flows = [each for each in self.findings.values() if isinstance(each, KillsFindings)]
+        if flows:
+            parts += [
+                f"Dead letters: {sum(each.letters for each in flows)};",
+                f"misdirected: {sum(each['misdirected'] for each in flows)}.",
+                f"Out of order: {sum(each['out of order'] for each in flows)}.",
+                "Longest time of a record of a lane while another one was slow:",
+                f"{max(each.longest_held for each in flows):.1f} s.",
+                f"Runs of the continuous queries: {sum(each.runs for each in flows)}.",
+            ]
         return " ".join(parts)
 
     def text(self) -> str:

@@ -7,6 +7,7 @@ Exits with 1 where anything was lost, read twice, duplicated under exactly once,
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import shutil
 import statistics
@@ -23,6 +24,8 @@ from kafka.errors import KafkaError
 
 from archive_classes import start_drivers_quickly
 from chaos.cluster import running_cluster
+from chaos.continuous.faults import ALONE, FAILING, FAULTS_OF_FLOWS, USUAL_POISON
+from chaos.continuous.visible import VisibleTimes
 from chaos.faults import FAULTS, OF_BROKERS, Scene
 from chaos.ledger import Ledger
 from chaos.outcome import collect
@@ -37,6 +40,7 @@ from chaos.world import (
     DriverProcess,
     DriverSpec,
     compared_queries,
+    continuous_queries,
     create_topics,
     usual_queries,
 )
@@ -58,23 +62,44 @@ MAIN_RATE, PATTERN_RATE = 150.0, 30.0
 _CALM_S = (2.0, 5.0)
 # For those who are in the middle of something when the time is over.
 _JOIN_S = 300.0
+# For micro-batches and batch jobs; each task of a continuous query has one of its own for good.
+_SLOTS, _ATTEMPTS = 2, 4
 _COMPARED_RESTARTS = 3
 
 Step = tuple[str, ...]
 
 
-def steps(minutes: float, rng: random.Random, clock: Callable[[], float] = time.monotonic) -> Iterator[Step]:
+def steps(
+    minutes: float, rng: random.Random, clock: Callable[[], float] = time.monotonic, *, continuous: bool = False
+) -> Iterator[Step]:
     """Return faults until the time is over: each alone, then overlapping ones, and again."""
     end = clock() + minutes * 60
-    others = [kind for kind in FAULTS if kind not in OF_BROKERS]
+    kinds = [*FAULTS, *FAULTS_OF_FLOWS] if continuous else [*FAULTS]
+    others = [kind for kind in kinds if kind not in (*OF_BROKERS, *ALONE)]
+
+    def overlapping() -> Step:
+        while True:
+            found = rng.sample(others, 2)
+            if sum(kind in FAILING for kind in found) < 2:
+                return tuple(found)
+
     while True:
-        alone: list[Step] = [(kind,) for kind in rng.sample(list(FAULTS), len(FAULTS))]
-        pairs: list[Step] = [(kind, *rng.sample(others, 2)) for kind in rng.sample(OF_BROKERS, len(OF_BROKERS))]
-        pairs += [tuple(rng.sample(others, 2)) for _ in range(3)]
+        alone: list[Step] = [(kind,) for kind in rng.sample(kinds, len(kinds))]
+        pairs: list[Step] = [(kind, *overlapping()) for kind in rng.sample(OF_BROKERS, len(OF_BROKERS))]
+        pairs += [overlapping() for _ in range(len(others) // 3)]
         for step in [*alone, *rng.sample(pairs, len(pairs))]:
             if clock() > end:
                 return
             yield step
+
+
+def repeated(minutes: float, only: Sequence[str], clock: Callable[[], float] = time.monotonic) -> Iterator[Step]:
+    """Return some faults in turn, each alone, until the time is over."""
+    end = clock() + minutes * 60
+    for kind in itertools.cycle(only):
+        if clock() > end:
+            return
+        yield (kind,)
 
 
 def strike(scene: Scene, todo: Iterable[Step], calm_s: tuple[float, float] = _CALM_S) -> None:
@@ -84,7 +109,7 @@ def strike(scene: Scene, todo: Iterable[Step], calm_s: tuple[float, float] = _CA
 
         def run(kind: str, failures: list[BaseException] = failures) -> None:
             try:
-                FAULTS[kind](scene)
+                {**FAULTS, **FAULTS_OF_FLOWS}[kind](scene)
             except BaseException as error:  # noqa: BLE001 - given to the thread that waits
                 failures.append(error)
 
@@ -126,6 +151,8 @@ def run(
     rng = random.Random(seed)
     batch_topics = {"read": MAIN, "write": BATCH_OUT} if batch_jobs else {}
     ledger = Ledger()
+    flows = [query for query in queries if query.tasks]
+    slots = sum(query.tasks for query in flows) + _SLOTS
     (place / "cluster").mkdir()
     with running_cluster(place / "cluster", seed) as cluster:
         create_topics(cluster, queries)
@@ -133,12 +160,16 @@ def run(
             place=str(place / "driver"),
             queries={query.name: asdict(query) for query in queries},
             batch_topics=batch_topics,
+            master=f"local[{slots},{_ATTEMPTS}]",
             jars=jars,
         )
         with (
             DriverProcess(spec, cluster.bootstrap_servers) as driver,
-            SourceWriter(cluster.direct, ledger) as writer,
+            SourceWriter(cluster.direct, ledger, seed) as writer,
+            VisibleTimes(cluster, [out for query in flows if query.exactly_once for out in query.outs]) as visible,
         ):
+            if flows:
+                writer.poison = USUAL_POISON
             topics = {MAIN: (MAIN_PARTITIONS, MAIN_RATE)}
             topics.update(dict.fromkeys(PATTERN_TOPICS, (PATTERN_PARTITIONS, PATTERN_RATE)))
             for topic, (partitions, _) in topics.items():
@@ -151,7 +182,7 @@ def run(
                     writer.write(topic, partitions, rate)
                 begin = time.time()
                 print(f"{time.strftime('%H:%M:%S')} all queries run", flush=True)
-                scene = Scene(cluster, driver, writer, ledger, positions, rng, longest)
+                scene = Scene(cluster, driver, writer, ledger, positions, rng, longest, flows)
                 try:
                     strike(scene, todo(rng), calm_s)
                     cluster.await_settled()
@@ -163,7 +194,7 @@ def run(
                 driver.finish()
             finally:
                 positions.stop()
-        return collect(cluster, scene, queries, driver, (begin, end), seed)
+        return collect(cluster, scene, queries, driver, (begin, end), seed, visible)
 
 
 def compare(place: Path, jars: tuple[str, ...], seed: int) -> str:
@@ -200,6 +231,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Queries on a cluster of three brokers that is in motion.")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--queries", choices=("all", "micro-batch", "continuous"), default="all")
+    parser.add_argument("--faults", type=lambda text: text.split(","), help="only these, in turn, with commas between")
+    parser.add_argument("--longest", type=float, default=1.0, help="the factor of all times that a fault lasts")
     parser.add_argument("--docs", type=Path, help="a page to put the tables into")
     parser.add_argument("--jvm-jars", type=Path, help="a folder with the jars of Spark's connector, to compare with it")
     parser.add_argument("--keep", type=Path, help="a folder for the driver's log and events")
@@ -212,8 +246,22 @@ def main() -> int:
             texts.append(compare(place, jars, given.seed))
         print(f"\n{texts[-1]}\n", flush=True)
     with _folder(given.keep) as place:
-        queries = usual_queries(place, _WATERMARK_S)
-        outcome = run(place, queries, lambda rng: steps(given.minutes, rng), given.seed)
+        queries = [
+            *(usual_queries(place, _WATERMARK_S) if given.queries != "continuous" else ()),
+            *(continuous_queries(place) if given.queries != "micro-batch" else ()),
+        ]
+        outcome = run(
+            place,
+            queries,
+            lambda rng: (
+                repeated(given.minutes, given.faults)
+                if given.faults
+                else steps(given.minutes, rng, continuous=given.queries != "micro-batch")
+            ),
+            given.seed,
+            batch_jobs=given.queries != "continuous",
+            longest=given.longest,
+        )
     texts.insert(0, outcome.text())
     print(f"\n{texts[0]}")
     print(outcome.details(), file=sys.stderr)

@@ -30,6 +30,16 @@ _STARTED_WITHIN_S = 1200.0
 _ENDED_WITHIN_S = 600.0
 
 
+def out_of(query: str) -> str:
+    """Return the topic that a query writes."""
+    return f"out-{query}"
+
+
+def dead_of(query: str) -> str:
+    """Return the topic of a continuous query's dead letters."""
+    return f"out-{query}-dead"
+
+
 @dataclass(frozen=True)
 class Query:
     """A streaming query.
@@ -41,6 +51,10 @@ class Query:
         exactly_once: what its sink promises.
         tolerant: whether it reads with failOnDataLoss=false.
         watermark_s: of `totals`, after how long a window is closed.
+        tasks: of a continuous query; 0: it runs in micro-batches.
+        apart: of a continuous query, of how many output partitions each lane writes to one only; 0: keys decide.
+        place: of a continuous query, a folder for what its workers and the faults leave to each other.
+        plants: of a continuous query, its bugs; see `continuous/planted.py`.
     """
 
     name: str
@@ -54,11 +68,25 @@ class Query:
     exactly_once: bool = False
     tolerant: bool = False
     watermark_s: int = 0
+    tasks: int = 0
+    apart: int = 0
+    place: str = ""
+    plants: tuple[str, ...] = ()
 
     @property
     def out(self) -> str:
         """The topic it writes."""
-        return self.sink["topic"]
+        return out_of(self.name)
+
+    @property
+    def dead(self) -> str:
+        """The topic of its dead letters."""
+        return dead_of(self.name)
+
+    @property
+    def outs(self) -> list[str]:
+        """All topics it writes."""
+        return [self.out, self.dead] if self.tasks else [self.out]
 
 
 def usual_queries(place: Path, watermark_s: int, plants: Mapping[str, str] | None = None) -> list[Query]:
@@ -78,7 +106,7 @@ def usual_queries(place: Path, watermark_s: int, plants: Mapping[str, str] | Non
             format="planted_kafka" if plant else "pyspark_kafka",
             checkpoint=str(place / f"checkpoint-{name}"),
             source={**source, **planted},
-            sink={"topic": f"out-{name}", **(sink or {}), **planted},
+            sink={"topic": out_of(name), **(sink or {}), **planted},
             **more,
         )
 
@@ -98,6 +126,38 @@ def usual_queries(place: Path, watermark_s: int, plants: Mapping[str, str] | Non
     ]
 
 
+def continuous_queries(place: Path, plants: Mapping[str, tuple[str, ...]] | None = None) -> list[Query]:
+    """Return the continuous queries of a run.
+
+    Args:
+        place: a folder for their checkpoints.
+        plants: bugs by the name of the query that has them; see `continuous/planted.py`.
+    """
+
+    def make(name: str, source: dict[str, str], *, exactly_once: bool, **more: Any) -> Query:
+        return Query(
+            name=name,
+            format="pyspark_kafka",
+            checkpoint=str(place / f"checkpoint-{name}"),
+            source=source,
+            # Rows name their topics.
+            sink={"deliveryGuarantee": "exactly_once" if exactly_once else "at_least_once"},
+            shape="flow",
+            exactly_once=exactly_once,
+            place=str(place / f"faults-{name}"),
+            plants=(plants or {}).get(name, ()),
+            **more,
+        )
+
+    pattern = {"subscribePattern": "events-.*", "failOnDataLoss": "false", "kafka.metadata.max.age.ms": "5000"}
+    return [
+        make("flow", {"subscribe": MAIN}, exactly_once=False, reads=(MAIN,), tasks=2),
+        # A lane that waits for its output holds up readers of no other lane's.
+        make("flow-once", {"subscribe": MAIN}, exactly_once=True, reads=(MAIN,), tasks=4, apart=4),
+        make("flow-pattern", pattern, exactly_once=True, reads=PATTERN_TOPICS, tolerant=True, tasks=2),
+    ]
+
+
 def compared_queries(place: Path) -> list[Query]:
     """Return two queries that do the same, ours and one of Spark's connector, in the same session."""
     return [
@@ -107,7 +167,7 @@ def compared_queries(place: Path) -> list[Query]:
             format=connector,
             checkpoint=str(place / f"checkpoint-{name}"),
             source={"subscribe": MAIN},
-            sink={"topic": f"out-{name}"},
+            sink={"topic": out_of(name)},
             # As soon as the one before is done.
             trigger="0 seconds",
         )
@@ -215,5 +275,7 @@ def create_topics(cluster: Cluster, queries: Sequence[Query]) -> None:
     cluster.create_topic(MAIN, MAIN_PARTITIONS, BROKER_TIME)
     for topic in PATTERN_TOPICS:
         cluster.create_topic(topic, PATTERN_PARTITIONS, BROKER_TIME)
-    for topic in (*(query.out for query in queries), BATCH_OUT):
-        cluster.create_topic(topic, OUT_PARTITIONS, BROKER_TIME)
+    cluster.create_topic(BATCH_OUT, OUT_PARTITIONS, BROKER_TIME)
+    for query in queries:
+        for topic in query.outs:
+            cluster.create_topic(topic, query.apart or OUT_PARTITIONS, BROKER_TIME)

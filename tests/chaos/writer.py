@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from dataclasses import dataclass
@@ -40,9 +41,15 @@ class SourceWriter:
     Args:
         servers: brokers' own addresses, of all of them.
         ledger: records what was acknowledged.
+        seed: of what is random.
+
+    Attributes:
+        poison: the part of all records that cannot be read as text.
     """
 
-    def __init__(self, servers: list[str], ledger: Ledger) -> None:
+    def __init__(self, servers: list[str], ledger: Ledger, seed: int = 1) -> None:
+        self.poison = 0.0
+        self._rng = random.Random(seed)
         self._ledger = ledger
         self._flows: dict[str, _Flow] = {}
         self._lock = threading.Lock()
@@ -127,7 +134,7 @@ class SourceWriter:
         while flow.due <= now:
             flow.due += 1 / flow.rate
             log = Log(flow.topic, flow.written % flow.partitions, flow.incarnation)
-            value = Stamp(log, flow.written).to_value()
+            value = Stamp(log, flow.written, self._rng.random() < self.poison).to_value()
             try:
                 future = self._producer.send(flow.topic, value, b"%d" % (flow.written % 32), partition=log.partition)
             except (KafkaError, ValueError):

@@ -14,8 +14,10 @@ One vocabulary for all programs that kill queries or the cluster under them:
 | torn | micro-batches of which the commit markers and the records do not agree |
 | gaps | epochs that are missing in the checkpoint, or that end before the one before |
 | wrong totals | windows with another count than the log has |
+| misdirected | good records in the dead letters, and bad ones in the output |
+| held | records of a lane that waited for another, slow one |
 
-The last four belong to one program each, which counts them itself.
+The last six are counted by the programs that know of them.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ Kind = Literal[
     "torn",
     "gaps",
     "wrong totals",
+    "misdirected",
+    "held",
 ]
 _SHOWN = 5
 

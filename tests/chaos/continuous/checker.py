@@ -1,15 +1,26 @@
-"""What a continuous query has written, against its source and its checkpoint. Pure."""
+"""What a continuous query has written, against its source and its checkpoint."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from chaos.ledger import Stamp
+from kit.checkpoint_files import batches_of, end_of_batch
 from kit.log_checker import Copied, Extent, Findings, Log, check
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from chaos.continuous.faults import SlowLanes
+
+_LETTERS = 1000
+# After two epochs a lane that is held up commits on its own, and then after each: a second and a half. The rest is what
+# a busy machine takes; a lane that waits for a slow one waits for 20 s.
+HELD_S = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,16 +31,61 @@ class RunCopy(Copied):
         run: of the engine, which wrote it.
         planned: when the start of that run was known, in seconds.
         attempt: Spark's task attempt.
+        keeps_order: whether all runs together keep an order, as with exactly once.
     """
 
     run: str
     planned: float
     attempt: int
+    keeps_order: bool = False
 
     @property
     def writer(self) -> Hashable:
-        """The task attempt of its run."""
-        return self.run, self.attempt
+        """The task attempt of its run; None if all runs keep an order together."""
+        return None if self.keeps_order else (self.run, self.attempt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowRecord(RunCopy):
+    """A record of a query on the cluster in motion.
+
+    Attributes:
+        read_ms: when brokers took it into the source.
+        seen_s: when it could be read in the output.
+        is_poison: whether it cannot be read as text.
+        is_letter: whether it came out as a dead letter.
+    """
+
+    read_ms: int
+    seen_s: float
+    is_poison: bool
+    is_letter: bool
+
+    @classmethod
+    def from_value(cls, value: bytes, out: int, seen_s: float, *, is_letter: bool, keeps_order: bool) -> FlowRecord:
+        """Read an output record.
+
+        Raises:
+            ValueError: it is none, or what it says of its source contradicts itself.
+        """
+        run, planned, attempt, topic, partition, offset, read_ms, text = json.loads(value)
+        stamp = Stamp.from_value(text)
+        if (stamp.log.topic, stamp.log.partition) != (topic, partition):
+            raise ValueError(f"{stamp} was read from {topic}-{partition}")
+        return cls(
+            stamp.log,
+            offset,
+            # The partitions of two topics keep an order each.
+            out + _LETTERS * is_letter,
+            run=run,
+            planned=planned,
+            attempt=attempt,
+            keeps_order=keeps_order,
+            read_ms=read_ms,
+            seen_s=seen_s,
+            is_poison=stamp.is_poison,
+            is_letter=is_letter,
+        )
 
 
 @dataclass(frozen=True)
@@ -47,15 +103,35 @@ class CommittedEpoch:
     ends: Mapping[Log, int]
 
 
+def epochs_of(checkpoint: Path) -> list[CommittedEpoch]:
+    """Read the epochs of a checkpoint that are committed."""
+    return [
+        CommittedEpoch(
+            epoch,
+            (checkpoint / "commits" / str(epoch)).stat().st_mtime,
+            {
+                Log(topic, partition): end
+                for topic, ends in end_of_batch(checkpoint, epoch).items()
+                for partition, end in ends.items()
+            },
+        )
+        for epoch in batches_of(checkpoint, "commits")
+    ]
+
+
 @dataclass
 class KillsFindings(Findings):
     """What was found in the output of a query that was killed.
 
     Attributes:
         runs: of the engine, that have written something.
+        letters: dead letters.
+        longest_held: in seconds, the longest time that a record of a lane took while another lane was slow.
     """
 
     runs: int = 0
+    letters: int = 0
+    longest_held: float = 0.0
 
 
 def check_runs(
@@ -63,6 +139,7 @@ def check_runs(
     output: Sequence[RunCopy | bytes],
     epochs: Sequence[CommittedEpoch],
     deleted: frozenset[str] = frozenset(),
+    is_gone: Callable[[Log], bool] | None = None,
 ) -> KillsFindings:
     """Compare.
 
@@ -70,7 +147,8 @@ def check_runs(
         extents: of each partition of the source.
         output: in the order of each partition of the output.
         epochs: of the checkpoint, by number, all of them.
-        deleted: topics that are gone: nobody can know what was left unread.
+        deleted: topics that are gone, or were recreated: nobody can know what was left unread.
+        is_gone: tells which logs are gone; without it those of `deleted`.
     """
     planned = {each.run: each.planned for each in output if isinstance(each, RunCopy)}
     committed = {run: _committed_before(epochs, moment) for run, moment in planned.items()}
@@ -81,8 +159,50 @@ def check_runs(
 
     found = KillsFindings(runs=len(planned))
     _check_epochs(found, epochs, deleted)
-    check(found, extents, output, is_gone=lambda log: log.topic in deleted, is_read_twice=is_read_twice)
+    check(found, extents, output, is_gone=is_gone or (lambda log: log.topic in deleted), is_read_twice=is_read_twice)
     return found
+
+
+def check_letters(found: Findings, output: Iterable[RunCopy | bytes]) -> int:
+    """Find records that are dead letters and should be none, or the other way round; return the number of letters."""
+    letters = 0
+    for copied in output:
+        if isinstance(copied, FlowRecord):
+            letters += copied.is_letter
+            if copied.is_letter != copied.is_poison:
+                found.note("misdirected", str(copied))
+    return letters
+
+
+def check_withdrawn(
+    found: Findings, seen: Collection[tuple[str, int, int]], there: Collection[tuple[str, int, int]]
+) -> None:
+    """Find records, by topic, partition and offset, that a reader saw meanwhile and that are not there at the end."""
+    for topic, partition, offset in sorted(set(seen) - set(there)):
+        found.note("withdrawn", f"{topic}-{partition} {offset}")
+
+
+def check_held(found: Findings, output: Iterable[RunCopy | bytes], slow: Sequence[SlowLanes]) -> float:
+    """Find records of healthy lanes that waited for a slow one; return the longest time that one took.
+
+    Args:
+        found: gets them.
+        output: in any order.
+        slow: of the query that wrote it.
+    """
+    longest = 0.0
+    for copied in output:
+        if not isinstance(copied, FlowRecord) or copied.is_letter:
+            continue
+        for each in slow:
+            read_s = copied.read_ms / 1000
+            is_healthy = copied.log.partition not in each.partitions and copied.out not in each.outs
+            if is_healthy and each.begin <= read_s <= each.end:
+                longest = max(longest, copied.seen_s - read_s)
+                # One that came through while the lane was still slow did not wait for it.
+                if copied.seen_s - read_s > HELD_S and copied.seen_s >= each.end:
+                    found.note("held", f"{copied.seen_s - read_s:.1f} s: {copied}")
+    return longest
 
 
 def _check_epochs(found: Findings, epochs: Sequence[CommittedEpoch], deleted: frozenset[str]) -> None:

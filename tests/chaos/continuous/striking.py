@@ -118,7 +118,13 @@ def patch_driver(place: str) -> None:
     _wrap(EpochFiles, "prepared_messages", None, lambda *_: at(place, "before_recommit"))
     _wrap(EpochFiles, "commit", committing, lambda *_: at(place, "after_commit_log"))
     _wrap(TransactionalId, "fence", lambda *_: at(place, "before_fence"), lambda *_: at(place, "after_fence"))
-    # The checker reads them all.
+    keep_all_epochs()
+
+
+def keep_all_epochs() -> None:
+    """Let the checkpoints of this process keep every epoch: the checker reads them all."""
+    from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles  # noqa: PLC0415 - workers have no use for it
+
     assert EpochFiles.__init__.__kwdefaults__ is not None
     EpochFiles.__init__.__kwdefaults__["kept"] = 1_000_000
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chaos.continuous.checker import CommittedEpoch, KillsFindings, RunCopy, check_runs
+from chaos.continuous.checker import KillsFindings, RunCopy, check_runs, epochs_of
 from chaos.continuous.striking import started_at
 from faults.harness import executor_of
-from kit.checkpoint_files import batches_of, end_of_batch
+from kit.checkpoint_files import batches_of
 from kit.independent_client import read_to_end
 from kit.log_checker import Extent, Log
 from kit.programs.run import kill_program, start_program
@@ -222,22 +222,8 @@ class KillWorld:
             for record in read_to_end(servers, topic):
                 source.setdefault(Log(topic, record.partition), {})[record.offset] = record.value.decode()
         extents = {log: Extent(min(values), max(values) + 1, values) for log, values in source.items()}
-        output = [_copied(record) for record in read_to_end(servers, self.target)]
-        return check_runs(extents, output, self._epochs(), deleted)
-
-    def _epochs(self) -> list[CommittedEpoch]:
-        return [
-            CommittedEpoch(
-                epoch,
-                (self.checkpoint / "commits" / str(epoch)).stat().st_mtime,
-                {
-                    Log(topic, partition): end
-                    for topic, ends in end_of_batch(self.checkpoint, epoch).items()
-                    for partition, end in ends.items()
-                },
-            )
-            for epoch in batches_of(self.checkpoint, "commits")
-        ]
+        output = [_copied(record, self.exactly_once) for record in read_to_end(servers, self.target)]
+        return check_runs(extents, output, epochs_of(self.checkpoint), deleted)
 
     def _end_program(self) -> None:
         """Kill what is left of the program."""
@@ -246,9 +232,18 @@ class KillWorld:
         self._program = None
 
 
-def _copied(record: Any) -> RunCopy | bytes:
+def _copied(record: Any, keeps_order: bool) -> RunCopy | bytes:
     try:
         run, planned, attempt, topic, partition, offset, value = json.loads(record.value)
     except ValueError:
         return bytes(record.value)
-    return RunCopy(Log(topic, partition), offset, record.partition, value, run=run, planned=planned, attempt=attempt)
+    return RunCopy(
+        Log(topic, partition),
+        offset,
+        record.partition,
+        value,
+        run=run,
+        planned=planned,
+        attempt=attempt,
+        keeps_order=keeps_order,
+    )

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from chaos.continuous.checker import CommittedEpoch, KillsFindings, RunCopy, check_runs
+from chaos.continuous.checker import (
+    HELD_S,
+    CommittedEpoch,
+    FlowRecord,
+    KillsFindings,
+    RunCopy,
+    check_held,
+    check_letters,
+    check_runs,
+    check_withdrawn,
+)
+from chaos.continuous.faults import SlowLanes
+from chaos.ledger import Stamp
 from kit.log_checker import Extent, Kind, Log
 
 if TYPE_CHECKING:
@@ -77,3 +90,87 @@ def test_records_of_topics_that_were_deleted_are_not_missed() -> None:
     output = [*copied("a", 1.0, *range(6)), replace(copied("a", 1.0, 0)[0], log=gone, value="was there")]
     epochs = [CommittedEpoch(0, 10.0, {LOG: 2, gone: 1}), EPOCHS[1]]
     assert check_runs(EXTENTS, output, epochs, frozenset({"gone"})).anomalies(exactly_once=True) == {}
+
+
+def flowed(offset: int, *, lane: int = 0, out: int = 0, took: float = 0.1, **facts: Any) -> FlowRecord:
+    """Return a record that was there to read at 100 s and some, and that a reader saw later."""
+    made = FlowRecord(
+        Log("in", lane),
+        offset,
+        out,
+        run="a",
+        planned=1.0,
+        attempt=7,
+        read_ms=100_000 + offset,
+        seen_s=100 + offset / 1000 + took,
+        is_poison=False,
+        is_letter=False,
+    )
+    return replace(made, **facts)
+
+
+def test_record_of_an_older_run_is_out_of_order_if_all_runs_keep_one() -> None:
+    output = [*copied("a", 1.0, 0, 1, 2), *copied("b", 11.0, 4, 5), *copied("a", 1.0, 3)]
+    assert found_in(output).anomalies() == {}
+    assert found_in([replace(each, keeps_order=True) for each in output]).anomalies() == {"out of order": 1}
+
+
+@pytest.mark.parametrize(
+    ("is_poison", "is_letter", "misdirected"),
+    [(False, False, 0), (True, True, 0), (True, False, 1), (False, True, 1)],
+    ids=["good", "letter", "bad in the output", "good in the letters"],
+)
+def test_record_in_the_wrong_topic_is_counted(is_poison: bool, is_letter: bool, misdirected: int) -> None:
+    found = KillsFindings()
+    output = [flowed(0), flowed(1, is_poison=is_poison, is_letter=is_letter)]
+    assert check_letters(found, output) == is_letter
+    assert found["misdirected"] == misdirected
+
+
+@pytest.mark.parametrize(
+    ("lane", "out", "took", "held"),
+    [
+        (1, 1, HELD_S - 1, 0),
+        (1, 1, HELD_S + 9, 1),
+        (1, 1, HELD_S + 1, 0),
+        (0, 1, HELD_S + 9, 0),
+        (1, 0, HELD_S + 9, 0),
+    ],
+    ids=["quick", "held", "before the slow lane", "the slow lane", "an output of the slow lane"],
+)
+def test_healthy_lane_that_waits_for_a_slow_one_is_counted(lane: int, out: int, took: float, held: int) -> None:
+    found = KillsFindings()
+    slow = [SlowLanes(99.0, 100.0 + HELD_S + 5, "q", frozenset({0}), frozenset({0}))]
+    longest = check_held(found, [flowed(0, lane=lane, out=out, took=took)], slow)
+    assert found["held"] == held
+    assert longest == pytest.approx(took if (lane, out) == (1, 1) else 0.0)
+
+
+def test_record_that_was_seen_and_is_gone_is_withdrawn() -> None:
+    found = KillsFindings()
+    check_withdrawn(found, {("out", 0, 0): 1.0, ("out", 0, 1): 1.0}, {("out", 0, 0), ("out", 0, 2)})
+    assert found.anomalies() == {"withdrawn": 1}
+
+
+def test_lane_may_be_slow_while_no_other_one_is() -> None:
+    found = KillsFindings()
+    check_held(found, [flowed(0, lane=1, out=1, took=99.0)], [])
+    assert found.anomalies() == {}
+
+
+def test_record_that_contradicts_itself_cannot_be_read() -> None:
+    said = ["a", 1.0, 7, "in", 0, 4, 100, "in/0/0/9"]
+    made = FlowRecord.from_value(json.dumps(said).encode(), 2, 5.0, is_letter=False, keeps_order=True)
+    assert (made.log, made.offset, made.out, made.read_ms) == (LOG, 4, 2, 100)
+    said[4] = 1
+    with pytest.raises(ValueError, match="was read from in-1"):
+        FlowRecord.from_value(json.dumps(said).encode(), 2, 5.0, is_letter=False, keeps_order=True)
+
+
+def test_dead_letters_keep_an_order_of_their_own() -> None:
+    said = json.dumps(
+        ["a", 1.0, 7, "in", 0, 4, 100, Stamp(LOG, 9, is_poison=True).to_value().decode("utf8", "surrogateescape")]
+    )
+    letter = FlowRecord.from_value(said.encode(), 2, 5.0, is_letter=True, keeps_order=True)
+    assert letter.is_poison
+    assert letter.out != 2

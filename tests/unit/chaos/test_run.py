@@ -6,6 +6,7 @@ import itertools
 import random
 from typing import TYPE_CHECKING
 
+from chaos.continuous.faults import ALONE, FAILING, FAULTS_OF_FLOWS
 from chaos.faults import FAULTS, OF_BROKERS
 from chaos.report import BEGIN, END
 from chaos.run import steps
@@ -44,3 +45,10 @@ def test_table_replaces_the_former_one(tmp_path: Path) -> None:
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     put_between(page, BEGIN, "new", END)
     assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+def test_steps_of_continuous_queries_have_all_faults_and_never_two_that_fail_a_run() -> None:
+    found = list(steps(120, random.Random(1), Clock(0.0, tick=10.0), continuous=True))
+    assert {kind for step in found for kind in step} == {*FAULTS, *FAULTS_OF_FLOWS}
+    assert all(len(set(step) & set(FAILING)) <= 1 for step in found)
+    assert all(len(step) == 1 for step in found if set(step) & set(ALONE))
