@@ -108,6 +108,21 @@ def test_reset_ends_connections_and_refuses_new_ones(proxy: Proxy) -> None:
         connection.recv(1)
 
 
+def test_forgotten_connections_stay_open_and_pass_nothing_and_new_ones_work(proxy: Proxy) -> None:
+    with connected(proxy) as old, connected(proxy) as new:
+        old.sendall(b"a")
+        assert receive(old, 1) == b"a"
+        proxy.forget()
+        old.sendall(b"b")
+        old.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            old.recv(1)
+        new.close()
+        with connected(proxy) as fresh:
+            fresh.sendall(b"c")
+            assert receive(fresh, 1) == b"c"
+
+
 def test_proxy_that_is_down_refuses_connections_and_keeps_its_port(proxy: Proxy) -> None:
     upstream = proxy._upstream
     proxy.down()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.fakes.clock import Clock
 from kit.fakes.logs import PartitionLog
 from kit.fakes.memory_cluster import (
     LOST_REPLY,
@@ -282,6 +283,20 @@ def test_broker_that_cannot_be_reached_for_a_while_is_tried_again() -> None:
         send_numbered(producer, ORDERS_0, 1)
         producer.flush()
     assert cluster.values(0) == numbers(1)
+
+
+def test_pause_that_ends_while_the_producer_looks_at_its_clock_is_not_slept_through() -> None:
+    """Once it is over, nothing else wakes the producer before the batch expires."""
+    gone = TransportError("Broker broker-0:9092 cannot be reached.", condition="CONNECTION_FAILED", retriable=True)
+    for tick in range(1, 40):
+        cluster = MemoryCluster(partitions=1)
+        # Time passes at each look, as on a busy machine.
+        cluster.clock = Clock(tick=tick / 1_000)
+        cluster.borrow_errors.extend([gone] * 4)
+        with make_producer(cluster) as producer:
+            send_numbered(producer, ORDERS_0, 1)
+            producer.flush()
+        assert cluster.clock.now < 1_030, tick
 
 
 def test_leader_is_asked_for_again_when_its_broker_cannot_be_reached() -> None:

@@ -115,7 +115,7 @@ class DeliveryLoop:
             now, everything=everything
         )
         if wait and not heard and not sent:
-            self._wait()
+            self._wait(now)
 
     def settle(self, seconds: float) -> bool:
         """Wait for the responses to what is in flight, and send nothing more.
@@ -146,12 +146,15 @@ class DeliveryLoop:
         named = "" if failed is None else f", {failed} among them"
         return f"delivery of {counts.not_delivered + counts.unknown} records{named}"
 
-    def _wait(self) -> None:
+    def _wait(self, now: float) -> None:
         """Block until a response arrives, a connection is made, or the next deadline expires.
 
         Deadlines are those of requests, throttles, pauses and deliveries, and of silence.
+
+        Args:
+            now: by which it was decided that nothing can be sent. A pause that has ended since is over at once; by a
+                later look at the clock it would be no reason to wake.
         """
-        now = self._clock.wall()
         listening = [lane for lane in self.lanes if lane.requests]
         until = [min(lane.ends_at, lane.look_at) for lane in listening]
         until += [lane.throttled_until for lane in self.lanes if lane.throttled_until > now]
@@ -162,7 +165,7 @@ class DeliveryLoop:
         if expiry is not None and self._clock.on_the_wall(expiry) > now:
             # One that has expired is in flight, and is given up with its request.
             until.append(self._clock.on_the_wall(expiry))
-        timeout_s = max(0.0, min(until, default=now) - now)
+        timeout_s = max(0.0, min(until, default=now) - self._clock.wall())
         if not listening and self.lanes.connecting:
             self.lanes.wait_connected(timeout_s)
         elif not listening:
