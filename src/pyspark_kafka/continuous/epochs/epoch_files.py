@@ -19,6 +19,7 @@ Of several drivers that write epoch N, the one that creates `offsets/N` decides 
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark_kafka.checkpoint import CheckpointFiles
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class EpochFiles:
@@ -193,6 +197,8 @@ class EpochFiles:
     def commit(self, epoch: int, state: str = "") -> None:
         """Write down that the sink has committed an epoch, and remove what is older than `kept` epochs.
 
+        What cannot be removed now is removed with a later epoch: this one is committed all the same.
+
         Args:
             epoch: its number.
             state: as for `prepare`.
@@ -205,6 +211,16 @@ class EpochFiles:
             # Here, and not when it is prepared: only the query that has written offsets/N comes here.
             self._files.replace(f"{VERSIONS}/{epoch}", state.encode())
         self._create(f"commits/{epoch}", 'v1\n{"nextBatchWatermarkMs":0}')
+        try:
+            self._remove_old(epoch, state)
+        except CheckpointError as error:
+            if not error.retriable:
+                raise
+            _LOG.warning("Old files are left for a later epoch: %s", error)
+            # The next one lists what there is.
+            self._swept, self._purged_below = False, 0
+
+    def _remove_old(self, epoch: int, state: str) -> None:
         # Whatever is left of epochs up to this one is of no use: of drivers that died, or that others have replaced.
         old = list(self._messages)
         if not self._swept:

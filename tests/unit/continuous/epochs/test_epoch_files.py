@@ -14,6 +14,7 @@ from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.errors import CheckpointError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # JSON that parses only with a stack of this depth.
@@ -29,6 +30,13 @@ def run(epochs: EpochFiles, numbers: range) -> None:
     for number in numbers:
         epochs.prepare(number, "{}", [], 1)
         epochs.commit(number)
+
+
+def raising(error: CheckpointError) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 def test_query_keeps_its_id(files: CheckpointFiles) -> None:
@@ -54,6 +62,28 @@ def test_next_run_removes_what_an_earlier_one_left(files: CheckpointFiles) -> No
     run(EpochFiles(files, kept=100), range(7))
     run(EpochFiles(files, kept=2), range(7, 9))
     assert files.list("offsets") == files.list("commits") == ["7", "8"]
+
+
+@pytest.mark.parametrize("failing", ["delete", "list"])
+def test_epoch_is_committed_though_old_files_could_not_be_removed(
+    files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    epochs = EpochFiles(files, kept=2)
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            CheckpointFiles, failing, raising(CheckpointError("x", condition="CHECKPOINT_IO", retriable=True))
+        )
+        run(epochs, range(4))
+    assert files.list("commits") == ["0", "1", "2", "3"]
+    run(epochs, range(4, 5))
+    assert files.list("commits") == files.list("offsets") == ["3", "4"]
+    assert files.list("continuous/messages") == []
+
+
+def test_missing_right_to_remove_old_files_is_an_error(files: CheckpointFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CheckpointFiles, "delete", raising(CheckpointError("x", condition="CHECKPOINT_IO")))
+    with pytest.raises(CheckpointError):
+        run(EpochFiles(files), range(1))
 
 
 def test_messages_of_a_driver_that_died_within_a_commit_are_removed(files: CheckpointFiles) -> None:
