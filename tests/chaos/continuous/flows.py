@@ -59,8 +59,8 @@ def start(spark: SparkSession, query: dict[str, Any], name: str, servers: str) -
     copy = flowing.FlowCopy(query["place"], out_of(query["name"]), dead_of(query["name"]), query["apart"])
     copy, more = planted.plant(copy, query)
     return (
-        frame.map_in_arrow(copy, flowing.SCHEMA)
-        .write_stream.format(query["format"])
+        frame.mapInArrow(copy, flowing.SCHEMA)
+        .writeStream.format(query["format"])
         .options(**kafka, **query["sink"], **more)
         .option("checkpointLocation", query["checkpoint"])
         .option("tasks", query["tasks"])
