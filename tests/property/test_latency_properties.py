@@ -64,8 +64,8 @@ def test_rows_that_took_longer_have_later_percentiles(latencies: list[tuple[floa
         assert after.percentile(percent) == pytest.approx(expected, rel=0.103, abs=0.1)
 
 
-@given(WEIGHTED, st.none() | st.text(), st.booleans())
-def test_figures_survive_their_text(latencies: list[tuple[float, int]], latest: str | None, since: bool) -> None:
+@given(WEIGHTED, st.lists(st.text()).map(tuple), st.booleans())
+def test_figures_survive_their_text(latencies: list[tuple[float, int]], latest: tuple[str, ...], since: bool) -> None:
     sent = histogram_of(latencies)
     text = LaneFigures(latest, sent, LatencyHistogram(), 1.7e12, since).to_text()
     found = LaneFigures.from_text(text)

@@ -5,6 +5,8 @@ decides which message arrives next, which lane reads or ends its epoch, how many
 a lane takes for a batch, what functions hold back, for how long the machine is up, who fails, and where the driver
 dies: before and after every write to the checkpoint and every commit of the sink.
 
+Lanes of a task share a channel, and its reports of an epoch are one message.
+
 A lane's batches wait until its epoch ends, or until it must have committed them by its own clock. `Lane` then reads
 them, at the times at which they came.
 """
@@ -28,6 +30,7 @@ from pyspark_kafka.connector import (
     WriterCommitMessage,
 )
 from pyspark_kafka.connector.offsets import Offset
+from pyspark_kafka.continuous.channel.task_reports import TaskReports
 from pyspark_kafka.continuous.epochs.coordinator import (
     BeginReading,
     CommitEpoch,
@@ -37,7 +40,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     RunIsDone,
 )
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.epochs.messages import End, Go, LaneCommitted, Moved, Started, decode, encode
+from pyspark_kafka.continuous.epochs.messages import End, Go, LaneCommitted, Moved, Reports, Started, decode, encode
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.task.lane import Lane
@@ -252,6 +255,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         pending: rows that its writer has.
         busy_until: when its function has made something of the last batch.
         transaction: the one that its writer has open, if there are transactions.
+        reports: gathers those of its task, which has one channel.
         skewed: whether it reports where it is after the rows that follow.
         lane: its code.
     """
@@ -266,6 +270,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     pending: list[tuple[str, int]] = field(default_factory=list)
     busy_until: int = 0
     transaction: Any = None
+    reports: Any = None
     ended: bool = False
     may_read: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
@@ -317,7 +322,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         """Send a message, which arrives some time."""
         self.to_driver.append(encode(message))
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | LaneReport) -> None:
         self._time = None
         if isinstance(message, Moved) and self._has_told:
             # Said when the first batch came.
@@ -326,7 +331,10 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         if isinstance(message, LaneReport) and self.skewed:
             rows = {name: count + (count % 7 == 3) for name, count in self.rows.items()}
             message = replace(message, offset=LaneCounts(rows).json())
-        self.say(message)
+        if isinstance(message, LaneReport):
+            self.reports.add(message)
+        else:
+            self.say(message)
 
     def next(self) -> bool:
         if self.coming:
@@ -532,6 +540,9 @@ class Simulation:
                 elif choice == 3:
                     self.now += 100
                     self.let_lanes_commit(lanes)
+                    # A task does it as often as it says that it lives.
+                    if rng.random() < 0.2:
+                        lane.reports.flush()
                     act(coordinator.ticked(self.now))
                 elif choice == 4 and committing and (self.now >= commit_at or self.calm):
                     action = committing.pop(0)
@@ -562,6 +573,13 @@ class Simulation:
                 lane.number, lane, self._stages, self._writer_of(lane), lane, epoch_s=INTERVAL_MS / 1000,
                 clock=lane.now_s,
             )  # fmt: skip
+        tasks = self.random.randrange(1, count + 1)
+        for task in range(tasks):
+            shared = lanes[task::tasks]
+            reports = TaskReports(len(shared), shared[0].say)
+            for lane in shared:
+                lane.to_driver, lane.reports = shared[0].to_driver, reports
+        for lane in lanes:
             lane.say(Started(lane.number))
         return lanes
 
@@ -624,5 +642,5 @@ def _heard(coordinator: EpochCoordinator, message: Message) -> list[Action]:
         return coordinator.moved(message.lane, message.epoch)
     if isinstance(message, LaneCommitted):
         return coordinator.lane_committed(message.lane, message.epoch)
-    assert isinstance(message, LaneReport)
-    return coordinator.reported(message)
+    assert isinstance(message, Reports)
+    return [action for report in message.reports for action in coordinator.reported(report)]

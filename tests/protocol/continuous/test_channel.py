@@ -26,7 +26,7 @@ from pyspark_kafka.continuous.channel.frames import (
 )
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Hello, Moved, Started, Stop, encode
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Hello, Moved, Reports, Started, Stop, encode
 from pyspark_kafka.errors import TransportError
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Driver:
         )
         self.address = _LOOPBACK, self.connections.port
 
-    def task(self, number: int) -> DriverConnection:
-        task = DriverConnection(self.address, self.key, number)
+    def task(self, number: int, lanes: int = 1) -> DriverConnection:
+        task = DriverConnection(self.address, self.key, number, lanes)
         assert self.said.get(timeout=_SECONDS) == (number, Hello(number))
         return task
 
@@ -107,6 +107,29 @@ def test_last_message_of_a_task_that_closes_arrives(driver: Driver) -> None:
     task.close()
     assert driver.said.get(timeout=_SECONDS) == (0, Failed(0, "boom", "x" * 50_000))
     assert driver.lost.get(timeout=_SECONDS)[0] == 0
+
+
+@pytest.mark.parametrize("is_failure", [True, False])
+def test_report_that_waits_for_slower_lanes_arrives_before_the_task_ends(driver: Driver, is_failure: bool) -> None:
+    task = driver.task(0, lanes=2)
+    report = LaneReport(0, 7, "{}", "{}")
+    task.send(report)
+    if is_failure:
+        task.send(Failed(1, "boom", "the traceback"))
+    task.close()
+    told = [driver.said.get(timeout=_SECONDS) for _ in range(1 + is_failure)]
+    assert told == [(0, Reports((report,))), (0, Failed(1, "boom", "the traceback"))][: 1 + is_failure]
+
+
+def test_report_that_waits_for_slower_lanes_arrives_with_the_next_sign_of_life(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_side, "ALIVE_SECONDS", 0.05)
+    task = driver.task(0, lanes=2)
+    report = LaneReport(0, 7, "{}", "{}")
+    task.send(report)
+    assert driver.said.get(timeout=_SECONDS) == (0, Reports((report,)))
+    task.close()
 
 
 def test_task_stops_if_its_driver_is_gone(driver: Driver) -> None:

@@ -106,20 +106,22 @@ class FrameReader:
         """
         self._buffer += data
         payloads = []
-        while len(self._buffer) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._buffer)
+        at = 0
+        while len(self._buffer) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer, at)
             if length > (MAX_PAYLOAD_BYTES if self._number else MAX_GREETING_BYTES):
                 raise BadFrameError(f"a frame of {length:,} bytes")
-            begin = _LENGTH.size + _SIGNATURE_BYTES
+            begin = at + _LENGTH.size + _SIGNATURE_BYTES
             if len(self._buffer) < begin + length:
                 break
             payload = bytes(self._buffer[begin : begin + length])
-            found = bytes(self._buffer[_LENGTH.size : begin])
+            found = bytes(self._buffer[at + _LENGTH.size : begin])
             if not hmac.compare_digest(found, _signature(self._key, self._direction, self._number, payload)):
                 raise BadFrameError("a frame with a wrong signature")
-            del self._buffer[: begin + length]
+            at = begin + length
             self._number += 1
             payloads.append(payload)
+        del self._buffer[:at]
         return payloads
 
 

@@ -19,10 +19,13 @@ from pyspark_kafka.continuous.channel.frames import (
     connection_key,
     new_nonce,
 )
+from pyspark_kafka.continuous.channel.task_reports import TaskReports
+from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.messages import (
     Alive,
     BadMessageError,
     End,
+    Failed,
     Go,
     Hello,
     Message,
@@ -52,14 +55,18 @@ class DriverConnection:
         address: host and port of the driver.
         key: of the run.
         task: the number of the task.
+        lanes: how many lanes it has.
         lost_s: after how many seconds of silence the driver is lost.
 
     Raises:
         TransportError: the driver cannot be reached from here.
     """
 
-    def __init__(self, address: tuple[str, int], key: bytes, task: int, lost_s: float = LOST_SECONDS) -> None:
+    def __init__(
+        self, address: tuple[str, int], key: bytes, task: int, lanes: int = 1, lost_s: float = LOST_SECONDS
+    ) -> None:
         self._lost_s = lost_s
+        self._reports = TaskReports(lanes, self._send)
         self.ended_epoch = -1
         self.last_epoch: int | None = None
         self._stopped = threading.Event()
@@ -95,8 +102,23 @@ class DriverConnection:
         """Return whether lanes are to end: the driver said so or is gone, or another lane of the task has failed."""
         return self._stopped.is_set()
 
-    def send(self, message: Message) -> None:
-        """Send a message. If the driver is gone, `stopped` becomes True and nothing is sent."""
+    def send(self, message: Message | LaneReport) -> None:
+        """Send a message. If the driver is gone, `stopped` becomes True and nothing is sent.
+
+        The report of a lane waits for those of the other lanes of the task, for some seconds at most.
+
+        Raises:
+            ValueError: it is too long for a message.
+        """
+        if isinstance(message, LaneReport):
+            self._reports.add(message)
+            return
+        if isinstance(message, Failed):
+            # The driver takes nothing after it but what is to be aborted.
+            self._reports.flush()
+        self._send(message)
+
+    def _send(self, message: Message) -> None:
         payload = encode(message)
         with self._lock:
             try:
@@ -136,6 +158,7 @@ class DriverConnection:
 
     def close(self) -> None:
         """End the connection. What was sent arrives, as far as the driver is there."""
+        self._reports.flush()
         self.stop()
         # Not close(): with bytes that were not read, it would reset the connection, and what was sent would be lost.
         with suppress(OSError):
@@ -160,7 +183,8 @@ class DriverConnection:
                         self._take(decode(payload))
                 if time.monotonic() - said >= ALIVE_SECONDS:
                     said = time.monotonic()
-                    self.send(Alive())
+                    self._reports.flush()
+                    self._send(Alive())
         except (OSError, BadFrameError, BadMessageError):
             # The same as an end of the connection: lanes end, and the driver sees that the task is gone.
             return

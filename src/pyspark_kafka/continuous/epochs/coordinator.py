@@ -23,7 +23,7 @@ class LaneReport:
         message: the JSON of the writer's commit message.
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
-        figures: the text of its `LaneFigures`; empty for none.
+        figures: the text of its `LaneFigures`, also those of other lanes of its task; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
         looked: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,16 +71,12 @@ class LatencyHistogram:
         """
         if not other.rows:
             return
-        if later_ms <= 0:
-            for bucket, rows in other._counts.items():
-                self._counts[bucket] = self._counts.get(bucket, 0) + rows
-            self.rows += other.rows
-            self.greatest_ms = max(self.greatest_ms, other.greatest_ms)
-            return
-        greatest_ms = max(self.greatest_ms, other.greatest_ms + later_ms)
-        for bucket, rows in other._counts.items():
-            self.add(_MIDDLES[bucket] + later_ms, rows)
-        self.greatest_ms = greatest_ms
+        later_ms, counts = max(later_ms, 0.0), self._counts
+        for of_other, rows in other._counts.items():
+            bucket = bisect_right(_BOUNDS, _MIDDLES[of_other] + later_ms) if later_ms else of_other
+            counts[bucket] = counts.get(bucket, 0) + rows
+        self.rows += other.rows
+        self.greatest_ms = max(self.greatest_ms, other.greatest_ms + later_ms)
 
     def percentile(self, percent: float) -> float:
         """Return the latency in ms that this share of the rows does not exceed; 0 without rows."""
@@ -111,16 +107,19 @@ class LatencyHistogram:
         Raises:
             ValueError: the numbers are not those of a histogram.
         """
+        # The driver reads two for each task and epoch, so it takes few steps.
         made = cls()
-        buckets, counts = numbers[1::2], numbers[2::2]
-        if not numbers or len(buckets) != len(counts) or not all(_is_whole(each) for each in (*buckets, *counts)):
+        pairs = numbers[1:]
+        if not numbers or len(pairs) % 2 or not set(map(type, pairs)) <= {int} or min(pairs, default=0) < 0:
             raise ValueError("not the numbers of a histogram")
-        if any(bucket >= _BUCKETS for bucket in buckets):
+        buckets, counts = pairs[::2], pairs[1::2]
+        if max(buckets, default=0) >= _BUCKETS:
             raise ValueError(f"a histogram has {_BUCKETS} buckets")
+        found: dict[Any, Any] = dict(zip(buckets, counts, strict=True))
+        if len(found) < len(buckets):
+            raise ValueError("a histogram has each bucket once")
         made.greatest_ms = finite(numbers[0])
-        for bucket, rows in zip(buckets, counts, strict=True):
-            made._counts[int(bucket)] = made._counts.get(int(bucket), 0) + int(rows)
-            made.rows += int(rows)
+        made._counts, made.rows = found, sum(found.values())
         return made
 
 
@@ -166,7 +165,3 @@ def finite(number: float) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{number} is no number of a histogram")
     return float(number)
-
-
-def _is_whole(number: object) -> bool:
-    return type(number) is int and number >= 0

@@ -1,7 +1,7 @@
 """What driver and tasks say to each other, as JSON objects: plain values in, checked values out.
 
-A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `report`, `ended`, and at last `failed`
-or nothing.
+A task says `hello`, then of each of its lanes `started`, `moved`, `committed`, `ended`, of several of them `reports`,
+and at last `failed` or nothing.
 The driver says `go` when every lane has started, `end` for each epoch that ends, and `stop`. Both say `alive` when they
 have said nothing else for a while; it is also the driver's answer to `hello`, before which no lane starts.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
@@ -54,6 +55,17 @@ class LaneEnded:
     """A lane has read its input partition to its end, and nothing more will come; it continues to end epochs."""
 
     lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Lanes of a task have ended an epoch.
+
+    Attributes:
+        reports: one of each lane, one at least; the figures of all may be with the first one.
+    """
+
+    reports: tuple[LaneReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +115,14 @@ class Stop:
     """The driver: every lane ends, without another report."""
 
 
-Message = Hello | Started | Moved | LaneCommitted | LaneReport | LaneEnded | Failed | Alive | Go | End | Stop
+Message = Hello | Started | Moved | LaneCommitted | Reports | LaneEnded | Failed | Alive | Go | End | Stop
 
 _KINDS: dict[str, type[Message]] = {
     "hello": Hello,
     "started": Started,
     "moved": Moved,
     "committed": LaneCommitted,
-    "report": LaneReport,
+    "reports": Reports,
     "ended": LaneEnded,
     "failed": Failed,
     "alive": Alive,
@@ -127,7 +139,10 @@ class BadMessageError(Exception):
 
 def encode(message: Message) -> bytes:
     """Return a message as JSON."""
-    fields = {name: getattr(message, name) for name in message.__dataclass_fields__}
+    if isinstance(message, Reports):
+        fields: dict[str, Any] = {"reports": [_values_of(report) for report in message.reports]}
+    else:
+        fields = {name: getattr(message, name) for name in message.__dataclass_fields__}
     return json.dumps({"is": _NAMES[type(message)], **fields}, separators=(",", ":")).encode()
 
 
@@ -138,7 +153,7 @@ def decode(data: bytes) -> Message:
         BadMessageError: it is not JSON, of no known kind, or a field is missing, unknown or of another type.
     """
     try:
-        parsed: Any = json.loads(data)
+        parsed: Any = json.loads(str(data, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadMessageError(f"not JSON: {error}") from error
     if not isinstance(parsed, dict) or not isinstance(name := parsed.pop("is", None), str) or name not in _KINDS:
@@ -147,12 +162,34 @@ def decode(data: bytes) -> Message:
     fields = kind.__dataclass_fields__
     if parsed.keys() != fields.keys():
         raise BadMessageError(f"{name} has the fields {sorted(parsed)}, not {sorted(fields)}")
+    if kind is Reports:
+        return _reports(parsed["reports"])
     for each, value in parsed.items():
         # Annotations are text here; every field is a number or text.
         is_number = fields[each].type == "int"
         if not (_is_count(value) if is_number else type(value) is str):
             raise BadMessageError(f"{name}.{each} is not {'a number' if is_number else 'text'}")
     return kind(**parsed)
+
+
+# Annotations are text here; every field is a number or text.
+_REPORT_TYPES = [int if each.type == "int" else str for each in LaneReport.__dataclass_fields__.values()]
+_values_of = attrgetter(*LaneReport.__dataclass_fields__)
+
+
+def _reports(parsed: object) -> Reports:
+    """Return reports of their values. There is one for each lane and epoch, so it takes few steps."""
+    if type(parsed) is not list or not parsed:
+        raise BadMessageError("reports.reports is not a list of some")
+    reports = []
+    for values in parsed:
+        if type(values) is not list or list(map(type, values)) != _REPORT_TYPES:
+            raise BadMessageError("reports.reports has other values than those of a report")
+        report = LaneReport(*values)
+        if not all(0 <= value < 2**63 for value in values if type(value) is int):
+            raise BadMessageError("reports.reports has a number that is no count")
+        reports.append(report)
+    return Reports(tuple(reports))
 
 
 def _is_count(value: object) -> bool:

@@ -20,10 +20,19 @@ from pyspark_kafka.continuous.epochs.coordinator import (
     EndEpoch,
     EpochCoordinator,
     EpochOrderError,
-    LaneReport,
     RunIsDone,
 )
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, LaneCommitted, LaneEnded, Moved, Started
+from pyspark_kafka.continuous.epochs.messages import (
+    End,
+    Failed,
+    Go,
+    Hello,
+    LaneCommitted,
+    LaneEnded,
+    Moved,
+    Reports,
+    Started,
+)
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.commits import CommitEnded, EpochCommitter
@@ -53,6 +62,7 @@ _TICK_SECONDS = 0.02
 # At the latest after this time the thread of a query looks at its clock.
 _LOOK_SECONDS = 1.0
 _MOST_NAMED = 10
+_MOST_EVENTS = 100
 _READING = "Processing new data"
 _SLOTS_SECONDS = 10.0
 _STOP_SECONDS = 30.0
@@ -237,9 +247,10 @@ class QueryRun:
         """Take what lanes have reported since the run failed: what their writers hold must be aborted as well."""
         while not self._events.empty():
             event = self._events.get()
-            if isinstance(event, LaneReport):
-                with suppress(EpochOrderError):
-                    coordinator.reported(event)
+            if isinstance(event, Reports):
+                for report in event.reports:
+                    with suppress(EpochOrderError):
+                        coordinator.reported(report)
 
     def _prepare_lanes(self, lanes: int) -> None:
         stream, write = self._plan.stream, self._plan.write
@@ -347,14 +358,11 @@ class QueryRun:
         while not self._done and self.failure is None:
             # Nobody looks for slots while the run stops.
             due = next_look if stop_since is not None else min(next_look, watch.due_at)
-            try:
-                event = self._events.get(timeout=self._wait_seconds(coordinator, due))
-            except queue.Empty:
-                event = None
             now = time.monotonic()
             try:
+                actions = self._take_events(coordinator, self._wait_seconds(coordinator, due))
+                now = time.monotonic()
                 self._look_for_waits(partition_watch)
-                actions = self._take(coordinator, event)
                 actions += coordinator.ticked(int(now * 1000))
                 if stop_since is None and (control.stop_asked.is_set() or self._reconfigure):
                     stop_since = now
@@ -414,9 +422,23 @@ class QueryRun:
             due = min(due, (end_ms + 1) / 1000)
         return max(0.0, due - now)
 
+    def _take_events(self, coordinator: EpochCoordinator, seconds: float) -> list[Action]:
+        """Wait for an event for a time, and take those that are there, until one of them is to be acted on.
+
+        All tasks report at the same time; this thread looks at its clock once for many of them.
+        """
+        actions: list[Action] = []
+        with suppress(queue.Empty):
+            actions = self._take(coordinator, self._events.get(timeout=seconds))
+            for _ in range(_MOST_EVENTS):
+                if actions or self.failure is not None:
+                    break
+                actions = self._take(coordinator, self._events.get_nowait())
+        return actions
+
     def _take(self, coordinator: EpochCoordinator, event: Any) -> list[Action]:
-        if isinstance(event, LaneReport):
-            return coordinator.reported(event)
+        if isinstance(event, Reports):
+            return [action for report in event.reports for action in coordinator.reported(report)]
         if isinstance(event, Moved):
             return coordinator.moved(event.lane, event.epoch)
         if isinstance(event, LaneCommitted):

@@ -157,7 +157,7 @@ class ProgressLog:
 
     def _lag(self, end: Offset, figures: Sequence[LaneFigures]) -> tuple[str | None, Mapping[str, str]]:
         """Return the latest offset that the readers know, as JSON, and how far the epoch's end is behind it."""
-        known = [each.latest for each in figures if each.latest is not None]
+        known = [position for each in figures for position in each.latest]
         if not known:
             return None, {}
         stream = self._stream

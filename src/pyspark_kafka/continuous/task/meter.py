@@ -60,7 +60,7 @@ class LaneMeter:
         now = self._clock() * 1000
         latest = self._reader.getLatestOffset()
         figures = LaneFigures(
-            None if latest is None else latest.json(), self._sent, self._times.until(now), now, self._since_record
+            () if latest is None else (latest.json(),), self._sent, self._times.until(now), now, self._since_record
         )
         self._since_record = True
         self._sent, self._times = LatencyHistogram(), RecentTimes()

@@ -84,7 +84,7 @@ def run_task(plan: TaskPlan, task: int, attempt: int) -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    driver = DriverConnection(plan.address, plan.key, task, plan.lost_s)
+    driver = DriverConnection(plan.address, plan.key, task, len(plan.lanes[task]), plan.lost_s)
     writers = plan.writers.of_query(plan.query_id)
 
     def run_lane(number: int, partition: InputPartition) -> None:

@@ -31,7 +31,7 @@ def test_latency_of_clocks_that_differ_counts_as_none() -> None:
 
 
 def test_figures_of_every_bucket_take_a_few_kilobytes() -> None:
-    figures = LaneFigures('{"t":{"0":1}}')
+    figures = LaneFigures(('{"t":{"0":1}}',))
     for number in range(2_000):
         figures.sent.add(0.01 * 1.03**number, 1_000_000)
         figures.ages.add(0.01 * 1.03**number, 1_000_000)
@@ -44,17 +44,19 @@ def test_figures_of_every_bucket_take_a_few_kilobytes() -> None:
         "",
         "{}",
         "[]",
-        "[1,[],[],0,1]",
-        "[null,[],[0.0],0,1]",
-        "[null,[0.0,1],[0.0],0,1]",
-        "[null,[0.0,268,1],[0.0],0,1]",
-        "[null,[0.0,-1,1],[0.0],0,1]",
-        "[null,[0.0,1,1.5],[0.0],0,1]",
-        "[null,[0.0,true,1],[0.0],0,1]",
-        '[null,["x"],[0.0],0,1]',
-        "[null,[NaN],[0.0],0,1]",
-        "[null,[0.0],[Infinity],0,1]",
-        "[null,[0.0],[0.0],NaN,1]",
+        "[null,[0.0],[0.0],0,1]",
+        "[[1],[0.0],[0.0],0,1]",
+        "[[],[],[0.0],0,1]",
+        "[[],[0.0,1],[0.0],0,1]",
+        "[[],[0.0,268,1],[0.0],0,1]",
+        "[[],[0.0,-1,1],[0.0],0,1]",
+        "[[],[0.0,1,1.5],[0.0],0,1]",
+        "[[],[0.0,1,1,1,1],[0.0],0,1]",
+        "[[],[0.0,true,1],[0.0],0,1]",
+        '[[],["x"],[0.0],0,1]',
+        "[[],[NaN],[0.0],0,1]",
+        "[[],[0.0],[Infinity],0,1]",
+        "[[],[0.0],[0.0],NaN,1]",
         "[" * 100_000,
     ],
 )
@@ -66,7 +68,22 @@ def test_text_that_is_no_figures_is_refused(text: str) -> None:
 def test_figures_are_plain_json() -> None:
     figures = LaneFigures()
     figures.sent.add(5.0, 2)
-    assert json.loads(figures.to_text()) == [None, [5.0, 42, 2], [0.0], 0.0, 1]
+    assert json.loads(figures.to_text()) == [[], [5.0, 42, 2], [0.0], 0.0, 1]
+
+
+def test_merged_figures_are_those_of_both_lanes_when_the_later_one_ended() -> None:
+    first, second = LaneFigures(("a",), at_ms=1_000.0), LaneFigures(("b",), at_ms=3_000.0, since_record=False)
+    for figures in (first, second):
+        figures.sent.add(5.0, 2)
+        figures.ages.add(100.0, 2)
+    for one, other in ((first, second), (second, first)):
+        merged = LaneFigures.from_text(one.to_text())
+        merged.merge(LaneFigures.from_text(other.to_text()))
+        assert set(merged.latest) == {"a", "b"}
+        assert (merged.sent.rows, merged.sent.greatest_ms) == (4, 5.0)
+        # The first lane's rows have waited for two seconds more.
+        assert (merged.ages.rows, merged.ages.greatest_ms, merged.at_ms) == (4, 2_100.0, 3_000.0)
+        assert not merged.since_record
 
 
 def test_recent_times_that_are_many_become_fewer_with_the_same_mean() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
-from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, Started
+from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, Moved, Reports, Started
 from pyspark_kafka.continuous.query import run as run_module
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
@@ -33,10 +33,31 @@ def run_of_two_lanes(commit: Any = None) -> tuple[QueryRun, EpochCoordinator]:
 def test_reports_that_come_after_a_failure_are_aborted_as_well() -> None:
     run, coordinator = run_of_two_lanes()
     coordinator.reported(LaneReport(0, 4, "{}", "early"))
-    for event in (None, LaneReport(1, 4, "{}", "late"), LaneReport(1, 9, "{}", "of no epoch")):
+    for event in (None, Reports((LaneReport(1, 9, "{}", "of no epoch"), LaneReport(1, 4, "{}", "late")))):
         run._events.put(event)
     run._take_late_reports(coordinator)
     assert [report.message for report in coordinator.open_reports[4]] == ["early", "late"]
+
+
+def test_run_takes_what_tasks_have_said_until_there_is_something_to_do() -> None:
+    run, coordinator = run_of_two_lanes()
+    said = Reports((LaneReport(0, 4, "{}", ""),)), Moved(0, 5), Reports((LaneReport(1, 4, "{}", ""),)), Moved(1, 5)
+    for event in said:
+        run._events.put(event)
+    (commit,) = run._take_events(coordinator, 0)
+    assert isinstance(commit, CommitEpoch)
+    assert not run._take_events(coordinator, 0)
+    assert run._events.empty()
+    assert not run._take_events(coordinator, 0)
+
+
+def test_run_that_has_failed_leaves_what_follows_to_the_abort() -> None:
+    run, coordinator = run_of_two_lanes()
+    for event in (Failed(0, "boom", "the traceback"), Failed(1, "bang", "another one")):
+        run._events.put(event)
+    assert not run._take_events(coordinator, 0)
+    assert "boom" in str(run.failure)
+    assert not run._events.empty()
 
 
 def test_epochs_end_while_an_earlier_one_is_committed() -> None:

@@ -52,7 +52,7 @@ def log_of(stream: ContinuousStream | None = None) -> tuple[ProgressLog, Events]
 def report(
     lane: int, *, read: int, latest: str | None = None, latency: float | None = None, since_record: bool = True
 ) -> LaneReport:
-    figures = LaneFigures(latest, at_ms=1_000_000.0, since_record=since_record)
+    figures = LaneFigures(() if latest is None else (latest,), at_ms=1_000_000.0, since_record=since_record)
     if latency is not None:
         figures.sent.add(latency, read)
         figures.ages.add(latency + 100, read)

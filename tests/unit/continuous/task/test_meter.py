@@ -93,7 +93,7 @@ def test_epoch_has_its_own_figures(meter: LaneMeter, reader: Reader) -> None:
     meter.read(3)
     meter.handed_over()
     reader.latest = At()
-    assert figures(meter).latest == "[7]"
+    assert figures(meter).latest == ("[7]",)
     again = figures(meter)
     assert (again.sent.rows, again.ages.rows, again.since_record) == (0, 0, True)
 
