@@ -39,6 +39,7 @@ from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.figures import LaneFigures
 from pyspark_kafka.continuous.epochs.messages import End, Go, Hello, Moved, Reports, Started, Stop, decode, encode
+from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.query import run as run_module
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.control import QueryControl
@@ -92,7 +93,7 @@ def measure() -> list[Figure]:
 
 
 def drive(tasks: int, lanes: int, partitions: int, *, profiled: bool = False) -> Any:
-    """Run a query of so many tasks, lanes a task and partitions a lane, and return what its driver took."""
+    """Run a query with numbers of tasks, lanes a task and partitions a lane, and return what its driver took."""
     names = QueryNames(str(uuid.uuid4()), str(uuid.uuid4()), None, "source", "sink")
     stream = CheckedContinuousStream(_Planned(tasks * lanes, partitions), None)
     write = KafkaStreamingWrite(None, None)  # type: ignore[arg-type]
@@ -105,7 +106,8 @@ def drive(tasks: int, lanes: int, partitions: int, *, profiled: bool = False) ->
         commits = EpochCommits(plan, names.id, files, epochs, progress)
         commits.take_over(names.run_id)
         waits, nothing = RowWaits(stream.hasReached), None
-        context = RunContext(nothing, slots, plan, names.id, control, waits, commits, progress)  # type: ignore[arg-type]
+        pace = EpochPace(_EPOCH_MS)
+        context = RunContext(nothing, slots, plan, names.id, control, waits, commits, progress, pace)  # type: ignore[arg-type]
         with mock.patch.object(run_module, "TasksJob", _PlayedTasks):
             run = QueryRun(context, commits.go_on())
             found = SimpleNamespace(cores=0.0, us_a_report=0.0, epochs=0.0, profile="")

@@ -26,7 +26,18 @@ from kit.record_batches import ABORT, COMMIT, DELETE_HORIZON, LOG_APPEND, TRANSA
 from pyspark_kafka.checkpoint.topic_ids import TopicIdentities
 from pyspark_kafka.client.fetch.response import NEWEST_VERSION, OLDEST_VERSION
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.messages import Alive, End, Failed, Hello, Message, Moved, Started, Stop, encode
+from pyspark_kafka.continuous.epochs.messages import (
+    Alive,
+    End,
+    Failed,
+    Hello,
+    Message,
+    Moved,
+    Reports,
+    Started,
+    Stop,
+    encode,
+)
 from pyspark_kafka.continuous.state.version_files import delta_bytes
 from pyspark_kafka.continuous.state.versions import StateVersions
 from pyspark_kafka.options import LOGIN_MODULES
@@ -162,7 +173,7 @@ def _talks() -> list[bytes]:
         Hello(3),
         Started(1),
         Moved(1, 7),
-        LaneReport(1, 7, '{"t":{"0":5}}', "{}", 10, 9),
+        Reports((LaneReport(1, 7, '{"t":{"0":5}}', "{}", 10, 9), LaneReport(2, 7, "{}", "{}"))),
         Failed(0, "ValueError: boom", "Traceback", '["t",0,5]'),
         Alive(),
         End(7, 1),

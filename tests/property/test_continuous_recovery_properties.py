@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-from kit.fakes.simulated_query import BrokenInvariantError, Simulation
+from kit.fakes.simulated_query import INTERVAL_MS, BrokenInvariantError, Simulation
 from kit.fakes.simulated_transactions import TransactionalSimulation
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
@@ -66,7 +66,7 @@ def test_every_committed_row_is_in_the_sink_once_whoever_dies_when(first: int) -
 
 @pytest.mark.parametrize("first", range(0, 2 * SEEDS, SEEDS))
 def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: int) -> None:
-    deaths = runs = fenced = own_commits = 0
+    deaths = runs = fenced = own_commits = changes_of_pace = 0
     for seed in range(first, first + SEEDS):
         simulation = TransactionalSimulation(seed)
         try:
@@ -77,12 +77,14 @@ def test_every_row_is_in_the_log_once_whatever_becomes_of_transactions(first: in
         runs += simulation.runs
         fenced += simulation.fenced
         own_commits += simulation.own_commits
+        changes_of_pace += simulation.changes_of_pace
     assert deaths > SEEDS
     assert runs > SEEDS * 5
     # Lanes of older runs that tried to commit.
     assert fenced > SEEDS
     # Those that did not wait for a slow one.
     assert own_commits > SEEDS
+    assert changes_of_pace > SEEDS / 2
 
 
 def test_every_row_is_in_the_log_once_though_the_checkpoint_loses_the_partitions_of_the_group() -> None:
@@ -216,13 +218,23 @@ def test_simulation_finds_a_planted_fault(fault: type | None, found: str) -> Non
 class WaitsForTheDriver(Lane):
     """A lane ends no transaction before the driver ends its epoch."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{**options, "epoch_s": float("inf")})
+    epoch_s = float("inf")
 
 
 def test_simulation_finds_lanes_that_wait_for_a_slow_one() -> None:
     broken = (broken_by(seed, TransactionalSimulation, lane=WaitsForTheDriver) for seed in range(60))
     assert finds("keeps rows of epoch .* open", broken)
+
+
+class IsNotTold(Lane):
+    """A lane commits by its own clock as often as the trigger says, though epochs are longer."""
+
+    epoch_s = INTERVAL_MS / 1000
+
+
+def test_simulation_finds_lanes_that_know_nothing_of_longer_epochs() -> None:
+    broken = (broken_by(seed, TransactionalSimulation, lane=IsNotTold) for seed in range(100))
+    assert finds("commits by its own clock after", broken)
 
 
 class TakesTheCheckpointsWord(KafkaTransactionalWrite):

@@ -60,6 +60,7 @@ from pyspark_kafka.connector.write import (
 
 if TYPE_CHECKING:
     from pyspark_kafka.connector.continuous import (
+        CommitLimit,
         ContinuousPartitionReader,
         ContinuousPartitionReaderFactory,
         ContinuousStream,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "BatchWrite",
+    "CommitLimit",
     "CompositeReadLimit",
     "ContinuousPartitionReader",
     "ContinuousPartitionReaderFactory",
@@ -117,6 +119,7 @@ __all__ = [
 ]
 
 _WHEN_USED = {
+    "CommitLimit": "continuous",
     "ContinuousPartitionReader": "continuous",
     "ContinuousPartitionReaderFactory": "continuous",
     "ContinuousStream": "continuous",

@@ -29,6 +29,7 @@ there. The query ends once all of them are, or if there is no input partition.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.contract import ConnectorContract
@@ -270,6 +271,25 @@ class ContinuousStream(ConnectorContract):
         """Release what the stream holds. Called when the query ends, also after an error, and maybe again."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommitLimit:
+    """How much the commits of all lanes may cost a sink: epochs get longer instead.
+
+    Attributes:
+        per_second: how much they may cost a second, in the sink's own unit.
+        unit: its name, in the plural.
+        option: the name of the option that sets it.
+        longest_s: an epoch is no longer, whatever it costs.
+        hint: what a user can do, in a sentence.
+    """
+
+    per_second: int
+    unit: str
+    option: str
+    longest_s: float
+    hint: str
+
+
 class SourceOffsetsWriter(DataWriter):
     """Writes the rows of one lane, epoch after epoch.
 
@@ -289,6 +309,10 @@ class SourceOffsetsWriter(DataWriter):
         Executor; may block, with a deadline. An error of which the writer does not know whether they are visible ends
         the run.
         """
+
+    def commitCost(self) -> int:
+        """Return what the last `commitEpoch` has cost the sink, in the unit of its `CommitLimit`. Must not block."""
+        return 0
 
     def commit(self) -> WriterCommitMessage:
         """Raise: an engine calls `commitEpoch`."""
@@ -337,4 +361,8 @@ class SupportsSourceOffsets(StreamingWrite):
 
         For a sink that forgets positions which are not set again for long.
         """
+        return None
+
+    def commitLimit(self) -> CommitLimit | None:
+        """Return how much the commits of all lanes may cost; None for no limit. Must not block."""
         return None

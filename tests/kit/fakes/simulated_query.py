@@ -27,6 +27,7 @@ from pyspark_kafka.connector import (
     DataWriter,
     PartitionOffset,
     StreamingWrite,
+    SupportsSourceOffsets,
     WriterCommitMessage,
 )
 from pyspark_kafka.connector.offsets import Offset
@@ -41,6 +42,7 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 )
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.messages import End, Go, LaneCommitted, Moved, Reports, Started, decode, encode
+from pyspark_kafka.continuous.epochs.pace import EpochLoad, EpochPace
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.plan import QueryPlan
 from pyspark_kafka.continuous.task.lane import Lane
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
 TOPIC = "t"
 _MOST_STEPS = 20_000
 INTERVAL_MS = 200
-# Rows of a lane that commits by its own clock are visible after this time at the latest, unless its function is busy.
-_VISIBLE_MS = 3 * INTERVAL_MS
+# Rows of a lane that commits by its own clock are visible after this number of epochs, unless its function is busy.
+_VISIBLE = 3
 _SCHEMA = pa.schema({"partition": pa.string(), "number": pa.int64()})
 
 
@@ -256,6 +258,9 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         busy_until: when its function has made something of the last batch.
         transaction: the one that its writer has open, if there are transactions.
         reports: gathers those of its task, which has one channel.
+        epoch_s: the length of an epoch, as the driver has told it; None before.
+        cost: of the last commit: to how many partitions it had written.
+        is_left_behind: whether its run has ended.
         skewed: whether it reports where it is after the rows that follow.
         lane: its code.
     """
@@ -271,6 +276,9 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     busy_until: int = 0
     transaction: Any = None
     reports: Any = None
+    epoch_s: float | None = None
+    cost: int = 0
+    is_left_behind: bool = False
     ended: bool = False
     may_read: bool = False
     to_driver: deque[bytes] = field(default_factory=deque)
@@ -281,6 +289,7 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
     _end: End | None = None
     _has_read: bool = False
     _has_told: bool = False
+    _read_since: int = 0
     _batch: Any = None
     _time: int | None = None
     _ahead: int = 0
@@ -303,7 +312,12 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
 
     def is_overdue(self) -> bool:
         """Return whether rows wait for longer than a lane with a clock of its own lets them."""
-        return bool(self.coming) and self.clock() - self.coming[0][0] >= _VISIBLE_MS
+        return bool(self.coming) and self.clock() - self.coming[0][0] >= _VISIBLE * self.told_ms
+
+    @property
+    def told_ms(self) -> float:
+        """Return how often a lane with a clock of its own is to commit, by the word of the driver."""
+        return INTERVAL_MS if self.epoch_s is None else self.epoch_s * 1000
 
     def take_turn(self, end: End | None) -> None:
         """Read what has come, and end the epoch if the driver says so."""
@@ -341,6 +355,8 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
             self._time, self._batch = self.coming.popleft()
             for name, number in zip(*(column.to_pylist() for column in self._batch.columns), strict=True):
                 self.rows[name] = number + 1
+            if not self._has_read:
+                self._read_since = self._time
             self._has_read = True
             return True
         self._time = None
@@ -350,11 +366,11 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
             raise _PausedError
         elif self._ahead:
             raise BrokenInvariantError(
-                f"lane {self.number} keeps rows of epoch {self.epoch} open for more than {_VISIBLE_MS} ms"
+                f"lane {self.number} keeps rows of epoch {self.epoch} open for more than {_VISIBLE} epochs"
             )
         else:
             # Of the last rows the time is not over yet.
-            self._ahead = _VISIBLE_MS
+            self._ahead = round(_VISIBLE * self.told_ms)
         return False
 
     def get(self) -> pa.RecordBatch:
@@ -367,6 +383,11 @@ class SimulatedLane(ContinuousPartitionReader, DataWriter):
         self.pending += zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def commit(self) -> WriterCommitMessage:
+        if self._end is None and self._has_read and not self.is_left_behind:
+            lasted = self.now_s() * 1000 - self._read_since
+            if lasted < self.told_ms:
+                raise BrokenInvariantError(f"lane {self.number} commits by its own clock after {lasted} ms")
+        self.cost = len({name for name, _ in self.pending})
         text = self.end_epoch(self)
         self.pending, self._has_read = [], False
         return _Text(text)
@@ -420,7 +441,7 @@ class Simulation:
         self._lane, self._stages = lane, Stages(tuple(map(mapped, functions)) if stages is None else tuple(stages))
         # The monotonic clock is the time since the machine was started.
         self.now = self.random.choice((0, 5_000, 4_000_000, 10**12))
-        self.own_commits = 0
+        self.own_commits = self.changes_of_pace = 0
         self.calm = False
         self._next_name = 0
         # Some seeds are rough, others are not.
@@ -475,6 +496,11 @@ class Simulation:
             host="",
             most_failures=3,
         )
+        # As a query has it, for all its runs.
+        limit = plan.write.commitLimit() if isinstance(plan.write, SupportsSourceOffsets) else None
+        self._pace = EpochPace(INTERVAL_MS, limit)
+        # What a run before these needed.
+        self._pace.committed(EpochLoad(INTERVAL_MS, self.random.randrange(4)))
         files: Any = self.files
         nothing: Any = _NoProgress()
         commits = self._commits(plan, "id", files, self._epochs(files, kept=self.random.choice((2, 3, 100))), nothing)
@@ -493,17 +519,22 @@ class Simulation:
             self.partitions += 1
         lanes = self._lanes(epoch, start)
         self.prepare(lanes)
-        coordinator = self._coordinator(len(lanes), epoch, INTERVAL_MS)
+        pace = self._pace
+        for lane in lanes:
+            lane.epoch_s = pace.lanes_ms / 1000
+        coordinator = self._coordinator(len(lanes), epoch, pace.interval_ms)
         steps = _MOST_STEPS if self.calm else rng.choice((100, 200, 300))
         stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]
         is_done, commit_at = False, 0
         epoch_since: int | None = None
+        lasted: dict[int, int] = {}
+        took_ms = 0
         committing: list[CommitEpoch] = []
 
         def act(actions: Sequence[Action]) -> None:
-            nonlocal is_done, epoch_since, commit_at
+            nonlocal is_done, epoch_since, commit_at, took_ms
             if coordinator.is_running and epoch_since is None:
                 epoch_since = self.now
             for action in actions:
@@ -511,15 +542,17 @@ class Simulation:
                     for lane in lanes:
                         lane.to_lane.append(encode(Go()))
                 elif isinstance(action, EndEpoch):
-                    if not action.last and (epoch_since is None or self.now - epoch_since < INTERVAL_MS):
+                    if not action.last and (epoch_since is None or self.now - epoch_since < pace.interval_ms):
                         raise BrokenInvariantError(f"epoch {action.epoch} ended before its time")
+                    lasted[action.epoch] = 0 if epoch_since is None else self.now - epoch_since
                     epoch_since = self.now
                     for lane in lanes:
-                        lane.to_lane.append(encode(End(action.epoch, int(action.last))))
+                        lane.to_lane.append(encode(End(action.epoch, int(action.last), pace.lanes_ms)))
                 elif isinstance(action, CommitEpoch):
                     committing.append(action)
                     # So does the checkpoint.
-                    commit_at = self.now + rng.choice((0, 0, 3 * INTERVAL_MS))
+                    took_ms = rng.choice((0, 0, 3 * INTERVAL_MS))
+                    commit_at = self.now + took_ms
                 elif isinstance(action, RunIsDone):
                     is_done = True
 
@@ -547,6 +580,9 @@ class Simulation:
                 elif choice == 4 and committing and (self.now >= commit_at or self.calm):
                     action = committing.pop(0)
                     commits.commit(action)
+                    if pace.committed(EpochLoad.of(action.reports, lasted[action.epoch], took_ms)):
+                        coordinator.set_interval(pace.interval_ms)
+                        self.changes_of_pace += 1
                     act(coordinator.committed(action.epoch))
                 if is_done:
                     return
@@ -598,6 +634,7 @@ class Simulation:
             lane.may_read = True
             return
         assert isinstance(end, End)
+        lane.epoch_s = end.lanes_ms / 1000
         if not lane.may_read:
             raise BrokenInvariantError(f"lane {lane.number} is to end epoch {end.epoch}, and has not begun to read")
         if end.epoch != lane.epoch:

@@ -120,6 +120,8 @@ class TransactionalSimulation(Simulation):
         self._lanes_of_run: list[SimulatedLane] = []
         self._left_behind: list[SimulatedLane] = []
         self.fenced = 0
+        # Some seeds need longer epochs.
+        self._markers = self.random.choice((1, 5, 5_000))
 
     def run(self, lives: int) -> None:
         with ExitStack() as patched:
@@ -133,7 +135,7 @@ class TransactionalSimulation(Simulation):
             super().run(lives)
 
     def new_write(self) -> KafkaTransactionalWrite:
-        settings = ExactlyOnceOptions(checkpoint_location="/nowhere")
+        settings = ExactlyOnceOptions(checkpoint_location="/nowhere", max_markers_per_second=self._markers)
         write = self._write(
             WriteOptions(_SOME_ADDRESS, TOPIC), settings, SinkColumns(value=0), query_id=QUERY, source=_SOME_ADDRESS,
             epoch_ms=INTERVAL_MS,
@@ -147,6 +149,8 @@ class TransactionalSimulation(Simulation):
         write = self._newest
         assert write is not None
         self._left_behind = [*self._left_behind, *self._lanes_of_run][-6:]
+        for lane in self._left_behind:
+            lane.is_left_behind = True
         self._lanes_of_run = []
         write.prepareLanes(Counts({name: count for lane in lanes for name, count in lane.rows.items()}), len(lanes))
         for lane in lanes:
@@ -232,6 +236,9 @@ class _LastingWriter(SourceOffsetsWriter):
 
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
         return self._lane.commit()
+
+    def commitCost(self) -> int:
+        return self._lane.cost
 
     def abort(self) -> None:
         """The next driver ends what is open."""

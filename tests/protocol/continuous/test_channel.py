@@ -90,11 +90,12 @@ def test_messages_arrive_in_order_both_ways(driver: Driver) -> None:
     told = [driver.said.get(timeout=_SECONDS) for _ in range(6)]
     for number in range(3):
         assert [message for task, message in told if task == number] == [Started(number), Moved(number, 7)]
+    driver.connections.broadcast(End(6, 0, 4_400))
     driver.connections.broadcast(End(7, 1))
     driver.connections.broadcast(Stop())
     for task in tasks:
         task.wait_until_stopped()
-        assert (task.ended_epoch, task.last_epoch, task.stopped) == (7, 7, True)
+        assert (task.ended_epoch, task.last_epoch, task.epoch_s, task.stopped) == (7, 7, 4.4, True)
         task.close()
 
 

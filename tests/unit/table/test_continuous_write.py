@@ -35,6 +35,19 @@ def test_write_that_is_exactly_once_keeps_the_positions_of_kafka() -> None:
     made = write(deliveryGuarantee="exactly_once").toContinuous(kafka_stream(), 20_000)
     assert isinstance(made, SupportsSourceOffsets)
     assert made.idleEpochSeconds() is not None
+    limit = made.commitLimit()
+    assert limit is not None
+    # A transaction of a minute has room for three epochs.
+    assert (limit.per_second, limit.longest_s) == (5_000, 20.0)
+
+
+def test_limit_of_markers_is_that_of_the_option() -> None:
+    options = {"maxTransactionMarkersPerSecond": "70", "kafka.transaction.timeout.ms": "90000"}
+    made = write(deliveryGuarantee="exactly_once", **options).toContinuous(kafka_stream(), 20_000)
+    assert isinstance(made, SupportsSourceOffsets)
+    limit = made.commitLimit()
+    assert limit is not None
+    assert (limit.per_second, limit.longest_s, limit.option) == (70, 30.0, "maxTransactionMarkersPerSecond")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class DriverConnection:
     Attributes:
         ended_epoch: the last epoch that the driver has told lanes to end; -1 for none.
         last_epoch: the epoch with which lanes end; None while the driver has named none.
+        epoch_s: the length of an epoch, for lanes that commit by their own clocks; None if the driver has named none.
 
     Args:
         address: host and port of the driver.
@@ -69,6 +70,7 @@ class DriverConnection:
         self._reports = TaskReports(lanes, self._send)
         self.ended_epoch = -1
         self.last_epoch: int | None = None
+        self.epoch_s: float | None = None
         self._stopped = threading.Event()
         self._go = False
         # Notified when lanes are to read, when an epoch is to end, and when lanes are to end.
@@ -198,6 +200,8 @@ class DriverConnection:
             # In this order: lanes look at the second after they have seen the first.
             if message.last:
                 self.last_epoch = message.epoch
+            if message.lanes_ms:
+                self.epoch_s = message.lanes_ms / 1000
             with self._news:
                 self.ended_epoch = message.epoch
                 self._news.notify_all()

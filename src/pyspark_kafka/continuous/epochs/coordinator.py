@@ -26,6 +26,8 @@ class LaneReport:
         figures: the text of its `LaneFigures`, also those of other lanes of its task; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
         looked: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
+        commit_ms: how long its commits have taken, the longest one.
+        cost: what its commits have cost the sink, the greatest one; see `SourceOffsetsWriter.commitCost`.
     """
 
     lane: int
@@ -37,6 +39,8 @@ class LaneReport:
     figures: str = field(default="", compare=False)
     state: str = ""
     looked: int = field(default=1, compare=False)
+    commit_ms: int = field(default=0, compare=False)
+    cost: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +241,10 @@ class EpochCoordinator:
             return []
         self._current_since_ms = now_ms
         return self._end_current()
+
+    def set_interval(self, interval_ms: int) -> None:
+        """Take note of the length of epochs from now on, that of the one that runs included."""
+        self._interval_ms = interval_ms
 
     def due_ms(self) -> int | None:
         """Return when to call `ticked` next, by its clock; None if something else must happen first."""

@@ -104,10 +104,12 @@ class End:
     Attributes:
         epoch: its number.
         last: 1 if lanes end with it.
+        lanes_ms: how often lanes that commit by their own clocks do so from now on; 0 for as often as before.
     """
 
     epoch: int
     last: int = 0
+    lanes_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

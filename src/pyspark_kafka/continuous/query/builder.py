@@ -446,6 +446,7 @@ class ContinuousWriter(GuessedNames):
         )
         events = QueryEvents(names, session_key(frame.spark))
         progress = ProgressLog(names, plan.stream, events)
+        progress.set_interval(plan.interval_ms, "")
 
         def ended(failure: BaseException | None) -> None:
             STREAMS.ended(query, failure)

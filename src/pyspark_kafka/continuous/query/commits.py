@@ -198,11 +198,13 @@ class CommitEnded:
         action: of the epoch.
         end: the offset behind it; None if it is not known to be committed.
         error: why.
+        took_s: how long it took.
     """
 
     action: CommitEpoch
     end: Offset | None
     error: BaseException | None = None
+    took_s: float = 0.0
 
 
 class EpochCommitter:
@@ -241,8 +243,10 @@ class EpochCommitter:
 
     def _commit_what_is_asked(self) -> None:
         while (action := self._asked.get()) is not None:
+            began = time.monotonic()
             try:
-                ended = CommitEnded(action, self._commits.commit(action))
+                end = self._commits.commit(action)
+                ended = CommitEnded(action, end, took_s=time.monotonic() - began)
             except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
                 ended = CommitEnded(action, None, error)
             self._on_end(ended)

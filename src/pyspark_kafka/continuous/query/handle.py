@@ -66,8 +66,8 @@ class ContinuousQuery(GuessedNames):
     def lastProgress(self) -> StreamingQueryProgress | None:
         """Return the newest epoch that is committed; None before the first.
 
-        It has what Spark's own reports have, and `latencyMs`, `commitLatencyMs` and `latencySince`; see
-        docs/monitoring.md.
+        It has what Spark's own reports have, and `latencyMs`, `commitLatencyMs`, `latencySince`, `epochIntervalMs` and
+        `epochIntervalReason`; see docs/monitoring.md.
         """
         return self._progress.last
 

@@ -33,6 +33,7 @@ from pyspark_kafka.continuous.epochs.messages import (
     Reports,
     Started,
 )
+from pyspark_kafka.continuous.epochs.pace import EpochLoad
 from pyspark_kafka.continuous.placement.job import TasksJob
 from pyspark_kafka.continuous.placement.slots import SlotWatch
 from pyspark_kafka.continuous.query.commits import CommitEnded, EpochCommitter
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.connector import InputPartition, Offset
     from pyspark_kafka.continuous.epochs.coordinator import Action
+    from pyspark_kafka.continuous.epochs.pace import EpochPace
     from pyspark_kafka.continuous.placement.slots import TaskSlots
     from pyspark_kafka.continuous.query.commits import EpochCommits
     from pyspark_kafka.continuous.query.control import QueryControl
@@ -89,6 +91,7 @@ class RunContext:
         waits: who waits for rows.
         commits: commits epochs.
         progress: of the query.
+        pace: how long its epochs are.
     """
 
     spark: SparkSession
@@ -99,6 +102,7 @@ class RunContext:
     waits: RowWaits
     commits: EpochCommits
     progress: ProgressLog
+    pace: EpochPace
 
 
 class QueryRun:
@@ -160,7 +164,7 @@ class QueryRun:
         Raises:
             ConnectorError: what another run would not mend.
         """
-        stream, commits = self._plan.stream, self._context.commits
+        context, stream, commits = self._context, self._plan.stream, self._context.commits
         if not self._wait_for_the_source():
             return
         tasks = self._wait_for_slots()
@@ -191,7 +195,7 @@ class QueryRun:
                     self._take_end(self._found_end())
             return
         self._prepare_lanes(len(partitions))
-        coordinator = EpochCoordinator(len(partitions), self._first_epoch, self._plan.interval_ms)
+        coordinator = EpochCoordinator(len(partitions), self._first_epoch, context.pace.interval_ms)
         self._coordinator = coordinator
         key = new_key()
         self._control.wake = lambda: self._events.put(None)
@@ -336,7 +340,7 @@ class QueryRun:
             writers=write.createStreamingWriterFactory(PhysicalWriteInfo(len(partitions))),
             query_id=self._context.query_id,
             first_epoch=self._first_epoch,
-            epoch_s=self._plan.interval_ms / 1000,
+            epoch_s=self._context.pace.lanes_ms / 1000,
             lost_s=self._plan.lost_s,
             state=self._context.commits.states.plan(stream, partitions),
         )
@@ -367,7 +371,7 @@ class QueryRun:
                 if stop_since is None and (control.stop_asked.is_set() or self._reconfigure):
                     stop_since = now
                     actions += coordinator.stop()
-                elif self._waits.end_wanted.is_set() and now - self._epoch_since >= _IDLE_SECONDS:
+                elif self._waits.end_wanted.is_set() and now - self._epoch_since >= self._least_epoch_s():
                     self._waits.end_wanted.clear()
                     actions += coordinator.end_now()
                 elif self._idle_epoch_s is not None and now - self._epoch_since >= self._idle_epoch_s:
@@ -478,7 +482,7 @@ class QueryRun:
                 now = time.monotonic()
                 self._spans[action.epoch] = self._epoch_since, now
                 self._epoch_since = now
-                connections.broadcast(End(action.epoch, int(action.last)))
+                connections.broadcast(End(action.epoch, int(action.last), self._context.pace.lanes_ms))
             elif isinstance(action, CommitEpoch):
                 # One at a time: the coordinator waits for the end of one before it says the next.
                 self._committer.commit(action)
@@ -497,7 +501,30 @@ class QueryRun:
         looked = all(report.looked and not report.rows_read for report in action.reports)
         was_idle = ended - begun >= _IDLE_SECONDS and looked
         self._waits.committed(commit.end, begun if was_idle else None)
+        # Of the whole query: a run that follows continues with it.
+        if self._context.pace.committed(EpochLoad.of(action.reports, (ended - begun) * 1000, commit.took_s * 1000)):
+            self._change_pace(coordinator)
         return coordinator.committed(action.epoch)
+
+    def _change_pace(self, coordinator: EpochCoordinator) -> None:
+        pace = self._context.pace
+        coordinator.set_interval(pace.interval_ms)
+        self._context.progress.set_interval(pace.interval_ms, pace.reason)
+        if pace.reason:
+            _LOG.warning(
+                "Epochs of continuous query %s last %d ms from now on, not %d ms, as %s",
+                self._context.query_id,
+                pace.interval_ms,
+                pace.asked_ms,
+                pace.explained(),
+            )
+        else:
+            _LOG.warning("Epochs of continuous query %s last %d ms again.", self._context.query_id, pace.asked_ms)
+
+    def _least_epoch_s(self) -> float:
+        """Return after which time an epoch may end before its time."""
+        pace = self._context.pace
+        return max(_IDLE_SECONDS, pace.interval_ms / 1000) if pace.reason else _IDLE_SECONDS
 
     def _look_for_waits(self, watch: PartitionWatch) -> None:
         if self._waits.need_target and not self._end_asked:

@@ -7,6 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pyspark_kafka.connector import SupportsSourceOffsets
+from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.placement.slots import TaskSlots
 from pyspark_kafka.continuous.query.commits import EpochCommits
 from pyspark_kafka.continuous.query.control import QueryControl
@@ -61,7 +63,11 @@ class QueryRunner:
         self._waits = RowWaits(plan.stream.hasReached)
         self._commits = EpochCommits(plan, names.id, files, epochs, progress)
         slots = TaskSlots(spark)
-        self._context = RunContext(spark, slots, plan, names.id, self._control, self._waits, self._commits, progress)
+        limit = plan.write.commitLimit() if isinstance(plan.write, SupportsSourceOffsets) else None
+        pace = EpochPace(plan.interval_ms, limit)
+        self._context = RunContext(
+            spark, slots, plan, names.id, self._control, self._waits, self._commits, progress, pace
+        )
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         # Whether the lanes of a run have read.

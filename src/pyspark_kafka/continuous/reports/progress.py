@@ -68,6 +68,8 @@ class ProgressLog:
         self._recent: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._since: float | None = None
         self._said_at: float | None = None
+        # How long epochs last, in ms, and why they are longer than asked.
+        self._interval: tuple[int | None, str] = None, ""
         # Figures that could not be computed: what is wrong once is wrong in each epoch, ten times a second.
         self._missing: set[object] = set()
 
@@ -86,6 +88,15 @@ class ProgressLog:
     def begin(self, monotonic_s: float) -> None:
         """Take note of when the first epoch of a run begins."""
         self._since = self._said_at = monotonic_s
+
+    def set_interval(self, interval_ms: int, reason: str) -> None:
+        """Take note of how long epochs last from now on.
+
+        Args:
+            interval_ms: the length in force.
+            reason: what needs it; empty if it is as asked.
+        """
+        self._interval = interval_ms, reason
 
     def rest(self, monotonic_s: float) -> None:
         """Take note that no lane has moved since the last epoch ended: listeners hear of it every 10 s."""
@@ -150,6 +161,7 @@ class ProgressLog:
                 "metrics": {},
             },
             **_latencies(figures, clock_s * 1000),
+            **dict(zip(_INTERVAL, self._interval, strict=True)),
         }
         with self._lock:
             self._recent.append(entry)
@@ -203,7 +215,8 @@ def _latencies(figures: Sequence[LaneFigures], committed_ms: float) -> dict[str,
     }
 
 
-_ADDED = ("latencyMs", "commitLatencyMs", "latencySince")
+_INTERVAL = ("epochIntervalMs", "epochIntervalReason")
+_ADDED = ("latencyMs", "commitLatencyMs", "latencySince", *_INTERVAL)
 
 
 def _progress(entry: Mapping[str, Any]) -> StreamingQueryProgress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ class Lane:
 
     Rows of a writer that keeps positions are visible when the lane commits them. Such a lane waits for no other one: if
     the driver does not end an epoch in time, as another lane is slow or the checkpoint is, the lane commits what it
-    has by its own clock, and calls the functions again within the epoch.
+    has by its own clock, and calls the functions again within the epoch. How often, the driver may change when it ends
+    an epoch.
 
     Runs on: executor, on a thread of its own; blocks.
 
@@ -53,7 +55,7 @@ class Lane:
         new_writer: makes the writer of an epoch.
         driver: the connection to the driver.
         state: of the functions; None if they have none. The caller closes it.
-        epoch_s: the length of an epoch, for writers that keep positions.
+        epoch_s: the length of the first epoch, for writers that keep positions.
         clock: monotonic seconds.
     """
 
@@ -92,7 +94,9 @@ class Lane:
         self._lasting_writer: SourceOffsetsWriter | None = None
         # Whether the driver knows that nothing more will come.
         self._ended = False
-        self._epoch_s, self._clock = max(epoch_s, _LEAST_SECONDS), clock
+        self._first_epoch_s, self._clock = epoch_s, clock
+        # Of the commits of an epoch, the greatest ones.
+        self._commit_s, self._cost = 0.0, 0
         # Of a writer that keeps positions: when the rows are to be committed though the epoch runs on, and whether they
         # are.
         self._due = float("inf")
@@ -125,6 +129,12 @@ class Lane:
         if self._lasting_writer is not None:
             self._lasting_writer.close()
 
+    @property
+    def epoch_s(self) -> float:
+        """Return the length of an epoch, as the driver has told it last."""
+        told = self._driver.epoch_s
+        return max(self._first_epoch_s if told is None else told, _LEAST_SECONDS)
+
     def rows(self) -> str:
         """Return where the rows of the last batch come from, for errors."""
         return self._reader.describeRows()
@@ -136,13 +146,14 @@ class Lane:
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
         self._looked = False
+        self._commit_s, self._cost = 0.0, 0
         if self._state is not None:
             self._state.begin_epoch(epoch)
-        patience = self._epoch_s * _HELD_UP
+        patience = self.epoch_s * _HELD_UP
         while (message := self._commit_rows(epoch, patience)) is not None and self._is_due:
             self._driver.send(LaneCommitted(self._number, epoch))
             # The epoch is late already: nothing is gained by a longer wait.
-            patience = self._epoch_s
+            patience = self.epoch_s
         if message is None:
             return
         offset = self._reader.getOffset().json()
@@ -155,6 +166,8 @@ class Lane:
             self._rows_written,
             self._meter.end_epoch(),
             looked=int(self._looked),
+            commit_ms=math.ceil(self._commit_s * 1000),
+            cost=self._cost,
         )
         if self._late is None or self._versions is None:
             self._driver.send(report)
@@ -201,9 +214,14 @@ class Lane:
             raise ended_early("A function of the query")
         if self._state is not None:
             self._versions = self._state.end_epoch()
+        began = self._clock()
         if isinstance(writer, SourceOffsetsWriter):
-            return writer.commitEpoch(epoch, self._reader.getOffset())
-        return writer.commit()
+            message = writer.commitEpoch(epoch, self._reader.getOffset())
+            self._cost = max(self._cost, writer.commitCost())
+        else:
+            message = writer.commit()
+        self._commit_s = max(self._commit_s, self._clock() - began)
+        return message
 
     def _is_given_up(self, epoch: int) -> bool:
         return self._driver.stopped and self._driver.ended_epoch < epoch

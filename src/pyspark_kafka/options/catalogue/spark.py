@@ -446,6 +446,17 @@ _WRITE_OPTIONS: tuple[Option, ...] = (
         default_doc="`pyspark-kafka-` and the query's id",
         scopes=frozenset({Scope.STREAM_WRITE}),
     ),
+    Option(
+        "maxTransactionMarkersPerSecond",
+        "The maximum of transaction markers that the tasks of an exactly-once "
+        "[continuous query](continuous.md#longer-epochs) have brokers write each second, on average: beyond it, epochs "
+        "get longer. No effect in other writes.",
+        parity=OURS,
+        field="exactly_once.max_markers_per_second",
+        parse=scalars.whole_number(1, scalars.INT32_MAX, "markers"),
+        kind="whole number",
+        scopes=frozenset({Scope.STREAM_WRITE}),
+    ),
 )
 
 _MEMORY_OPTIONS: tuple[Option, ...] = (

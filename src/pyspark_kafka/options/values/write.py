@@ -27,6 +27,7 @@ class ExactlyOnceOptions:
         spool_location: where tasks put encoded records beyond `spool_threshold_bytes`; None: nowhere.
         spool_threshold_bytes: how many encoded bytes a task returns to the driver.
         offsets_group_id: the consumer group of a continuous query; None: the query's id names it.
+        max_markers_per_second: how many transaction markers brokers may write a second for a continuous query.
     """
 
     transactional_id: str | None = None
@@ -36,6 +37,7 @@ class ExactlyOnceOptions:
     spool_location: str | None = None
     spool_threshold_bytes: int = 256 * _KIB
     offsets_group_id: str | None = None
+    max_markers_per_second: int = 5_000
 
 
 @dataclass(frozen=True, slots=True)

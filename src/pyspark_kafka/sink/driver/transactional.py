@@ -21,7 +21,7 @@ from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.client.waiting import contact_of
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import widen
-from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets
+from pyspark_kafka.connector import CommitLimit, DataWriter, StreamingDataWriterFactory, SupportsSourceOffsets
 from pyspark_kafka.errors import AccessError, CapabilityError, DeliveryError, OptionError
 from pyspark_kafka.interrupt import carried
 from pyspark_kafka.offsets import KafkaSourceOffset
@@ -142,6 +142,7 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
             settings.offsets_group_id or f"{_PREFIX}{query_id}",
         )
         self._schemas = schemas
+        self._max_markers = settings.max_markers_per_second
         # The start of the query that takes over; a write without an engine has a name of its own.
         self._owner = uuid.uuid4().hex
         self._has_taken_over = False
@@ -230,6 +231,17 @@ class KafkaTransactionalWrite(SupportsSourceOffsets):
     def idleEpochSeconds(self) -> float:
         """Return an hour: brokers forget what is not renewed, after a week where they are not set otherwise."""
         return _IDLE_EPOCH_SECONDS
+
+    def commitLimit(self) -> CommitLimit:
+        """Return the limit of transaction markers; a longer epoch has no room in a transaction."""
+        return CommitLimit(
+            self._max_markers,
+            "transaction markers",
+            "maxTransactionMarkersPerSecond",
+            self._factory.timeout_ms / 1000 / _EPOCHS_A_TIMEOUT,
+            "Set fewer tasks, write to fewer partitions from each, or raise that option if the brokers can take it. "
+            "Epochs can be as long as a third of kafka.transaction.timeout.ms.",
+        )
 
     def createStreamingWriterFactory(self, info: PhysicalWriteInfo) -> StreamingDataWriterFactory:  # noqa: ARG002 - prepared
         """Return the factory that executors write with."""

@@ -105,6 +105,9 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         self._opened_at = 0.0
         self._is_sound = True
         self._told = (0, 0)
+        # The partitions that the transaction has records in: each gets a marker at its end.
+        self._written: set[TopicPartition] = set()
+        self._markers = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take rows; they are sent when enough are gathered, at `flushNow`, or at the end of the epoch."""
@@ -121,6 +124,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> KafkaCommitMessage:
         """Commit rows and positions in one transaction; do nothing if there are no rows and nothing has moved."""
         positions = KafkaSourceOffset.from_json(position.json()).partitions
+        self._markers = 0
         with self._asking():
             self._send(self._encoder.finish())
             self._producer.flush()
@@ -138,6 +142,9 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 self._transaction = self._id.end(self._transaction, commit=True)
                 COUNTERS.transaction(self._clock() - self._opened_at)
                 self._is_open = False
+                # One more for the positions: those of a group are in one partition.
+                self._markers = len(self._written) + bool(moved)
+                self._written.clear()
                 self._producer.continue_in(self._transaction)
                 self._committed.update(moved)
                 if len(moved) == len(positions):
@@ -145,6 +152,10 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
         records, encoded_bytes = self._encoder.records, self._encoder.encoded_bytes
         before, self._told = self._told, (records, encoded_bytes)
         return KafkaCommitMessage(records - before[0], encoded_bytes - before[1])
+
+    def commitCost(self) -> int:
+        """Return how many markers brokers write at the end of the last transaction."""
+        return self._markers
 
     def abort(self) -> None:
         """Give up the transaction, so that readers of its topics do not wait until its time is over."""
@@ -193,6 +204,7 @@ class KafkaTransactionWriter(SourceOffsetsWriter):
                 self._id.join(self._transaction, {batch.topic_partition for batch in batches})
         for topic_partition, data, record_count in batches:
             self._open()
+            self._written.add(topic_partition)
             self._producer.send(topic_partition, data, record_count)
 
     def _note(self, topic_partition: TopicPartition, epoch_id: int) -> str:

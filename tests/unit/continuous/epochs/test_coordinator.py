@@ -48,6 +48,15 @@ def test_epoch_does_not_end_before_its_time() -> None:
     assert coordinator.ticked(100) == [EndEpoch(5)]
 
 
+def test_epoch_that_runs_gets_as_long_as_those_that_follow() -> None:
+    coordinator = running()
+    coordinator.moved(1, 5)
+    coordinator.set_interval(400)
+    assert coordinator.due_ms() == 400
+    assert coordinator.ticked(399) == []
+    assert coordinator.ticked(400) == [EndEpoch(5)]
+
+
 def test_epoch_does_not_end_before_every_lane_has_started() -> None:
     coordinator = EpochCoordinator(2, 0, 100)
     coordinator.started(0)

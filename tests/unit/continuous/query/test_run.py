@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from pyspark_kafka.connector import CommitLimit
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.epochs.messages import End, Failed, Go, Hello, Moved, Reports, Started
+from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.query import run as run_module
 from pyspark_kafka.continuous.query.control import QueryControl
 from pyspark_kafka.continuous.query.run import QueryRun
@@ -21,8 +23,9 @@ from pyspark_kafka.continuous.query.waits import RowWaits
 def run_of_two_lanes(commit: Any = None) -> tuple[QueryRun, EpochCoordinator]:
     waits, commits = SimpleNamespace(committed=lambda *_: None), SimpleNamespace(commit=commit)
     context: Any = SimpleNamespace(
-        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=commits, progress=None
-    )
+        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=commits, progress=None,
+        pace=EpochPace(100),
+    )  # fmt: skip
     coordinator = EpochCoordinator(2, 4, 100)
     for lane in range(2):
         coordinator.started(lane)
@@ -76,7 +79,7 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
         if epoch == 4:
             assert begun.wait(20)
             run._act(coordinator, connections, coordinator.end_now())
-            assert said == [End(5)]
+            assert said == [End(5, 0, 100)]
     may_end.set()
     for epoch in (4, 5):
         ended = run._events.get(timeout=20)
@@ -84,6 +87,35 @@ def test_epochs_end_while_an_earlier_one_is_committed() -> None:
         run._spans[epoch] = (0.0, 0.0)
         run._act(coordinator, connections, run._take(coordinator, ended))
     run._committer.close()
+
+
+def test_epochs_that_get_longer_are_told_to_lanes_in_the_progress_and_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    run, coordinator = run_of_two_lanes(lambda action: f"end of {action.epoch}")
+    context: Any = run._context
+    limit = CommitLimit(10, "markers", "maxMarkers", 60.0, "Write less.")
+    said, shown, context.pace = list[Any](), list[Any](), EpochPace(100, limit)
+    context.progress = SimpleNamespace(set_interval=lambda *given: shown.append(given))
+    connections: Any = SimpleNamespace(broadcast=said.append)
+    for epoch in range(4, 11):
+        cost = 4 if epoch == 4 else 0
+        run._spans[epoch] = (0.0, 1.0)
+        for lane in range(2):
+            report = LaneReport(lane, epoch, "{}", "", 1, 1, cost=cost)
+            run._act(coordinator, connections, coordinator.reported(report))
+        run._take(coordinator, run._events.get(timeout=20))
+        run._act(coordinator, connections, coordinator.end_now())
+    run._committer.close()
+    # Eight a commit of all lanes, ten a second.
+    assert shown == [(880, "markers"), (100, "")]
+    assert [end.lanes_ms for end in said] == [880] * 5 + [100] * 2
+    longer, again = caplog.messages
+    assert "last 880 ms from now on, not 100 ms, as a commit of every lane makes 8 markers" in longer
+    assert "option maxMarkers allows 10 a second. Write less." in longer
+    assert again.endswith("last 100 ms again.")
+    assert coordinator._interval_ms == 100
 
 
 def test_commit_that_fails_is_raised_where_the_query_runs() -> None:
@@ -190,8 +222,9 @@ def test_no_epoch_ends_when_lanes_have_just_started_however_long_the_machine_is_
     progress = SimpleNamespace(begin=lambda _: None, rest=lambda _: None)
     waits = RowWaits(lambda *_: True)
     context: Any = SimpleNamespace(
-        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=None, progress=progress
-    )
+        plan=None, control=QueryControl(), waits=waits, query_id="the query", commits=None, progress=progress,
+        pace=EpochPace(100),
+    )  # fmt: skip
     run, coordinator, said = QueryRun(context, 4), EpochCoordinator(2, 4, 100), list[Any]()
     # As under exactly once, where an idle query ends an epoch each hour.
     run._idle_epoch_s = 3_600.0
@@ -275,7 +308,7 @@ def test_slow_lane_of_a_run_that_is_to_be_planned_again_does_not_end_the_query(
     connections: Any = SimpleNamespace(broadcast=said.append)
     watch: Any = Watch()
     run._drive(coordinator, connections, watch, watch)
-    assert said == [End(5, last=1)]
+    assert said == [End(5, 1, 100)]
     assert why in str(run.failure)
     # It would end each run that follows.
     assert run._control.give_up.is_set() is asked

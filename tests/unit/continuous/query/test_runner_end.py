@@ -34,7 +34,8 @@ class Stream:
 
 def runner_of(calls: list[Any], on_end: Callable[[QueryRunner, Any], None], failure: Any = None) -> QueryRunner:
     nothing: Any = None
-    plan: Any = type("Plan", (), {"stream": Stream(calls), "write": nothing, "stages": Stages(())})()
+    given = {"stream": Stream(calls), "write": nothing, "stages": Stages(()), "interval_ms": 100}
+    plan: Any = type("Plan", (), given)()
     names: Any = type("Names", (), {"id": "id-of-the-query"})()
     runner = QueryRunner(nothing, plan, nothing, nothing, names, nothing, lambda error: on_end(runner, error))
 

@@ -89,6 +89,17 @@ def test_report_has_every_field_of_sparks() -> None:
     assert "latencyMs" in progress.prettyJson
 
 
+def test_report_has_the_length_of_epochs_and_what_makes_them_longer() -> None:
+    log, _ = log_of()
+    found = []
+    for interval in ((1_000, ""), (4_400, "transaction markers")):
+        log.set_interval(*interval)
+        add(log, report(0, read=10))
+        progress: Any = log.last
+        found.append((progress["epochIntervalMs"], progress["epochIntervalReason"]))
+    assert found == [(1_000, ""), (4_400, "transaction markers")]
+
+
 def test_lag_is_between_the_end_of_the_epoch_and_what_readers_have_heard_of() -> None:
     log, _ = log_of()
     add(log, report(0, read=1, latest='{"t":{"0":50}}'), report(1, read=1, latest='{"t":{"1":90}}'), report(2, read=0))

@@ -45,6 +45,7 @@ class Script:
         self.steps = list(steps)
         self.ended_epoch = -1
         self.last_epoch: int | None = None
+        self.epoch_s: float | None = None
         self.stopped = False
         self.sent: list[Any] = []
         self.position = 0
@@ -415,7 +416,11 @@ class PositionsWriter(Writer, SourceOffsetsWriter):
     def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
         self.calls.append(f"commit {epoch_id} at {position.json()}")
         rows, self.numbers = self.numbers, []
+        self.cost = len(rows)
         return Wrote(tuple(rows))
+
+    def commitCost(self) -> int:
+        return self.cost
 
     def commit(self) -> WriterCommitMessage:
         return SourceOffsetsWriter.commit(self)
@@ -477,6 +482,28 @@ def test_lane_commits_what_it_has_by_its_own_clock_while_others_hold_up_the_epoc
     assert script.sent[1:-1] == [Moved(0, 7), committed, Moved(0, 7), committed, Moved(0, 7)]
     report = script.reports[0]
     assert (report.epoch, report.offset, report.rows_read, report.rows_written) == (7, "4", 4, 4)
+
+
+def test_lane_commits_by_its_own_clock_as_often_as_the_driver_says() -> None:
+    script = Script(1, 39.0, 2, 1.0, 3, 19.0, 4, 1.0, 5, "last")
+    script.ended_epoch, script.epoch_s = 6, 20.0
+    assert run_with_positions(script) == ["commit 7 at 2", "commit 7 at 4", "commit 7 at 5", "close 7"]
+
+
+def test_lane_reports_the_greatest_of_the_commits_of_an_epoch() -> None:
+    script = Script(1, 2, 20.0, 3, "end", 4, "last")
+    script.ended_epoch = 6
+
+    class Slow(PositionsWriter):
+        def commitEpoch(self, epoch_id: int, position: PartitionOffset) -> WriterCommitMessage:
+            script.now += len(self.numbers)
+            return super().commitEpoch(epoch_id, position)
+
+    driver: Any = script
+    Lane(0, Reader(script), as_it_is, lambda epoch: Slow(epoch, []), driver, epoch_s=10, clock=lambda: script.now).run(
+        7
+    )
+    assert [(report.commit_ms, report.cost) for report in script.reports] == [(2_000, 2), (1_000, 1)]
 
 
 def test_lane_without_rows_commits_nothing_by_its_own_clock() -> None:

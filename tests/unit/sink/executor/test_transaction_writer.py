@@ -108,6 +108,21 @@ def test_lane_joins_all_partitions_of_what_it_has_gathered_in_one_request(monkey
     assert [len(scene.cluster.values(number)) for number in range(3)] == [1, 2, 1]
 
 
+@pytest.mark.parametrize("generation", Generation)
+def test_commit_costs_a_marker_for_each_partition_and_one_for_the_positions(
+    monkeypatch: pytest.MonkeyPatch, generation: Generation
+) -> None:
+    scene = Scene(monkeypatch, generation)
+    costs = []
+    for partitions, position in (((0, 1, 1), 3), ((2,), 4), ((), 5), ((), 5)):
+        if partitions:
+            scene.write(*partitions)
+            scene.writer.flushNow()
+        scene.writer.commitEpoch(0, Position(f'{{"in":{{"0":{position}}}}}'))
+        costs.append(scene.writer.commitCost())
+    assert costs == [3, 2, 1, 0]
+
+
 def test_lane_that_gives_up_waits_for_the_response_to_a_write_before_the_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch, Generation.V1)
     scene.cluster.latency_s = 1.5

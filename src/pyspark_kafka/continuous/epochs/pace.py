@@ -1,0 +1,164 @@
+"""How long epochs are: as the trigger says, or longer while something cannot follow. Pure: no clock, no thread."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_kafka.connector.continuous import CommitLimit
+    from pyspark_kafka.continuous.epochs.coordinator import LaneReport
+
+LANES, DRIVER = "commits of lanes", "commits of the driver"
+
+# Commits may take a lane half of its time. The driver commits one epoch after the other, and needs a rest.
+_OF_A_LANE, _OF_THE_DRIVER = 2.0, 1.25
+# A hiccup changes nothing: epochs in a row that need longer ones.
+_IN_A_ROW = 3
+# What is longer than needed, so that small changes change nothing; and how much shorter an epoch must get to change.
+_HEADROOM, _SHORTER = 1.1, 0.8
+# Epochs in a row that need less before epochs get shorter again.
+_CALM = 5
+# Longer epochs do not help where a commit takes long because its epoch was long.
+_MOST_TIMES = 10
+# An epoch that ended before its time tells too little about those that last.
+_WHOLE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class EpochLoad:
+    """What an epoch has taken.
+
+    Attributes:
+        lasted_ms: how long rows were read in it.
+        cost: of one commit of each lane, all together, in the unit of the sink's `CommitLimit`.
+        lane_commit_ms: how long the commit of a lane took, the middle one of those that wrote.
+        driver_commit_ms: how long checkpoint and commit of the sink took the driver.
+    """
+
+    lasted_ms: float
+    cost: int = 0
+    lane_commit_ms: float = 0.0
+    driver_commit_ms: float = 0.0
+
+    @classmethod
+    def of(cls, reports: Iterable[LaneReport], lasted_ms: float, driver_commit_ms: float) -> EpochLoad:
+        """Return the load of an epoch that its lanes have reported."""
+        # The middle one: a lane that is slow alone must not make the epochs of the others longer.
+        reports = tuple(reports)
+        wrote = [report.commit_ms for report in reports if report.rows_written]
+        cost = sum(report.cost for report in reports)
+        return cls(lasted_ms, cost, float(median(wrote)) if wrote else 0.0, driver_commit_ms)
+
+
+class _Need:
+    """The length that one thing needs, without flapping.
+
+    Args:
+        asked_ms: it is never shorter.
+        longest_ms: it is never longer.
+        in_a_row: how many epochs in a row must need longer ones.
+    """
+
+    def __init__(self, asked_ms: int, longest_ms: float, in_a_row: int) -> None:
+        self._asked_ms, self._longest_ms = asked_ms, max(float(asked_ms), longest_ms)
+        self._last: deque[float] = deque([0.0] * in_a_row, in_a_row)
+        self._calm: deque[float] = deque(maxlen=_CALM)
+        self.interval_ms = asked_ms
+
+    @property
+    def needed_ms(self) -> float:
+        """Return what the last epochs have needed, also if that is more than can be."""
+        return min(self._last)
+
+    def take(self, needed_ms: float, *, is_whole: bool) -> None:
+        self._last.append(needed_ms)
+        if self.needed_ms > self.interval_ms:
+            self._set(self.needed_ms)
+        elif is_whole:
+            self._calm.append(needed_ms)
+            wanted = max(self._calm) * _HEADROOM
+            if len(self._calm) == _CALM and (wanted <= self._asked_ms or wanted < self.interval_ms * _SHORTER):
+                self._set(max(self._calm))
+
+    def _set(self, needed_ms: float) -> None:
+        self._calm.clear()
+        self.interval_ms = math.ceil(round(max(self._asked_ms, min(needed_ms * _HEADROOM, self._longest_ms)), 3))
+
+
+class EpochPace:
+    """The length of epochs of a query, for all its runs.
+
+    Longer epochs commit less often. They get longer if one of these needs it: the limit of the sink for what commits of
+    lanes cost it, the time that lanes take to commit, the time that the driver takes. They get shorter again when
+    several epochs in a row have needed less.
+
+    Lanes that commit by their own clocks wait for no checkpoint, so the driver's time does not make theirs longer.
+
+    Not safe for threads: the thread of the query owns it.
+
+    Attributes:
+        asked_ms: the length that the trigger says.
+        interval_ms: the length in force.
+        lanes_ms: the same for the clocks of lanes.
+        reason: what needs it: the unit of the limit, `LANES` or `DRIVER`; empty if it is as asked.
+
+    Args:
+        asked_ms: as the attribute.
+        limit: of the sink; None if it has none.
+    """
+
+    def __init__(self, asked_ms: int, limit: CommitLimit | None = None) -> None:
+        self.asked_ms = self.interval_ms = self.lanes_ms = asked_ms
+        self.reason = ""
+        self._limit = limit
+        longest_ms = math.inf if limit is None else limit.longest_s * 1000
+        self._cost = 0
+        self._needs = {
+            "" if limit is None else limit.unit: _Need(asked_ms, longest_ms, 1),
+            LANES: _Need(asked_ms, min(_MOST_TIMES * asked_ms, longest_ms), _IN_A_ROW),
+            DRIVER: _Need(asked_ms, _MOST_TIMES * asked_ms, _IN_A_ROW),
+        }
+
+    def committed(self, load: EpochLoad) -> bool:
+        """Take note of an epoch that is committed; return whether the length of epochs has changed."""
+        before = self.interval_ms, self.lanes_ms, self.reason
+        is_whole = load.lasted_ms >= _WHOLE * self.interval_ms
+        self._cost = load.cost
+        per_ms = math.inf if self._limit is None else self._limit.per_second / 1000
+        of_limit, of_lanes, of_driver = self._needs.values()
+        of_limit.take(load.cost / per_ms, is_whole=is_whole)
+        of_lanes.take(load.lane_commit_ms * _OF_A_LANE, is_whole=is_whole)
+        of_driver.take(load.driver_commit_ms * _OF_THE_DRIVER, is_whole=is_whole)
+        self.lanes_ms = max(of_limit.interval_ms, of_lanes.interval_ms)
+        self.interval_ms = max(self.lanes_ms, of_driver.interval_ms)
+        longest = max(self._needs, key=lambda reason: self._needs[reason].interval_ms)
+        self.reason = longest if self.interval_ms > self.asked_ms else ""
+        return before != (self.interval_ms, self.lanes_ms, self.reason)
+
+    def explained(self) -> str:
+        """Return why epochs are longer than asked, as the end of a sentence, and what to do; empty if they are not."""
+        if not self.reason:
+            return ""
+        needed_ms = self._needs[self.reason].needed_ms
+        if self.reason == LANES:
+            return f"their lanes take {needed_ms / _OF_A_LANE:,.0f} ms to commit. Look at the brokers, or the sink."
+        if self.reason == DRIVER:
+            return (
+                f"checkpoint and commit of the sink take {needed_ms / _OF_THE_DRIVER:,.0f} ms. Look at durationMs of "
+                "the progress."
+            )
+        limit = self._limit
+        assert limit is not None  # noqa: S101 - it is the reason
+        text = (
+            f"a commit of every lane makes {self._cost:,} {limit.unit}, and option {limit.option} allows "
+            f"{limit.per_second:,} a second."
+        )
+        if needed_ms > self.interval_ms:
+            text += f" They would have to last {needed_ms:,.0f} ms, which is too long for this sink: more are made."
+        return f"{text} {limit.hint}"
