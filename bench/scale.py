@@ -3,8 +3,8 @@
 Every part runs in a process of its own, so that none measures what another has left: `lookups` and reads over 40
 brokers (TCP fakes), `planning` of 10,000 partitions, exactly-once batches of tasks `below` and `above`
 the spool threshold with a driver of 1 GiB, what the driver can `publish` into 1,000 partitions, the calls
-of a spool on an object `store`, the `lag` of 10,000 partitions of a real broker, and what a continuous query costs
-its `driver`.
+of a spool on an object `store`, the `lag` of 10,000 partitions of a real broker, what a continuous query costs its
+`driver`, and a broker by its transaction `markers`.
 Run: make bench-scale, or with ARGS="--parts lookups,store".
 """
 
@@ -39,6 +39,7 @@ _PARTS = {
     "store": ("scale_spool", "measure", "1 minute"),
     "lag": ("scale_lag", "measure", "2 minutes"),
     "driver": ("scale_driver", "measure", "3 minutes"),
+    "markers": ("scale_markers", "measure", "3 minutes"),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
@@ -18,12 +17,12 @@ LANES, DRIVER = "commits of lanes", "commits of the driver"
 
 # Commits may take a lane half of its time. The driver commits one epoch after the other, and needs a rest.
 _OF_A_LANE, _OF_THE_DRIVER = 2.0, 1.25
-# A hiccup changes nothing: epochs in a row that need longer ones.
-_IN_A_ROW = 3
+# A hiccup changes nothing: epochs in a row that need longer ones, and for how long.
+_IN_A_ROW, _IN_A_ROW_MS = 3, 3_000.0
 # What is longer than needed, so that small changes change nothing; and how much shorter an epoch must get to change.
 _HEADROOM, _SHORTER = 1.1, 0.8
-# Epochs in a row that need less before epochs get shorter again.
-_CALM = 5
+# Epochs in a row that need less before epochs get shorter again, and for how long.
+_CALM, _CALM_MS = 5, 10_000.0
 # Longer epochs do not help where a commit takes long because its epoch was long.
 _MOST_TIMES = 10
 # An epoch that ended before its time tells too little about those that last.
@@ -56,38 +55,63 @@ class EpochLoad:
         return cls(lasted_ms, cost, float(median(wrote)) if wrote else 0.0, driver_commit_ms)
 
 
+@dataclass(slots=True)
+class _Window:
+    """Epochs that follow one another: how many, how long they lasted, the least and the most that they needed."""
+
+    epochs: int = 0
+    lasted_ms: float = 0.0
+    least_ms: float = math.inf
+    most_ms: float = 0.0
+
+    def add(self, needed_ms: float, lasted_ms: float) -> None:
+        self.epochs += 1
+        self.lasted_ms += lasted_ms
+        self.least_ms, self.most_ms = min(self.least_ms, needed_ms), max(self.most_ms, needed_ms)
+
+    def covers(self, epochs: int, ms: float) -> bool:
+        return self.epochs >= epochs and self.lasted_ms >= ms
+
+
 class _Need:
     """The length that one thing needs, without flapping.
 
     Args:
         asked_ms: it is never shorter.
         longest_ms: it is never longer.
-        in_a_row: how many epochs in a row must need longer ones.
+        is_exact: whether one epoch that needs a longer one is enough.
+
+    Attributes:
+        interval_ms: the length.
+        needed_ms: what epochs needed when it was set, also if that is more than can be.
     """
 
-    def __init__(self, asked_ms: int, longest_ms: float, in_a_row: int) -> None:
+    def __init__(self, asked_ms: int, longest_ms: float, *, is_exact: bool = False) -> None:
         self._asked_ms, self._longest_ms = asked_ms, max(float(asked_ms), longest_ms)
-        self._last: deque[float] = deque([0.0] * in_a_row, in_a_row)
-        self._calm: deque[float] = deque(maxlen=_CALM)
-        self.interval_ms = asked_ms
+        self._enough = (1, 0.0) if is_exact else (_IN_A_ROW, _IN_A_ROW_MS)
+        self._slow, self._calm = _Window(), _Window()
+        self.interval_ms, self.needed_ms = asked_ms, 0.0
 
-    @property
-    def needed_ms(self) -> float:
-        """Return what the last epochs have needed, also if that is more than can be."""
-        return min(self._last)
-
-    def take(self, needed_ms: float, *, is_whole: bool) -> None:
-        self._last.append(needed_ms)
-        if self.needed_ms > self.interval_ms:
-            self._set(self.needed_ms)
-        elif is_whole:
-            self._calm.append(needed_ms)
-            wanted = max(self._calm) * _HEADROOM
-            if len(self._calm) == _CALM and (wanted <= self._asked_ms or wanted < self.interval_ms * _SHORTER):
-                self._set(max(self._calm))
+    def take(self, needed_ms: float, lasted_ms: float, *, is_whole: bool) -> None:
+        if needed_ms > self.interval_ms:
+            self._calm = _Window()
+            self._slow.add(needed_ms, lasted_ms)
+            if self._slow.covers(*self._enough):
+                self._set(self._slow.least_ms)
+            return
+        self._slow = _Window()
+        if not is_whole:
+            return
+        self._calm.add(needed_ms, lasted_ms)
+        if self._calm.covers(_CALM, _CALM_MS):
+            wanted = self._calm.most_ms * _HEADROOM
+            if wanted <= self._asked_ms or wanted < self.interval_ms * _SHORTER:
+                self._set(self._calm.most_ms)
+            self._calm = _Window()
 
     def _set(self, needed_ms: float) -> None:
-        self._calm.clear()
+        self._slow, self._calm = _Window(), _Window()
+        self.needed_ms = needed_ms
         self.interval_ms = math.ceil(round(max(self._asked_ms, min(needed_ms * _HEADROOM, self._longest_ms)), 3))
 
 
@@ -120,9 +144,9 @@ class EpochPace:
         longest_ms = math.inf if limit is None else limit.longest_s * 1000
         self._cost = 0
         self._needs = {
-            "" if limit is None else limit.unit: _Need(asked_ms, longest_ms, 1),
-            LANES: _Need(asked_ms, min(_MOST_TIMES * asked_ms, longest_ms), _IN_A_ROW),
-            DRIVER: _Need(asked_ms, _MOST_TIMES * asked_ms, _IN_A_ROW),
+            "" if limit is None else limit.unit: _Need(asked_ms, longest_ms, is_exact=True),
+            LANES: _Need(asked_ms, min(_MOST_TIMES * asked_ms, longest_ms)),
+            DRIVER: _Need(asked_ms, _MOST_TIMES * asked_ms),
         }
 
     def committed(self, load: EpochLoad) -> bool:
@@ -132,9 +156,9 @@ class EpochPace:
         self._cost = load.cost
         per_ms = math.inf if self._limit is None else self._limit.per_second / 1000
         of_limit, of_lanes, of_driver = self._needs.values()
-        of_limit.take(load.cost / per_ms, is_whole=is_whole)
-        of_lanes.take(load.lane_commit_ms * _OF_A_LANE, is_whole=is_whole)
-        of_driver.take(load.driver_commit_ms * _OF_THE_DRIVER, is_whole=is_whole)
+        of_limit.take(load.cost / per_ms, load.lasted_ms, is_whole=is_whole)
+        of_lanes.take(load.lane_commit_ms * _OF_A_LANE, load.lasted_ms, is_whole=is_whole)
+        of_driver.take(load.driver_commit_ms * _OF_THE_DRIVER, load.lasted_ms, is_whole=is_whole)
         self.lanes_ms = max(of_limit.interval_ms, of_lanes.interval_ms)
         self.interval_ms = max(self.lanes_ms, of_driver.interval_ms)
         longest = max(self._needs, key=lambda reason: self._needs[reason].interval_ms)

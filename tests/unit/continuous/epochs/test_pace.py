@@ -77,6 +77,13 @@ def test_epochs_are_as_asked_again_after_some_that_need_no_more() -> None:
     assert pace.reason == ""
 
 
+def test_short_epochs_change_no_more_often_than_long_ones() -> None:
+    pace = EpochPace(100)
+    slow, calm = EpochLoad(100, lane_commit_ms=90), EpochLoad(200, lane_commit_ms=10)
+    assert after(pace, *[slow] * 30) == [100] * 29 + [198]
+    assert after(pace, *[calm] * 50) == [198] * 49 + [100]
+
+
 def test_epochs_that_end_before_their_time_do_not_make_those_that_follow_shorter() -> None:
     pace = EpochPace(1_000, MARKERS)
     pace.committed(EpochLoad(1_000, cost=20_000))

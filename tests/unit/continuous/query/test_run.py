@@ -101,7 +101,7 @@ def test_epochs_that_get_longer_are_told_to_lanes_in_the_progress_and_in_the_log
     connections: Any = SimpleNamespace(broadcast=said.append)
     for epoch in range(4, 11):
         cost = 4 if epoch == 4 else 0
-        run._spans[epoch] = (0.0, 1.0)
+        run._spans[epoch] = (0.0, 2.0)
         for lane in range(2):
             report = LaneReport(lane, epoch, "{}", "", 1, 1, cost=cost)
             run._act(coordinator, connections, coordinator.reported(report))
