@@ -79,8 +79,8 @@ def _measured(
     feeding.start()
     query = (
         continuous.read(spark).format(OURS).options(**servers).option("subscribe", source).load()
-        .map_in_arrow(spread(_PARTITIONS), "value binary, partition int")
-        .write_stream.format(OURS).options(**servers, **markers).option("topic", target)
+        .mapInArrow(spread(_PARTITIONS), "value binary, partition int")
+        .writeStream.format(OURS).options(**servers, **markers).option("topic", target)
         .option("deliveryGuarantee", guarantee).option("checkpointLocation", str(checkpoint))
         .trigger(continuous=epoch).start()
     )  # fmt: skip
