@@ -70,7 +70,7 @@ class RegistryAccess:
 
 
 class _PassingError(Exception):
-    """An attempt that another one may mend; its text is the end of a sentence."""
+    """A failed attempt, whose repetition may succeed; its text is the end of a sentence."""
 
 
 class Inquiry:

@@ -162,7 +162,7 @@ class QueryRun:
         """Run until the query is asked to stop or must be planned again, or until `failure` is set.
 
         Raises:
-            ConnectorError: what another run would not mend.
+            ConnectorError: an error that another run would repeat.
         """
         context, stream, commits = self._context, self._plan.stream, self._context.commits
         if not self._wait_for_the_source():
