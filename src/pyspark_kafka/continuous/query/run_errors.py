@@ -71,6 +71,6 @@ def lane_failed(failed: Failed, epoch: int) -> ContinuousQueryError:
         f"Lane {failed.lane} failed in epoch {epoch} or the one before it{where}: {failed.summary}\n\n"
         f"{failed.traceback}\nNothing of this epoch was committed.",
         condition="CONTINUOUS_TASK_FAILED",
-        hint="Fix the error in the traceback; the query continues at the last committed epoch when it is started again.",
+        hint="Fix the error in the traceback; the next start continues at the last committed epoch.",
         facts={"lane": failed.lane, "epoch": epoch, "offset": failed.offset, "rows": failed.rows},
     )
