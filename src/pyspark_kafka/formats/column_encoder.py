@@ -24,18 +24,8 @@ if TYPE_CHECKING:
 
 # Of the column, at a time: it bounds what an encoder makes beside it, and keeps offsets within 32 bits.
 _PIECE_BYTES = 32 << 20
-_NAMES: dict[TypedFormat, str] = {
-    "string": "text",
-    "uuid": "uuid",
-    "short": "short",
-    "integer": "integer",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "json": "JSON",
-    "avro": "Avro",
-    "protobuf": "Protobuf",
-}
+# Of the formats that texts call by another name than the option does.
+_NAMES: dict[TypedFormat, str] = {"string": "text", "json": "JSON", "avro": "Avro", "protobuf": "Protobuf"}
 # Of AWS Glue: the version of the framing, and no compression.
 _GLUE_MAGIC = b"\x03\x00"
 # Of Confluent's header: a GUID follows.
@@ -68,7 +58,7 @@ class ColumnEncoder:
     """
 
     def __init__(self, column: ColumnFormat, *, is_key: bool = False) -> None:
-        self._name = _NAMES[column.format]
+        self._name = _NAMES.get(column.format, column.format)
         self._type = column.arrow_type
         self._has_text = has_text(column.arrow_type)
         self._encoder, index = _build_encoder(column)

@@ -71,7 +71,7 @@ class NumberDecoder:
                 Reason.DECODE_FAILED,
                 f"it has a length of {lengths[row].as_py()}, and {article} {self._name} of Kafka has {size} bytes",
             )
-            for row in _rows(pc.and_(pc.is_valid(values), pc.invert(fits)))
+            for row in _misfits(values, fits)
         ]
         filled = pc.if_else(fits, values, pa.scalar(bytes(size), values.type))
         data = filled.buffers()[2]
@@ -123,7 +123,7 @@ class UuidDecoder:
         fits = pc.fill_null(pc.match_substring_regex(values, _UUID), False)
         bad = [
             BadValue(row, Reason.DECODE_FAILED, "it is no UUID as text of 36 characters")
-            for row in _rows(pc.and_(pc.is_valid(values), pc.invert(fits)))
+            for row in _misfits(values, fits)
         ]
         texts = pc.if_else(fits, values, None).cast(pa.binary()).cast(pa.string())
         return DecodedValues(pc.ascii_lower(texts), bad)
@@ -143,7 +143,7 @@ class UuidEncoder:
             RecordError: a text is no UUID.
         """
         del prefix
-        wrong = _rows(pc.fill_null(pc.invert(pc.match_substring_regex(column, _UUID)), False))
+        wrong = _misfits(column, pc.fill_null(pc.match_substring_regex(column, _UUID), False))
         if wrong:
             raise RecordError(
                 f"Row {wrong[0]} is no UUID as text of 36 characters.",
@@ -158,8 +158,9 @@ def type_of(name: NumberFormat) -> pa.DataType:
     return _NUMBERS[name].arrow_type
 
 
-def _rows(chosen: pa.Array) -> list[int]:
-    found: list[int] = pc.indices_nonzero(chosen).to_pylist()
+def _misfits(values: pa.Array, fits: pa.Array) -> list[int]:
+    """Return the rows that are neither null nor fit."""
+    found: list[int] = pc.indices_nonzero(pc.and_(pc.is_valid(values), pc.invert(fits))).to_pylist()
     return found
 
 
