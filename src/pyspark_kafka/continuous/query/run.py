@@ -362,7 +362,6 @@ class QueryRun:
         while not self._done and self.failure is None:
             # Nobody looks for slots while the run stops.
             due = next_look if stop_since is not None else min(next_look, watch.due_at)
-            now = time.monotonic()
             try:
                 actions = self._take_events(coordinator, self._wait_seconds(coordinator, due))
                 now = time.monotonic()
