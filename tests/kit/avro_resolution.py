@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-_WIDER = {
+WIDER = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
     "float": ("double",),
@@ -35,7 +35,7 @@ def resolves(writer: Any, reader: Any) -> bool:
         return _branch(writer, reader) is not None
     kind, wanted = _kind(writer), _kind(reader)
     if kind != wanted:
-        return wanted in _WIDER.get(kind, ())
+        return wanted in WIDER.get(kind, ())
     if kind == "record":
         return all(
             resolves(source["type"], field["type"]) if source else "default" in field
@@ -206,7 +206,7 @@ def further_evolved(draw: st.DrawFn, schema: Any) -> Any:
         if change == "union" and schema in ("string", "bytes"):
             # Two branches that it could become.
             return draw(st.permutations(("bytes", "string")))
-        wider = draw(st.sampled_from((schema, *_WIDER.get(schema, ()))))
+        wider = draw(st.sampled_from((schema, *WIDER.get(schema, ()))))
         beside = "boolean" if wider != "boolean" else "string"
         return [beside, wider] if change == "union" else schema
     if form in _NAMED and draw(st.integers(0, 9)) == 0:

@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kit.avro_resolution import WIDER
+
 _NAMES = ("a", "b", "c", "d", "e", "f")
 _PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
@@ -101,22 +103,13 @@ def evolved(draw: st.DrawFn, schema: Any) -> Any:
     return _evolve(draw, schema)
 
 
-_WIDER = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
-
-
 def _evolve(draw: st.DrawFn, schema: Any) -> Any:
     if isinstance(schema, list):
         return [_evolve(draw, branch) if isinstance(branch, dict) else branch for branch in schema]
     if isinstance(schema, str):
         change = draw(st.sampled_from(("no", "no", "no", "wider", "nullable")))
         if change == "wider":
-            return draw(st.sampled_from((schema, *_WIDER.get(schema, ()))))
+            return draw(st.sampled_from((schema, *WIDER.get(schema, ()))))
         return ["null", schema] if change == "nullable" and schema != "null" else schema
     if schema["type"] == "record":
         fields = [
