@@ -230,8 +230,8 @@ def retrying(step: str, deadline: Deadline, backoff: Backoff, attempt: Callable[
         attempt: gets the deadline to pass on; raises ConnectorError on failure.
 
     Raises:
-        ConnectorError: the failure of the last attempt, if it is final, or if brokers closed each of
-            too many connections in a row at their first request (`ClosedAtOnce`).
+        ConnectorError: the failure of the last attempt, if it is final, or if brokers closed too many
+            connections in a row at their first request (`ClosedAtOnce`).
         DeadlineError: the deadline expired; names the step and the failure that explains most.
     """
     newest: ConnectorError | None = None

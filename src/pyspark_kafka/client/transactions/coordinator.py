@@ -60,7 +60,7 @@ class CoordinatorCalls:
             step: what is done, as the subject of the sentence in an error.
             attempt: sends the request.
             lost: builds the final error for a missing response, or returns None to try again; gets the failure, and
-                whether the request may have been sent. None tries again.
+                whether the request may have been sent. Without it, the request is always tried again.
         """
 
         def guarded(deadline: Deadline) -> _T:
