@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.produce import errors as produce_errors
 from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
 from pyspark_kafka.client.produce.batches.state import ProducerState
-from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
 from pyspark_kafka.client.produce.delivery.loop import DeliveryLoop
+from pyspark_kafka.client.produce.delivery.parts import DeliveryClock, DeliveryParts
 from pyspark_kafka.client.produce.identity import WriteMode
 from pyspark_kafka.client.produce.leaders import PartitionLeaders
 from pyspark_kafka.client.produce.partition_counts import PartitionCounts
@@ -107,37 +107,35 @@ class Producer:
         self._mode = WriteMode.of(producer, transaction)
         self._buffer_bytes = buffer_bytes
         self._unknown_topic_ms = min(topic_timeout_ms, producer.delivery_timeout_ms)
-        self._outage_timeout_ms = outage_timeout_ms
-        self._bulk = bulk
         self._clock = DeliveryClock(clock, sleep)
         # What outlives a task.
         self._state = ProducerState(
             idempotent=self._mode.idempotent, max_in_flight=producer.max_in_flight, backoff=client.backoff()
         )
         self._leaders = PartitionLeaders(client, clock)
-        self._limits = TopicLimits(producer.compression_level)
         contact = contact_of(client.options.bootstrap_servers)
         # A task that may wait belongs to a query that has reached the cluster.
         self._patience = Patience(outage_timeout_ms, contact, reached=lambda: True, clock=clock, sleep=sleep)
         self._waiting = Wait(self._describe, contact)
+        self._parts = DeliveryParts(
+            client,
+            producer,
+            self._mode,
+            self._state,
+            TopicLimits(producer.compression_level),
+            self._leaders,
+            self._waiting,
+            self._clock,
+            bulk=bulk,
+            unknown_topic_ms=self._unknown_topic_ms,
+            outage_timeout_ms=outage_timeout_ms,
+        )
         self._begin(client)
 
     def _begin(self, client: KafkaClient) -> None:
         """Make what belongs to one task."""
         self._client = client
-        self._loop = DeliveryLoop(
-            client,
-            self._options,
-            self._mode,
-            self._state,
-            self._limits,
-            self._leaders,
-            self._waiting,
-            self._clock,
-            bulk=self._bulk,
-            unknown_topic_ms=self._unknown_topic_ms,
-            outage_timeout_ms=self._outage_timeout_ms,
-        )
+        self._loop = DeliveryLoop(replace(self._parts, client=client))
         self._partition_counts = PartitionCounts(
             client,
             self._leaders,
@@ -272,7 +270,7 @@ class Producer:
                 raise produce_errors.too_large(state, topic_partition, size, self._options.max_request_size)
             while state.unacknowledged and state.unacknowledged_bytes + size > self._buffer_bytes:
                 # In bulk, small batches for many brokers may be all that fills the buffer.
-                self._loop.step(everything=self._bulk, wait=True)
+                self._loop.step(everything=self._parts.bulk, wait=True)
             self._loop.add(topic_partition, data, record_count)
             self._loop.step(everything=False, wait=False)
 

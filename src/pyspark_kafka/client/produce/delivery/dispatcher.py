@@ -11,16 +11,11 @@ from pyspark_kafka.client.retry import Action, decide
 from pyspark_kafka.errors import ConnectorError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
-    from pyspark_kafka.client.produce.batches.state import ProducerState
-    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
     from pyspark_kafka.client.produce.delivery.failures import Failures
     from pyspark_kafka.client.produce.delivery.lanes import ProduceLane, ProduceLanes
-    from pyspark_kafka.client.produce.identity import WriteMode
-    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options import ProducerOptions
 
 # While another request is in flight, fewer bytes than this wait for company: small batches share a request.
 _WORTH_A_REQUEST_BYTES = 256 * 1024
@@ -34,44 +29,16 @@ class Dispatcher:
     Runs on: executor and driver; one thread. Blocks on the look-up of leaders, and while a socket takes a request.
 
     Args:
-        client: the cluster.
-        options: acknowledgements, sizes, times.
-        mode: idempotent or not, of a transaction or not.
-        state: decides which batches may be sent.
-        leaders: where they go.
+        parts: what the objects of a delivery share.
         lanes: the connections.
         failures: what follows if something fails.
-        clock: of the producer.
-        bulk: whether small batches wait for company also if nothing is in flight.
-        unknown_topic_ms: how long a partition that was never there is looked up.
     """
 
-    def __init__(
-        self,
-        client: KafkaClient,
-        options: ProducerOptions,
-        mode: WriteMode,
-        state: ProducerState,
-        leaders: PartitionLeaders,
-        lanes: ProduceLanes,
-        failures: Failures,
-        clock: DeliveryClock,
-        *,
-        bulk: bool,
-        unknown_topic_ms: int,
-    ) -> None:
-        self._client = client
-        self._options = options
-        self._mode = mode
-        self._state = state
-        self._leaders = leaders
-        self._lanes = lanes
-        self._failures = failures
-        self._clock = clock
-        self._bulk = bulk
-        self._unknown_topic_ms = unknown_topic_ms
-        most = options.max_request_size // 2
-        self._worth_a_request = most if bulk else min(_WORTH_A_REQUEST_BYTES, most)
+    def __init__(self, parts: DeliveryParts, lanes: ProduceLanes, failures: Failures) -> None:
+        self._parts, self._state, self._clock = parts, parts.state, parts.clock
+        self._lanes, self._failures = lanes, failures
+        most = parts.options.max_request_size // 2
+        self._worth_a_request = most if parts.bulk else min(_WORTH_A_REQUEST_BYTES, most)
         # Queued since pending batches were last looked through.
         self._unseen_bytes = 0
 
@@ -85,7 +52,7 @@ class Dispatcher:
 
         In bulk, to do so for each small batch would take longer than sending it.
         """
-        return not self._bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
+        return not self._parts.bulk or self._unseen_bytes * _BULK_LOOKS >= self._worth_a_request
 
     def take_connected(self) -> bool:
         """Take over connections that have been made, and put off what was to go to brokers without one.
@@ -97,7 +64,7 @@ class Dispatcher:
         for broker_id, error in taken:
             if error is None:
                 continue
-            pending = [tp for tp in self._state.ready_partitions() if self._leaders.get(tp) == broker_id]
+            pending = [tp for tp in self._state.ready_partitions() if self._parts.leaders.get(tp) == broker_id]
             if pending:
                 self._failures.put_off_unconnected(broker_id, pending, error)
         return bool(taken)
@@ -119,7 +86,7 @@ class Dispatcher:
                 batch = self._state.sendable(topic_partition, now)
                 if batch is None:
                     continue
-                leader_id = self._leaders.get(topic_partition)
+                leader_id = self._parts.leaders.get(topic_partition)
                 if leader_id is None:
                     leaderless.append(topic_partition)
                 else:
@@ -135,7 +102,7 @@ class Dispatcher:
             sent = True
 
     def _has_room(self, lane: ProduceLane, now: float) -> bool:
-        return len(lane.requests) < self._options.max_in_flight and now >= lane.throttled_until
+        return len(lane.requests) < self._parts.options.max_in_flight and now >= lane.throttled_until
 
     def _dispatch_to(self, broker_id: int, batches: list[ProducerBatch], now: float, *, everything: bool) -> bool:
         lane = self._lanes.get(broker_id)
@@ -149,11 +116,11 @@ class Dispatcher:
         taken: list[ProducerBatch] = []
         size = 0
         for batch in batches:
-            if taken and size + batch.size > self._options.max_request_size:
+            if taken and size + batch.size > self._parts.options.max_request_size:
                 break
             taken.append(batch)
             size += batch.size
-        idle = (lane is None or not lane.requests) and not self._bulk
+        idle = (lane is None or not lane.requests) and not self._parts.bulk
         if not (everything or idle) and size < self._worth_a_request:
             return False
         if lane is None:
@@ -167,27 +134,27 @@ class Dispatcher:
         """Return a lane to a broker; None while a connection is being made, which holds up nothing for others."""
         limit_ms = (min(batch.expires_at for batch in batches) - self._clock.now()) * 1000
         try:
-            return self._lanes.open(broker_id, self._client.deadline().within(max(1.0, limit_ms)))
+            return self._lanes.open(broker_id, self._parts.client.deadline().within(max(1.0, limit_ms)))
         except ConnectorError as error:
             self._failures.put_off_unconnected(broker_id, [batch.topic_partition for batch in batches], error)
             return None
 
     def _send_request(self, lane: ProduceLane, batches: list[ProducerBatch]) -> None:
         frame = ProduceFrame(
-            self._options.acks,
-            self._options.request_timeout_ms,
+            self._parts.options.acks,
+            self._parts.options.request_timeout_ms,
             ((batch.topic_partition, batch.data) for batch in batches),
-            self._mode.transactional_id,
+            self._parts.mode.transactional_id,
         )
         now = self._clock.wall()
         expires_at = self._clock.on_the_wall(min(batch.expires_at for batch in batches))
-        ends_at = min(now + self._options.request_timeout_ms / 1000, expires_at)
+        ends_at = min(now + self._parts.options.request_timeout_ms / 1000, expires_at)
         lane.requests.append(InFlightRequest({batch.topic_partition: batch for batch in batches}, ends_at, now))
         for batch in batches:
             self._state.mark_sent(batch)
         try:
             timeout_ms = max(1.0, (ends_at - now) * 1000)
-            lane.connection.send(frame, max_version=self._mode.max_produce_version, timeout_ms=timeout_ms)
+            lane.connection.send(frame, max_version=self._parts.mode.max_produce_version, timeout_ms=timeout_ms)
         except ConnectorError as error:
             self._failures.lose(lane, error)
             if decide(error).action is Action.FAIL:
@@ -202,17 +169,17 @@ class Dispatcher:
     def _find_leaders(self, topic_partitions: list[TopicPartition]) -> bool:
         """Ask the cluster who leads; return whether one of the leaders is known now."""
         soonest = min(self._state.pending_batch(topic_partition).expires_at for topic_partition in topic_partitions)
-        deadline = self._client.deadline().within(max(1.0, (soonest - self._clock.now()) * 1000))
+        deadline = self._parts.client.deadline().within(max(1.0, (soonest - self._clock.now()) * 1000))
         try:
-            missing = self._leaders.look_up(topic_partitions, deadline)
+            missing = self._parts.leaders.look_up(topic_partitions, deadline)
         except ConnectorError as error:
             self._failures.put_off(topic_partitions, "looking up its leader", error, None)
             return False
         for topic_partition, reason in missing.items():
             self._failures.note(topic_partition, reason, None)
-            waited_ms = self._leaders.unknown_for_ms(topic_partition, reason, self._clock.now())
-            if waited_ms >= self._unknown_topic_ms:
-                known = self._leaders.known_count(topic_partition.topic)
+            waited_ms = self._parts.leaders.unknown_for_ms(topic_partition, reason, self._clock.now())
+            if waited_ms >= self._parts.unknown_topic_ms:
+                known = self._parts.leaders.known_count(topic_partition.topic)
                 raise produce_errors.no_such_partition(self._state, topic_partition, waited_ms, known) from reason
             if reason.condition != "UNKNOWN_TOPIC" and decide(reason).action is Action.FAIL:
                 self._failures.put_off([topic_partition], "looking up its leader", reason, None)

@@ -15,12 +15,8 @@ from pyspark_kafka.errors import AccessError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark_kafka.client.produce.batches.state import ProducerState
-    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
     from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLane, ProduceLanes
-    from pyspark_kafka.client.produce.leaders import PartitionLeaders
-    from pyspark_kafka.client.retry import Backoff
-    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
 
@@ -29,32 +25,15 @@ class Failures:
     """The last failure of each partition, until one of its batches is acknowledged. Nothing here blocks.
 
     Args:
-        state: the batches.
-        leaders: forgotten when a write to them fails.
+        parts: what the objects of a delivery share.
         lanes: closed when their connections fail.
-        waiting: reports long waits, with the failure.
-        clock: of the producer.
-        backoff: the pauses between look-ups of leaders, and between connections to a broker.
-        outage_timeout_ms: 0 if failures that are final at first contact are final here.
     """
 
-    def __init__(
-        self,
-        state: ProducerState,
-        leaders: PartitionLeaders,
-        lanes: ProduceLanes,
-        waiting: Wait,
-        clock: DeliveryClock,
-        backoff: Backoff,
-        outage_timeout_ms: int,
-    ) -> None:
-        self._state = state
-        self._leaders = leaders
+    def __init__(self, parts: DeliveryParts, lanes: ProduceLanes) -> None:
+        self._parts, self._state, self._clock = parts, parts.state, parts.clock
         self._lanes = lanes
-        self._waiting = waiting
-        self._clock = clock
-        self._backoff = backoff
-        self._outage_timeout_ms = outage_timeout_ms
+        # The pauses between look-ups of leaders, and between connections to a broker.
+        self._backoff = parts.client.backoff()
         # Why, and at which broker, a partition's last attempt failed.
         self._last: dict[TopicPartition, tuple[ConnectorError, str | None]] = {}
 
@@ -69,11 +48,11 @@ class Failures:
     def note(self, topic_partition: TopicPartition, error: ConnectorError, broker: str | None) -> None:
         """Note why an attempt failed."""
         self._last[topic_partition] = (error, broker)
-        self._waiting.failed(error)
+        self._parts.waiting.failed(error)
 
     def note_success(self, topic_partition: TopicPartition) -> None:
         """Forget the failure of a partition: one of its batches is acknowledged."""
-        self._waiting.progress()
+        self._parts.waiting.progress()
         self._last.pop(topic_partition, None)
 
     def note_leaders_found(self) -> None:
@@ -91,7 +70,7 @@ class Failures:
         for topic_partition, batch in request.batches.items():
             self._state.fail(batch, now)
             self.note(topic_partition, error, broker)
-            self._leaders.forget(topic_partition)
+            self._parts.leaders.forget(topic_partition)
 
     def put_off(
         self, topic_partitions: list[TopicPartition], step: str, error: ConnectorError, broker: str | None
@@ -105,12 +84,12 @@ class Failures:
         first = topic_partitions[0]
         if isinstance(error, AccessError):
             raise produce_errors.refused_access(self._state, first, step, error) from error
-        passes = self._outage_timeout_ms > 0 and may_be_outage(error)
+        passes = self._parts.outage_timeout_ms > 0 and may_be_outage(error)
         if decide(error).action is Action.FAIL and not passes:
             raise produce_errors.unreachable(self._state, first, step, error) from error
         for topic_partition in topic_partitions:
             self.note(topic_partition, error, broker)
-            self._leaders.forget(topic_partition)
+            self._parts.leaders.forget(topic_partition)
         self.postpone(topic_partitions)
 
     def put_off_unconnected(

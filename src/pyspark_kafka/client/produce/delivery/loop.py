@@ -15,18 +15,11 @@ from pyspark_kafka.client.produce.delivery.lanes import ProduceLanes
 from pyspark_kafka.client.produce.delivery.receiver import Receiver
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
-    from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
-    from pyspark_kafka.client.produce.batches.state import ProducerState
-    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
     from pyspark_kafka.client.produce.delivery.lanes import ProduceLane
-    from pyspark_kafka.client.produce.identity import WriteMode
-    from pyspark_kafka.client.produce.leaders import PartitionLeaders
-    from pyspark_kafka.client.waiting import Wait
+    from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
     from pyspark_kafka.errors import ConnectorError
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options import ProducerOptions
 
     Bytes = bytes | bytearray | memoryview
 
@@ -40,56 +33,26 @@ class DeliveryLoop:
     Runs on: executor and driver; one thread; `step` blocks if it is to wait, and on look-ups of leaders.
 
     Args:
-        client: the cluster; not used by anyone else meanwhile.
-        options: acknowledgements, sizes, times.
-        mode: idempotent or not, of a transaction or not.
-        state: the batches; it decides.
-        limits: how large batches of each topic may be.
-        leaders: who leads the partitions.
-        waiting: reports long waits.
-        clock: of the producer.
-        bulk: whether small batches wait for company also if nothing is in flight.
-        unknown_topic_ms: how long a partition that was never there is looked up.
-        outage_timeout_ms: 0 if failures that are final at first contact are final here.
+        parts: what its objects share.
 
     Attributes:
         lanes: the connections.
     """
 
-    def __init__(
-        self,
-        client: KafkaClient,
-        options: ProducerOptions,
-        mode: WriteMode,
-        state: ProducerState,
-        limits: TopicLimits,
-        leaders: PartitionLeaders,
-        waiting: Wait,
-        clock: DeliveryClock,
-        *,
-        bulk: bool,
-        unknown_topic_ms: int,
-        outage_timeout_ms: int,
-    ) -> None:
-        self._options = options
-        self._state = state
-        self._limits = limits
-        self._leaders = leaders
-        self._clock = clock
-        self.lanes = lanes = ProduceLanes(client)
-        self._failures = failures = Failures(state, leaders, lanes, waiting, clock, client.backoff(), outage_timeout_ms)
-        self._dispatcher = Dispatcher(
-            client, options, mode, state, leaders, lanes, failures, clock, bulk=bulk, unknown_topic_ms=unknown_topic_ms
-        )
-        self._receiver = Receiver(client, options, mode, state, limits, leaders, lanes, failures, waiting, clock)
+    def __init__(self, parts: DeliveryParts) -> None:
+        self._parts, self._state, self._clock = parts, parts.state, parts.clock
+        self.lanes = ProduceLanes(parts.client)
+        self._failures = Failures(parts, self.lanes)
+        self._dispatcher = Dispatcher(parts, self.lanes, self._failures)
+        self._receiver = Receiver(parts, self.lanes, self._failures)
 
     def add(self, topic_partition: TopicPartition, data: Bytes, record_count: int) -> None:
         """Queue a stamped batch; it is cut if its topic is known to take no batch as large."""
-        expires_at = self._clock.now() + self._options.delivery_timeout_ms / 1000
+        expires_at = self._clock.now() + self._parts.options.delivery_timeout_ms / 1000
         batch = self._state.append(topic_partition, data, record_count, expires_at=expires_at)
         self._dispatcher.note_queued(batch.size)
-        if not self._limits.fits(batch):
-            self._state.split(batch, self._limits.cut(batch))
+        if not self._parts.limits.fits(batch):
+            self._state.split(batch, self._parts.limits.cut(batch))
 
     def step(self, *, everything: bool, wait: bool) -> None:
         """Take responses, give up what is late, send what can be sent.
@@ -109,7 +72,7 @@ class DeliveryLoop:
         late = self._state.first_expired(self._clock.now())
         if late is not None:
             cause, broker = self._failures.last(late.topic_partition) or self._why_unconnected(late)
-            timeout_ms = self._options.delivery_timeout_ms
+            timeout_ms = self._parts.options.delivery_timeout_ms
             raise produce_errors.expired(self._state, late, timeout_ms, broker, cause) from cause
         sent = (everything or heard or self._dispatcher.is_due) and self._dispatcher.dispatch(
             now, everything=everything
@@ -183,8 +146,8 @@ class DeliveryLoop:
 
     def _why_unconnected(self, late: ProducerBatch) -> tuple[ConnectorError | None, str | None]:
         """Return why a batch that has never failed is late: the connection to its leader is still being made."""
-        leader_id = self._leaders.get(late.topic_partition)
+        leader_id = self._parts.leaders.get(late.topic_partition)
         if leader_id is None or not self.lanes.is_connecting(leader_id):
             return None, None
         address = self.lanes.address(leader_id)
-        return Deadline(self._options.delivery_timeout_ms).error(f"Connecting to {address}"), address
+        return Deadline(self._parts.options.delivery_timeout_ms).error(f"Connecting to {address}"), address

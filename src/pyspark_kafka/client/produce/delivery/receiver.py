@@ -13,19 +13,12 @@ from pyspark_kafka.counters import COUNTERS, THROTTLE_SECONDS
 from pyspark_kafka.errors import ConnectorError, ProtocolError
 
 if TYPE_CHECKING:
-    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.produce.batches.producer_batch import ProducerBatch
-    from pyspark_kafka.client.produce.batches.size_limits import TopicLimits
-    from pyspark_kafka.client.produce.batches.state import ProducerState
-    from pyspark_kafka.client.produce.delivery.clock import DeliveryClock
     from pyspark_kafka.client.produce.delivery.failures import Failures
     from pyspark_kafka.client.produce.delivery.lanes import InFlightRequest, ProduceLane, ProduceLanes
-    from pyspark_kafka.client.produce.identity import WriteMode
-    from pyspark_kafka.client.produce.leaders import PartitionLeaders
+    from pyspark_kafka.client.produce.delivery.parts import DeliveryParts
     from pyspark_kafka.client.produce.response import ProducePartitionResponse
-    from pyspark_kafka.client.waiting import Wait
     from pyspark_kafka.model import TopicPartition
-    from pyspark_kafka.options import ProducerOptions
 
 # Some bytes of a response are there: it gets at least this long to arrive whole.
 _WHOLE_RESPONSE_MS = 1_000
@@ -40,44 +33,17 @@ class Receiver:
     leaders if a broker is silent.
 
     Args:
-        client: the cluster.
-        options: sizes and times.
-        mode: idempotent or not, of a transaction or not.
-        state: decides what a response means.
-        limits: learns from batches that were too large.
-        leaders: forgotten if a response says so.
+        parts: what the objects of a delivery share.
         lanes: the connections.
         failures: what follows if something fails.
-        waiting: reports long waits.
-        clock: of the producer.
 
     Attributes:
         last_offsets: where the batch of a partition that was acknowledged last begins in its log; -1 if unknown.
     """
 
-    def __init__(
-        self,
-        client: KafkaClient,
-        options: ProducerOptions,
-        mode: WriteMode,
-        state: ProducerState,
-        limits: TopicLimits,
-        leaders: PartitionLeaders,
-        lanes: ProduceLanes,
-        failures: Failures,
-        waiting: Wait,
-        clock: DeliveryClock,
-    ) -> None:
-        self._client = client
-        self._options = options
-        self._mode = mode
-        self._state = state
-        self._limits = limits
-        self._leaders = leaders
-        self._lanes = lanes
-        self._failures = failures
-        self._waiting = waiting
-        self._clock = clock
+    def __init__(self, parts: DeliveryParts, lanes: ProduceLanes, failures: Failures) -> None:
+        self._parts, self._state, self._clock = parts, parts.state, parts.clock
+        self._lanes, self._failures = lanes, failures
         self.last_offsets: dict[TopicPartition, int] = {}
 
     def take_arrived(self) -> bool:
@@ -101,7 +67,7 @@ class Receiver:
                     self._take_response(lane, lane.requests.popleft(), response)
                 heard = True
             if lane.requests and lane.ends_at <= self._clock.wall():
-                timeout = Deadline(self._options.request_timeout_ms, clock=self._clock.wall)
+                timeout = Deadline(self._parts.options.request_timeout_ms, clock=self._clock.wall)
                 self._failures.lose(
                     lane, timeout.error(f"Waiting for {lane.connection.address} to acknowledge a write")
                 )
@@ -124,20 +90,20 @@ class Receiver:
         for lane in silent:
             lane.looked_at = now
         sent = {lane.broker_id: [tp for request in lane.requests for tp in request.batches] for lane in silent}
-        deadline = self._client.deadline().within(self._client.options.answer_timeout_ms)
+        deadline = self._parts.client.deadline().within(self._parts.client.options.answer_timeout_ms)
         try:
-            self._leaders.look_up({tp for partitions in sent.values() for tp in partitions}, deadline)
+            self._parts.leaders.look_up({tp for partitions in sent.values() for tp in partitions}, deadline)
         except ConnectorError as error:
             # The silent ones may respond yet, and are given up when their time is over.
-            self._waiting.failed(error)
+            self._parts.waiting.failed(error)
             return False
         left = False
         for lane in silent:
-            moved = [tp for tp in sent[lane.broker_id] if self._leaders.get(tp) not in (None, lane.broker_id)]
+            moved = [tp for tp in sent[lane.broker_id] if self._parts.leaders.get(tp) not in (None, lane.broker_id)]
             if moved:
                 reason = produce_errors.left_silent(lane.connection.address, moved[0], lane.silent_s(now))
                 self._failures.lose(lane, reason)
-                self._client.drop_idle_connections(lane.broker_id)
+                self._parts.client.drop_idle_connections(lane.broker_id)
                 left = True
         return left
 
@@ -171,8 +137,8 @@ class Receiver:
                 self._state,
                 *fatal,
                 address,
-                max_request_size=self._options.max_request_size,
-                transactional_id=self._mode.transactional_id,
+                max_request_size=self._parts.options.max_request_size,
+                transactional_id=self._parts.mode.transactional_id,
             )
 
     def _take_part(self, batch: ProducerBatch, part: ProducePartitionResponse, address: str, now: float) -> Verdict:
@@ -184,10 +150,10 @@ class Receiver:
             self._state.acknowledge(batch)
             self._failures.note_success(topic_partition)
             self.last_offsets[topic_partition] = part.base_offset
-        elif self._limits.splittable(batch, code):
+        elif self._parts.limits.splittable(batch, code):
             self._state.fail(batch, now, code)
-            self._limits.refused(batch)
-            self._state.split(batch, self._limits.cut(batch))
+            self._parts.limits.refused(batch)
+            self._state.split(batch, self._parts.limits.cut(batch))
             return Verdict.RETRY
         elif verdict is Verdict.FATAL:
             self._state.refuse(batch, code)
@@ -198,5 +164,5 @@ class Receiver:
             )
             self._failures.note(topic_partition, cause, address)
             if kind.refreshes_metadata:
-                self._leaders.forget(topic_partition)
+                self._parts.leaders.forget(topic_partition)
         return verdict
