@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from topics import fill_topic
 
-from pyspark_kafka.client.admin.topics import create_topic, delete_topics
+from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
 from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
@@ -28,6 +28,7 @@ from pyspark_kafka.options import FetchOptions, parse_batch_read_options
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
+from pyspark_kafka.testing.administration import delete_topic
 
 if TYPE_CHECKING:
     from pyspark_kafka.options import ConnectionOptions
@@ -93,7 +94,7 @@ def main() -> None:
         options = connection_options(servers)
         topic = f"first-record-{uuid.uuid4().hex[:8]}"
         with borrow_client(options) as client:
-            create_topic(client, topic)
+            create_topics(client, [NewTopic(topic)])
         fill_topic(servers, topic, records=_RECORDS, codec="lz4")
         close_clients()
 
@@ -103,9 +104,8 @@ def main() -> None:
         for number in range(arguments.reads):
             warm.append(first_record_ms(factory, topic, number * 7 % _RECORDS))
             bare.append(bare_request_ms(options))
-        with borrow_client(options) as client:
-            delete_topics(client, [topic])
         close_clients()
+        delete_topic(servers, topic)
     print(describe(f"first record of {arguments.reads} warm reads (goal: < {_GOAL_MS:g} ms)", warm))
     print(describe("bare request, in turns with them", bare))
     print(f"first record of a cold process: {cold:.1f} ms")

@@ -14,11 +14,9 @@ from typing import Annotated
 import typer
 from planning import add_one_record_each
 
-from pyspark_kafka.client.admin.topics import create_topic
-from pyspark_kafka.client.cluster.pool import borrow_client, close_clients
+from pyspark_kafka.client.cluster.pool import close_clients
 from pyspark_kafka.connector import ReadAllAvailable
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.testing import EmbeddedKafka
 
@@ -42,8 +40,7 @@ def main(partitions: Annotated[int, typer.Option()] = 1_000, batches: Annotated[
             "startingOffsets": "earliest",
             "failOnDataLoss": "false",
         }
-        with borrow_client(parse_stream_read_options(options).connection) as client:
-            create_topic(client, "measured", partitions)
+        kafka.create_topic("measured", partitions)
         add_one_record_each(kafka.bootstrap_servers, partitions, "measured")
         streams = {
             name: KafkaMicroBatchStream.from_options({**options, **more})

@@ -3,6 +3,7 @@
 | You need | It is in |
 | --- | --- |
 | the broker of the run, a client of it, a topic, a broker to stop | `fixtures/broker.py` |
+| topics that are created, changed, deleted | `administration.py` |
 | a broker with secured listeners and users | `fixtures/secured_broker.py` |
 | brokers of each version where a user has the rights that the test sets | `fixtures/guarded.py` |
 | a Kerberos realm and its broker | `fixtures/kerberos.py` |

@@ -15,10 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics, delete_topics
+from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import SetupError
 from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.testing.administration import delete_topic
 from pyspark_kafka.testing.broker_config import (
     HOST,
     NODE_ID,
@@ -297,7 +298,10 @@ class EmbeddedKafka:
             BrokerError: when the broker refuses it, for example because it exists.
         """
         count = self._default_partitions if partitions is None else partitions
-        with self._client() as client:
+        if self._address is None:
+            raise not_started()
+        options = ConnectionOptions(bootstrap_servers=((HOST, self._address.port),), client_id="embedded")
+        with KafkaClient(options) as client:
             create_topics(client, [NewTopic(name, partitions=count, configs=dict(config or {}))])
 
     def delete_topic(self, name: str) -> None:
@@ -306,13 +310,7 @@ class EmbeddedKafka:
         Raises:
             BrokerError: when the broker refuses it, for example because there is none of that name.
         """
-        with self._client() as client:
-            delete_topics(client, [name])
-
-    def _client(self) -> KafkaClient:
-        if self._address is None:
-            raise not_started()
-        return KafkaClient(ConnectionOptions(bootstrap_servers=((HOST, self._address.port),), client_id="embedded"))
+        delete_topic(self.bootstrap_servers, name)
 
     def _open(self, java: Java, classpath: str) -> None:
         """Do what `start` does, once Java and the jars are known."""

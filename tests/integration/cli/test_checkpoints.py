@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.administration import delete_records
 from kit.independent_client import Record, await_committed, produce
 from kit.programs.cli import invoke
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:

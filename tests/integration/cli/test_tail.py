@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke, warnings_of
 from kit.waiting import eventually
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId
 from pyspark_kafka.model import TopicPartition

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from kit.administration import create_topic
 from kit.brokers.guarded import PASSWORD, PLAIN_LOGIN
 from kit.fixtures.guarded import OLDER_VERSION
 from kit.programs.cli import invoke
-from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.open_transaction import Generation

@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import create_topic
 from kit.reading import client_of
-from pyspark_kafka.client.admin.acls import AccessRule, AclOperation, AclResource, create_acls, delete_acls
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import (
-    alter_topic_configs,
-    create_partitions,
-    create_topic,
-    delete_topics,
-    describe_topic_configs,
-)
+from pyspark_kafka.client.admin.topics import describe_topic_configs
 from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
@@ -29,22 +22,13 @@ if TYPE_CHECKING:
     from kit.rights_in_use import Guarded
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
-# A real broker, though not the shared one that the fixtures' marker is derived from.
-RULE = AccessRule("bob", AclOperation.READ, AclResource.TOPIC, "orders")
-
 
 @pytest.mark.parametrize(
     ("right", "call"),
     [
         (Right("Create", "topic", "new"), lambda client, _: create_topic(client, "new")),
-        (Right("Delete", "topic", "t"), lambda client, topic: delete_topics(client, [topic])),
-        (Right("Alter", "topic", "t"), lambda client, topic: create_partitions(client, {topic: 3})),
-        (Right("AlterConfigs", "topic", "t"), lambda client, topic: alter_topic_configs(client, topic, {"a": "b"})),
         (Right("DescribeConfigs", "topic", "t"), describe_topic_configs),
-        (Right("Delete", "topic", "t"), lambda client, topic: delete_records(client, {TopicPartition(topic, 0): 0})),
         (Right("Describe", "cluster"), lambda client, topic: fetch_log_sizes(client, [TopicPartition(topic, 0)])),
-        (Right("Alter", "cluster"), lambda client, _: create_acls(client, [RULE])),
-        (Right("Alter", "cluster"), lambda client, _: delete_acls(client, [RULE])),
     ],
     ids=lambda value: f"{value.operation} {value.kind}" if isinstance(value, Right) else None,
 )

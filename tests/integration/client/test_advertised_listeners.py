@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import create_topic
 from kit.reading import client_of
-from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.testing import EmbeddedKafka
 

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaProducer
 
+from kit.administration import create_topic, delete_records, delete_topics
 from kit.reading import client_of, read_range
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import create_topic, delete_topics
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.net import handshake

@@ -9,14 +9,7 @@ import pytest
 from kafka import KafkaProducer
 
 from kit.independent_client import Record, produce
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import (
-    NewTopic,
-    alter_topic_configs,
-    create_partitions,
-    create_topics,
-    delete_topics,
-)
+from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import BrokerError
@@ -99,31 +92,12 @@ def test_missing_topic_or_partition_is_named(client: KafkaClient, make_topic: To
         list_offsets(client, {TopicPartition("not-there", 0): Latest()})
 
 
-def test_topics_are_created_given_partitions_trimmed_and_deleted(client: KafkaClient, bootstrap_servers: str) -> None:
+def test_topic_is_created_once(client: KafkaClient) -> None:
     topic = f"admin-{uuid.uuid4().hex[:8]}"
-    partition = TopicPartition(topic, 0)
     create_topics(client, [NewTopic(topic, 2, configs={"retention.ms": "100000"})])
     assert len(client.fetch_metadata([topic]).topics[topic].partitions) == 2
     with pytest.raises(BrokerError, match=rf"\[TOPIC_ALREADY_EXISTS\] Creating topic '{topic}' failed"):
         create_topics(client, [NewTopic(topic)])
-    create_partitions(client, {topic: 5})
-    assert len(client.fetch_metadata([topic]).topics[topic].partitions) == 5
-    with pytest.raises(BrokerError, match=r"\[INVALID_PARTITIONS\]"):
-        create_partitions(client, {topic: 3})
-    produce(bootstrap_servers, topic, [Record(None, b"x", 0)] * 10)
-    assert delete_records(client, {partition: 4}) == {partition: 4}
-    assert list_offsets(client, {partition: Earliest()}) == {partition: 4}
-    with pytest.raises(BrokerError, match=r"\[OFFSET_OUT_OF_RANGE\]"):
-        delete_records(client, {partition: 11})
-    alter_topic_configs(client, topic, {"max.message.bytes": "2000"})
-    with pytest.raises(BrokerError, match=r"\[INVALID_CONFIG\]"):
-        alter_topic_configs(client, topic, {"no.such.config": "1"})
-    delete_topics(client, [topic])
-    error = client.fetch_metadata([topic]).topics[topic].error
-    assert error is not None
-    assert error.condition == "UNKNOWN_TOPIC"
-    with pytest.raises(BrokerError, match=r"\[UNKNOWN_TOPIC\]"):
-        delete_topics(client, [topic])
 
 
 def test_topic_configuration_that_is_not_valid_is_refused_with_the_brokers_words(client: KafkaClient) -> None:

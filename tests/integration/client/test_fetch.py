@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
+from kit.administration import create_topic, delete_records, delete_topics
 from kit.independent_client import Record, produce
 from kit.reading import options_for, read_range
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import create_topic, delete_topics
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.cluster.pool import ClientPool
 from pyspark_kafka.client.fetch.errors import OffsetOutOfRangeError

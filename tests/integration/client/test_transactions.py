@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from kit.administration import create_topic
 from kit.reading import client_of, read_range
-from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError, TransactionLostError

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, consume_committed, produce
 from kit.pointers import REPO
 from pyspark_kafka import continuous
-from pyspark_kafka.client.admin.topics import create_partitions
 
 if TYPE_CHECKING:
     from pathlib import Path

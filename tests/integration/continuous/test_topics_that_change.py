@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, consume_committed, produce
 from kit.waiting import eventually
 from pyspark_kafka import continuous
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.errors import DataLossError
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import delete_records, delete_topics
 from kit.brokers.two_brokers import two_brokers
 from kit.checkpoint_files import write_checkpoint
 from kit.independent_client import Record, commit_positions, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import lag
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import delete_topics
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.operations.lag.values import LagState

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from pyspark_kafka.client.admin import topics as admin
-from pyspark_kafka.client.admin.topics import NewTopic, create_partitions
 from pyspark_kafka.client.cluster.metadata import ClusterMetadata, TopicMetadata
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.produce.producer import Producer
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import logging
 
     from kit.fixtures.broker import TopicMaker
+    from pyspark_kafka.client.admin.topics import NewTopic
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, consume, consume_all
 from kit.reading import options_for
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.produce.identity import request_identity
 from pyspark_kafka.client.produce.pool import drop_producers

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import consume_committed
 from kit.reading import options_for
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError

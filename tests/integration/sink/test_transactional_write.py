@@ -14,10 +14,10 @@ from kafka import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonPartition
 
+from kit.administration import create_topic
 from kit.independent_client import await_committed, consume_all, consume_committed
 from kit.reading import client_of, options_for
 from kit.waiting import eventually
-from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.transactions.errors import TransactionInDoubtError
 from pyspark_kafka.client.transactions.open_transaction import Generation
 from pyspark_kafka.connector import PartitionOffset, PhysicalWriteInfo, SourceOffsetsWriter

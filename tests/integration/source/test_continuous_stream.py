@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 
+from kit.administration import create_partitions, create_topic, delete_records, delete_topics
 from kit.costs import without_collections
 from kit.fixtures.broker import FREEZE
 from kit.fixtures.waits import waiting_lines
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.waiting import eventually
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import create_partitions, create_topic, delete_topics
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import DataLossError, OptionError
 from pyspark_kafka.model import TopicPartition

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaProducer
 
+from kit.administration import create_partitions, create_topic, delete_records, delete_topics
 from kit.independent_client import Record, produce
 from kit.reading import options_for
 from kit.reading import read as read_task
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import create_partitions, create_topic, delete_topics
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import InputPartition, ReadAllAvailable
 from pyspark_kafka.errors import BrokerError, DataLossError, DeadlineError, TransportError

@@ -11,11 +11,10 @@ import pytest
 from kafka import KafkaProducer
 
 from kit import reading
+from kit.administration import create_topic, delete_records, delete_topics
 from kit.independent_client import Record, consume, produce
 from kit.reading import column_of, drain, options_for
 from kit.waiting import eventually
-from pyspark_kafka.client.admin.topic_records import delete_records
-from pyspark_kafka.client.admin.topics import create_topic, delete_topics
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.errors import CorruptRecordsError, DataLossError, DeadlineError

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from kit.reading import load
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import parse_batch_read_options
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyspark
 import pytest
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from kit.programs.cli import invoke
 from pyspark_kafka import records
 from pyspark_kafka.checkpoint import CheckpointFiles, CommitLog, InitialOffsetLog, OffsetSeqLog
 from pyspark_kafka.checkpoint.initial_offset_log import encode
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.produce.producer import Producer
 from pyspark_kafka.client.transactions.owner import TransactionalId

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql.streaming import datasource as spark_limits
 
 import pyspark_kafka
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
 from kit.programs.run import run_program
 from pyspark_kafka import KafkaMicroBatchStream, KafkaSource
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.connector import ReadAllAvailable, ReadMaxRows
 from pyspark_kafka.errors import CheckpointError, DataLossError, OptionError, PlanningError

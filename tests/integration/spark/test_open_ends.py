@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from kit.administration import delete_records
 from kit.independent_client import Record, produce
 from kit.reading import load
-from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import parse_batch_read_options

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka.admin import KafkaAdminClient
 
+from kit.administration import create_partitions
 from kit.independent_client import Record, produce
-from pyspark_kafka.client.admin.topics import create_partitions
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.options import ConnectionOptions
 

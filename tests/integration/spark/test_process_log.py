@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.administration import delete_records
 from kit.independent_client import Record, produce
 from kit.programs.run import run_logging_program
-from pyspark_kafka.client.admin.topic_records import delete_records
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.options import ConnectionOptions

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.admin.configs import TOPIC_RESOURCE
 from pyspark_kafka.client.wire.messages import DescribeConfigsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
+
+TOPIC_RESOURCE = 2
 
 
 class ConfigSource(str, Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.configs import TOPIC_RESOURCE
+from pyspark_kafka.client.admin.topic_configs import TOPIC_RESOURCE
 from pyspark_kafka.client.wire.messages import DescribeConfigsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.errors import AccessError, ConnectorError

@@ -10,19 +10,8 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.client.admin.acls import (
-    CLUSTER_NAME,
-    AccessRule,
-    AclOperation,
-    AclResource,
-    create_acls,
-    delete_acls,
-)
-from pyspark_kafka.client.admin.configs import alter_broker_configs
-from pyspark_kafka.client.admin.users import set_scram_passwords
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import SetupError
-from pyspark_kafka.options import ConnectionOptions
+from pyspark_kafka.testing.administration import CLUSTER_NAME, grant, revoke, set_broker_config, set_scram_passwords
 from pyspark_kafka.testing.secured.certificates import CertificateAuthority, IssuedCertificate, write_private
 from pyspark_kafka.testing.secured.client_options import build_client_options
 from pyspark_kafka.testing.secured.listeners import (
@@ -183,8 +172,7 @@ class BrokerSecurity:
         Raises:
             BrokerError: the broker has no authorizer.
         """
-        with self._client() as client:
-            create_acls(client, [_rule(user, operation, resource, name, prefixed)])
+        grant(self.address(), user, operation, resource, name, prefixed=prefixed)
 
     def revoke(
         self, user: str, operation: str, resource: str, name: str = CLUSTER_NAME, *, prefixed: bool = False
@@ -194,11 +182,7 @@ class BrokerSecurity:
         Raises:
             BrokerError: the broker has no authorizer.
         """
-        with self._client() as client:
-            return (
-                delete_acls(client, [AccessRule(user, AclOperation[operation], AclResource[resource], name, prefixed)])
-                > 0
-            )
+        return revoke(self.address(), user, operation, resource, name, prefixed=prefixed)
 
     def replace_certificate(self, listener: str, certificate: IssuedCertificate | None = None) -> IssuedCertificate:
         """Replace the certificate of a listener of the running broker, and wait until new connections get it.
@@ -218,10 +202,8 @@ class BrokerSecurity:
         self.address(listener)
         new = certificate or self.authority.issue()
         file = self._write(new.pem, "broker.pem")
-        with self._client() as client:
-            alter_broker_configs(
-                client, self._node_id, {f"{self._listeners[listener].prefix}ssl.keystore.location": str(file)}
-            )
+        setting = f"{self._listeners[listener].prefix}ssl.keystore.location"
+        set_broker_config(self.address(), self._node_id, setting, str(file))
         end = time.monotonic() + _RELOAD_TIMEOUT_S
         seen = 0
         while time.monotonic() < end:
@@ -288,8 +270,7 @@ class BrokerSecurity:
     def _set_passwords(self, passwords: Mapping[str, str]) -> None:
         mechanisms = set(self._mechanisms()).intersection(SCRAM_MECHANISMS)
         if passwords and mechanisms:
-            with self._client() as client:
-                set_scram_passwords(client, passwords, sorted(mechanisms))
+            set_scram_passwords(self.address(), passwords, sorted(mechanisms))
 
     def _mechanisms(self) -> Iterator[str]:
         for listener in self._listeners.values():
@@ -299,18 +280,10 @@ class BrokerSecurity:
         shown = fetch_certificate(HOST, self._ports[listener])
         return shown is not None and certificate.chain_pem.decode().startswith(shown.strip())
 
-    def _client(self) -> KafkaClient:
-        host, _, port = self.address().rpartition(":")
-        return KafkaClient(ConnectionOptions(bootstrap_servers=((host, int(port)),), client_id="embedded"))
-
     def _write(self, content: bytes, name: str) -> Path:
         if self._directory is None:
             raise _not_there("has not been started", "Start it first.")
         return write_private(self._directory, content, name)
-
-
-def _rule(user: str, operation: str, resource: str, name: str, prefixed: bool) -> AccessRule:
-    return AccessRule(user, AclOperation[operation], AclResource[resource], name, prefixed)
 
 
 def fetch_certificate(host: str, port: int) -> str | None:

@@ -12,8 +12,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from kit.administration import create_topic
 from kit.fixtures.secured_broker import MECHANISMS, USERS
-from pyspark_kafka.client.admin.topics import create_topic
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import AccessError, SetupError
 from pyspark_kafka.options import ConnectionOptions, parse_batch_read_options

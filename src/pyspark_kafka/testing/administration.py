@@ -1,0 +1,177 @@
+"""How a running test broker is changed: topics deleted, rights, passwords and settings, by kafka-python's admin client.
+
+Each function waits until the broker knows of the change; the address is that of a listener without credentials.
+Layer: testing; imports client and errors.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark_kafka.client.cluster.errors import unknown_topic
+from pyspark_kafka.client.deadline import Deadline
+from pyspark_kafka.client.retry import Backoff, attempts
+from pyspark_kafka.client.wire.error_codes import broker_error
+from pyspark_kafka.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+CLUSTER_NAME = "kafka-cluster"
+_TIMEOUT_MS = 60_000
+_FIRST_PAUSE_MS, _MAX_PAUSE_MS = 20, 500
+_ANY_HOST = "*"
+
+
+@contextmanager
+def administer(address: str, what: str) -> Iterator[Any]:
+    """Lend a `KafkaAdminClient`; what the broker refuses is raised as an error of this package.
+
+    Raises:
+        BrokerError: the broker refused; the sentence begins with `what`.
+    """
+    # Most programs with a test broker do not change it.
+    from kafka.admin import KafkaAdminClient  # noqa: PLC0415
+    from kafka.errors import BrokerResponseError  # noqa: PLC0415
+
+    admin = KafkaAdminClient(bootstrap_servers=address, client_id="embedded")
+    try:
+        yield admin
+    except BrokerResponseError as error:
+        raise broker_error(error.errno, f"{what} failed", detail=", ".join(map(str, error.args))) from error
+    finally:
+        admin.close()
+
+
+def delete_topic(address: str, name: str) -> None:
+    """Delete a topic.
+
+    Raises:
+        BrokerError: the broker refused, or there is no such topic (condition UNKNOWN_TOPIC).
+    """
+    from kafka.errors import UnknownTopicOrPartitionError  # noqa: PLC0415
+
+    with administer(address, f"Deleting topic '{name}'") as admin:
+        try:
+            admin.delete_topics([name])
+        except UnknownTopicOrPartitionError:
+            raise unknown_topic(name) from None
+        wait_until(
+            lambda: all(topic["error_code"] for topic in admin.describe_topics([name])),
+            f"Waiting until topic '{name}' is deleted",
+        )
+
+
+def grant(address: str, user: str, operation: str, resource: str, name: str, *, prefixed: bool = False) -> None:
+    """Grant a right from any host; a right that is there already stays. `BrokerSecurity.grant` describes the words.
+
+    Raises:
+        BrokerError: the broker refused, such as SECURITY_DISABLED if it checks no rights.
+    """
+    from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern  # noqa: PLC0415
+
+    pattern = ResourcePattern(*_pattern(resource, name, prefixed))
+    rule = ACL(f"User:{user}", _ANY_HOST, ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
+    wanted = _filter(user, operation, resource, name, prefixed)
+    with administer(address, "Granting a right") as admin:
+        for refused in admin.create_acls([rule])["failed"]:
+            raise refused
+        wait_until(lambda: bool(admin.describe_acls(wanted)[0]), "Waiting until the broker knows the right")
+
+
+def revoke(address: str, user: str, operation: str, resource: str, name: str, *, prefixed: bool = False) -> bool:
+    """Revoke a right that was granted with the same words; return whether there was one.
+
+    Raises:
+        BrokerError: the broker refused.
+    """
+    wanted = _filter(user, operation, resource, name, prefixed)
+    with administer(address, "Revoking a right") as admin:
+        ((_, found, refused),) = admin.delete_acls([wanted])
+        if refused.errno:
+            raise refused
+        wait_until(lambda: not admin.describe_acls(wanted)[0], "Waiting until the broker has revoked the right")
+    return bool(found)
+
+
+def set_scram_passwords(address: str, passwords: Mapping[str, str], mechanisms: Iterable[str]) -> None:
+    """Set the passwords of users; whoever is connected stays connected.
+
+    Args:
+        address: of the broker.
+        passwords: password by name.
+        mechanisms: `SCRAM-SHA-256`, `SCRAM-SHA-512`, or both.
+
+    Raises:
+        SetupError: the broker refused.
+    """
+    from kafka.admin import ScramMechanism, UserScramCredentialUpsertion  # noqa: PLC0415
+
+    with administer(address, "Setting passwords") as admin:
+        # Brokers refuse two mechanisms of one user in one request.
+        for mechanism in [ScramMechanism[name.replace("-", "_")] for name in mechanisms]:
+            changes = [UserScramCredentialUpsertion(user, mechanism, password) for user, password in passwords.items()]
+            for user, refused in admin.alter_user_scram_credentials(changes).items():
+                _raise_refused(refused, f"the password of user '{user}'")
+            wait_until(partial(_has_passwords, admin, passwords, mechanism), "Waiting until the broker knows passwords")
+
+
+def _has_passwords(admin: Any, users: Iterable[str], mechanism: int) -> bool:
+    found = admin.describe_user_scram_credentials(list(users)).values()
+    return all(mechanism in [each["mechanism"] for each in user["credential_infos"]] for user in found)
+
+
+def set_broker_config(address: str, broker_id: int, name: str, value: str) -> None:
+    """Set a value of a running broker that can be changed without a restart (KIP-226).
+
+    The broker uses it a moment later.
+
+    Raises:
+        SetupError: the broker refused.
+    """
+    from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
+
+    changed = ConfigResource(ConfigResourceType.BROKER, str(broker_id), {name: value})
+    with administer(address, f"Setting '{name}'") as admin:
+        # The names of a listener's settings are in no list of the broker.
+        (result,) = admin.alter_configs([changed], raise_on_unknown=False, incremental=True)["broker"].values()
+        _raise_refused(None if result == "OK" else result, f"the setting '{name}'")
+
+
+def wait_until(done: Callable[[], bool], step: str) -> None:
+    """Wait for what a broker does soon.
+
+    Raises:
+        DeadlineError: it did not do so within a minute; the sentence begins with `step`.
+    """
+    deadline = Deadline(_TIMEOUT_MS)
+    for _ in attempts(Backoff(_FIRST_PAUSE_MS, _MAX_PAUSE_MS), deadline=deadline):
+        if done():
+            return
+    raise deadline.error(step)
+
+
+def _raise_refused(reason: str | None, what: str) -> None:
+    if reason is not None:
+        raise SetupError(
+            f"The embedded broker refused {what}: {reason}",
+            condition="BROKER_SECURITY_MISSING",
+            hint="Look at its log.",
+        )
+
+
+def _filter(user: str, operation: str, resource: str, name: str, prefixed: bool) -> Any:
+    """Return the filter that fits one right only."""
+    from kafka.admin import ACLFilter, ACLOperation, ACLPermissionType, ResourcePatternFilter  # noqa: PLC0415
+
+    pattern = ResourcePatternFilter(*_pattern(resource, name, prefixed))
+    return ACLFilter(f"User:{user}", _ANY_HOST, ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
+
+
+def _pattern(resource: str, name: str, prefixed: bool) -> tuple[Any, str, Any]:
+    from kafka.admin import ACLResourcePatternType, ResourceType  # noqa: PLC0415
+
+    pattern_type = ACLResourcePatternType.PREFIXED if prefixed else ACLResourcePatternType.LITERAL
+    return ResourceType[resource], name, pattern_type
