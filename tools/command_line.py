@@ -43,6 +43,9 @@ has `--json`.
 | --- | --- | --- | --- | --- |
 """
 _TAIL = """
+Other administration, such as descriptions, configurations, sizes and deletion of topics, is done by Kafka's own tools, or by
+`python -m kafka.admin`, the program of kafka-python, which this package installs.
+
 ## A connection
 
 Every command with a connection takes the same options. For each option of a query, a later row takes precedence over an earlier

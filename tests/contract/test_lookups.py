@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.record_batches import batch, plain_batch, record
-from pyspark_kafka.client.admin.topic_configs import ConfigSource, fetch_topic_configs
-from pyspark_kafka.client.lookups.log_sizes import glance_at_log_sizes
+from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.lookups.offsets_now import glance_at_offsets
+from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import Earliest, Latest
 
@@ -86,10 +86,7 @@ def test_sizes_of_logs_are_the_bytes_of_their_batches(broker: AskedBroker) -> No
     for each in batches:
         broker.produce(name, each)
     where = [TopicPartition(name, number) for number in (0, 1)]
-    led = list(broker.client.find_leaders(where).values())
-    (leader,) = {each.leader_id for each in led}
-    found = glance_at_log_sizes(broker.client, {leader: led}, broker.client.deadline())
-    assert found == ({where[0]: sum(map(len, batches)), where[1]: 0}, {})
+    assert fetch_log_sizes(broker.client, where) == {where[0]: sum(map(len, batches)), where[1]: 0}
 
 
 def test_offsets_that_are_told_now_are_the_ends_of_the_log_and_errors(broker: AskedBroker) -> None:
@@ -103,7 +100,7 @@ def test_offsets_that_are_told_now_are_the_ends_of_the_log_and_errors(broker: As
     assert [(where, error.condition) for where, error in failures.items()] == [(missing, "LEADER_NOT_AVAILABLE")]
 
 
-def test_configuration_of_a_topic_says_which_values_are_defaults(broker: AskedBroker) -> None:
+def test_configuration_of_a_topic_has_the_value_of_a_default(broker: AskedBroker) -> None:
     name = broker.make_topic()
-    found = {each.name: each for each in fetch_topic_configs(broker.client, name)}
-    assert (found["segment.jitter.ms"].value, found["segment.jitter.ms"].source) == ("0", ConfigSource.DEFAULT)
+    found = fetch_topic_configs(broker.client, [name], ("segment.jitter.ms",), broker.client.deadline())
+    assert found == {name: {"segment.jitter.ms": "0"}}

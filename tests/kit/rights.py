@@ -162,24 +162,11 @@ FEATURES = (
         note="It shows what the user may see: topics without the right are left out silently.",
     ),
     Feature(
-        "topics-describe",
-        f"`pyspark-kafka topics describe {SOURCE}`",
-        (_SEE_SOURCE,),
-        optional=(_SEE_CONFIG,),
-        note="Without the optional right the configuration is not shown, and a warning says so.",
-    ),
-    Feature(
         "topics-create",
         f"`pyspark-kafka topics create {NEW}`",
         (Right("Create", "topic", NEW), Right("Describe", "topic", NEW)),
         note="To describe it is the look at what was created: without that right the topic is created, and the "
         "command fails afterwards.",
-    ),
-    Feature(
-        "topics-sizes",
-        f"`pyspark-kafka topics sizes {SOURCE}`",
-        (_SEE_SOURCE, _SEE_DISKS),
-        note="Each broker is asked for the sizes of the logs that it leads.",
     ),
     Feature(
         "tail",

@@ -336,9 +336,7 @@ TRIALS: tuple[tuple[str, str, Callable[[Trial], None]], ...] = (
 LOOKS: tuple[tuple[str, Callable[[Trial], Result]], ...] = (
     ("lag", Trial.look_at_checkpoint),
     ("lag-group", Trial.look_at_group),
-    ("topics-describe", lambda trial: trial.look_at_topic("topics", "describe")),
     ("topics-create", Trial.create_topic),
-    ("topics-sizes", lambda trial: trial.look_at_topic("topics", "sizes")),
     ("tail", lambda trial: trial.look_at_topic("tail")),
     ("tail", lambda trial: trial.look_at_topic("tail", "--from", "earliest", "--grep", "v")),
 )

@@ -49,7 +49,6 @@ MIRRORED: dict[str, set[str]] = {
     "operations/lag": set(),
     "operations/reports": set(),
     "operations/tail": set(),
-    "operations/topics": set(),
     "options/catalogue": set(),
     "options/parse": set(),
     "options/resolve": set(),

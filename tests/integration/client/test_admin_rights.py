@@ -9,7 +9,6 @@ import pytest
 
 from kit.administration import create_topic
 from kit.reading import client_of
-from pyspark_kafka.client.admin.topics import describe_topic_configs
 from pyspark_kafka.client.lookups.log_sizes import fetch_log_sizes
 from pyspark_kafka.client.wire.missing_rights import Right
 from pyspark_kafka.errors import AccessError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     ("right", "call"),
     [
         (Right("Create", "topic", "new"), lambda client, _: create_topic(client, "new")),
-        (Right("DescribeConfigs", "topic", "t"), describe_topic_configs),
         (Right("Describe", "cluster"), lambda client, topic: fetch_log_sizes(client, [TopicPartition(topic, 0)])),
     ],
     ids=lambda value: f"{value.operation} {value.kind}" if isinstance(value, Right) else None,

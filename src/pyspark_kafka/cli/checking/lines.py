@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pyspark_kafka.cli.common.tables import shows_unicode
+from pyspark_kafka.cli.common.output import shows_unicode
 from pyspark_kafka.diagnosis import FindingStatus
 from pyspark_kafka.errors import printable
 

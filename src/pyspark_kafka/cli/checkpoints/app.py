@@ -33,7 +33,7 @@ EveryBatch = Annotated[bool, typer.Option("--all", help="All batches and all par
 @app.command()
 def show(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
     """Print files, batches, positions and times as tables."""
-    from pyspark_kafka.cli.checkpoints.telling import show_checkpoint  # noqa: PLC0415 - loads pyarrow
+    from pyspark_kafka.cli.checkpoints.show import show_checkpoint  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: show_checkpoint(location, None if every else batches, as_json=as_json))
 
@@ -41,7 +41,7 @@ def show(location: Location, batches: Batches = 10, every: EveryBatch = False, a
 @app.command()
 def explain(location: Location, batches: Batches = 10, every: EveryBatch = False, as_json: AsJson = False) -> None:
     """Describe the query, its sources, its position, and the effect of a restart."""
-    from pyspark_kafka.cli.checkpoints.telling import explain_checkpoint  # noqa: PLC0415 - loads pyarrow
+    from pyspark_kafka.cli.checkpoints.show import explain_checkpoint  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: explain_checkpoint(location, None if every else batches, as_json=as_json))
 
@@ -66,7 +66,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Find faults in the files, and with a connection also at the brokers."""
-    from pyspark_kafka.cli.checkpoints.verifying import verify_checkpoint  # noqa: PLC0415 - loads the client
+    from pyspark_kafka.cli.checkpoints.verify import verify_checkpoint  # noqa: PLC0415 - loads the client
 
     def work() -> ExitStatus:
         given = servers, config, options_file, option
@@ -86,6 +86,6 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare two checkpoints: positions by partition, and other differences. Status 1 if they differ."""
-    from pyspark_kafka.cli.checkpoints.comparing import diff_checkpoints  # noqa: PLC0415 - loads pyarrow
+    from pyspark_kafka.cli.checkpoints.diff import diff_checkpoints  # noqa: PLC0415 - loads pyarrow
 
     run_command(lambda: diff_checkpoints(first, second, every=every, as_json=as_json))

@@ -65,7 +65,7 @@ def fork(
     as_json: AsJson = False,
 ) -> None:
     """Write a new checkpoint, from which a new query starts at an earlier or later position."""
-    from pyspark_kafka.cli.checkpoints.fork_work import Request, run_fork  # noqa: PLC0415 - loads pyarrow
+    from pyspark_kafka.cli.checkpoints.fork import Request, run_fork  # noqa: PLC0415 - loads pyarrow
 
     request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
     run_command(
@@ -100,7 +100,7 @@ def rewind(
     as_json: AsJson = False,
 ) -> None:
     """Move a checkpoint to an earlier or later position, and keep a backup next to it."""
-    from pyspark_kafka.cli.checkpoints.fork_work import Request, run_restore, run_rewind  # noqa: PLC0415 - as above
+    from pyspark_kafka.cli.checkpoints.fork import Request, run_restore, run_rewind  # noqa: PLC0415 - as above
 
     request = Request(at, batch, offsets, drop_state, apply, as_json, (servers, config, options_file, option))
     if restore is not None:

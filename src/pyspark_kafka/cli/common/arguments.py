@@ -18,8 +18,14 @@ import typer
 from pyspark_kafka.errors import OptionError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.operations.settings import Settings
     from pyspark_kafka.options import ConnectionOptions
+
+    # Of --bootstrap-servers, --config, --options and -o.
+    Where: TypeAlias = tuple[str | None, Path | None, Path | None, list[str] | None]
 
 _SERVERS = "kafka.bootstrap.servers"
 
@@ -114,3 +120,17 @@ def connection_of(
 ) -> ConnectionOptions:
     """Resolve how to connect, as `settings_of` does."""
     return settings_of(servers, config, options_file, option).connection
+
+
+def connect(where: Where) -> KafkaClient:
+    """Return a client of the cluster that the arguments name; notes on options are printed on standard error.
+
+    Raises:
+        OptionError: as `settings_of`.
+    """
+    from pyspark_kafka.cli.common.output import warn  # noqa: PLC0415 - the client only when needed
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient  # noqa: PLC0415
+
+    settings = settings_of(*where)
+    warn(*settings.notes)
+    return KafkaClient(settings.connection)

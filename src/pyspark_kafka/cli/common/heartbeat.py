@@ -83,6 +83,6 @@ class Step:
                 status.update(Text(self._line()))
 
 
-def progress(text: str) -> Step:
-    """Return a step of a command that prints data: shown on standard error, once it has taken 2 s."""
-    return Step(Console(stderr=True, soft_wrap=True), text, quiet_s=_QUIET_S)
+def progress(text: str, *, quiet_s: float = _QUIET_S) -> Step:
+    """Return a step of a command, shown on standard error once it has taken `quiet_s`."""
+    return Step(Console(stderr=True, soft_wrap=True), text, quiet_s=quiet_s)

@@ -72,10 +72,3 @@ def run_command(work: Callable[[], ExitStatus], *, on_interrupt: str = "Nothing 
 def status_of(error: ConnectorError) -> ExitStatus:
     """Return how a command ends with an error."""
     return ExitStatus.UNREACHABLE if isinstance(error, TransportError | DeadlineError) else ExitStatus.REFUSED
-
-
-def warn(*sentences: str) -> None:
-    """Print what the user should know besides the data: notes on options, what was not found out; on standard error."""
-    errors = Console(stderr=True, soft_wrap=True)
-    for sentence in sentences:
-        errors.print(printable(sentence, "\n\t"), style="yellow", markup=False, highlight=False)

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
 from pyspark_kafka.cli.common.outcome import run_command
 
-app = typer.Typer(help="List, create and describe topics, and show what they take on disks.", no_args_is_help=True)
-
-_Prefix = Annotated[str, typer.Option(help="Only topics whose names begin with this text.")]
-_Match = Annotated[
-    str | None,
-    typer.Option(metavar="REGEX", help="Only topics in whose names this regular expression is found anywhere."),
-]
-_All = Annotated[bool, typer.Option("--all", help="Also the topics that are internal to the brokers.")]
+app = typer.Typer(help="List and create topics.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -27,9 +20,12 @@ def list_command(
     config: Config = None,
     options_file: OptionsFile = None,
     option: Options = None,
-    prefix: _Prefix = "",
-    match: _Match = None,
-    every: _All = False,
+    prefix: Annotated[str, typer.Option(help="Only topics whose names begin with this text.")] = "",
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Only topics in whose names this regular expression is found anywhere."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also the topics that are internal to the brokers.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List topics with partitions, replication, and the number of partitions with a problem."""
@@ -82,61 +78,6 @@ def create(
             as_json=as_json,
         ),
         on_interrupt="The topic may have been created.",
-    )
-
-
-@app.command()
-def describe(
-    name: Annotated[str, typer.Argument(help="The topic to describe.")],
-    *,
-    bootstrap_servers: Servers = None,
-    config: Config = None,
-    options_file: OptionsFile = None,
-    option: Options = None,
-    as_json: AsJson = False,
-) -> None:
-    """Describe a topic: its partitions, where their logs begin and end, and its configuration."""
-    from pyspark_kafka.cli.topics.work import describe_topic  # noqa: PLC0415 - the client only when needed
-
-    where = (bootstrap_servers, config, options_file, option)
-    run_command(lambda: describe_topic(where, name, as_json=as_json))
-
-
-@app.command()
-def sizes(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these topics.")] = None,
-    *,
-    bootstrap_servers: Servers = None,
-    config: Config = None,
-    options_file: OptionsFile = None,
-    option: Options = None,
-    prefix: _Prefix = "",
-    match: _Match = None,
-    every: _All = False,
-    by: Annotated[
-        Literal["topic", "broker", "partition"], typer.Option(help="What the sizes are summed up by.")
-    ] = "topic",
-    top: Annotated[int | None, typer.Option(min=1, metavar="COUNT", help="Only the largest ones.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show how many bytes topics take on the disks of their partitions' leaders, the largest first."""
-    from pyspark_kafka.cli.topics.work import show_sizes  # noqa: PLC0415 - the client only when needed
-
-    if names and (prefix or match or every):
-        raise typer.BadParameter("topics are named, or chosen by --prefix, --match or --all, not both")
-    pattern = _pattern(match)
-    where = (bootstrap_servers, config, options_file, option)
-    run_command(
-        lambda: show_sizes(
-            where,
-            frozenset(names or ()),
-            prefix=prefix,
-            pattern=pattern,
-            internal=every,
-            by=by,
-            top=top,
-            as_json=as_json,
-        )
     )
 
 

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 
 from pyspark_kafka.cli.common.arguments import AsJson, Config, Options, OptionsFile, Servers  # noqa: TC001 - for typer
-from pyspark_kafka.cli.common.outcome import ExitStatus, run_command, warn
+from pyspark_kafka.cli.common.outcome import ExitStatus, run_command
+from pyspark_kafka.cli.common.output import warn
 from pyspark_kafka.cli.common.pipes import is_left
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.cli.common.tables import TableColumn, print_rows
+from pyspark_kafka.cli.common.output import TableColumn, print_rows
 from pyspark_kafka.errors import printable
 from pyspark_kafka.offsets import timestamp_text
 from pyspark_kafka.operations.spans import span_text
@@ -27,7 +27,10 @@ _SHOWN_RANGES = 10
 
 
 def print_transactions(
-    found: list[TransactionDescription], now_ms: int, markers: dict[str, CommitMarker] | None, console: Console
+    found: list[TransactionDescription],
+    now_ms: int,
+    markers: dict[str, CommitMarker] | None,
+    console: Console | None = None,
 ) -> None:
     """Print transactions, one a row."""
     columns = _COLUMNS if markers is None else [*_COLUMNS, TableColumn("owner")]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from pyspark_kafka.cli.common.arguments import settings_of
+from pyspark_kafka.cli.common.arguments import connect
 from pyspark_kafka.cli.common.heartbeat import progress
-from pyspark_kafka.cli.common.outcome import ExitStatus, warn
+from pyspark_kafka.cli.common.outcome import ExitStatus
+from pyspark_kafka.cli.common.output import print_json, say
 from pyspark_kafka.cli.transactions.text import (
     open_for_ms,
     owner_text,
@@ -21,7 +20,6 @@ from pyspark_kafka.cli.transactions.text import (
     since_text,
     to_json,
 )
-from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.client.transactions.inspection import TransactionState, describe_transaction
 from pyspark_kafka.client.transactions.inspection import list_transactions as fetch_transactions
 from pyspark_kafka.client.transactions.owner import TransactionalId
@@ -32,14 +30,11 @@ from pyspark_kafka.sink.driver.marker_reader import MarkerReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
-    from typing import TypeAlias
 
+    from pyspark_kafka.cli.common.arguments import Where
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.transactions.inspection import TransactionDescription
     from pyspark_kafka.sink.commit_marker import CommitMarker
-
-    # Of --bootstrap-servers, --config, --options and -o.
-    Where: TypeAlias = tuple[str | None, Path | None, Path | None, list[str] | None]
 
 # There is nothing that could be aborted, or the user has said no.
 _NOTHING_DONE = ExitStatus.FINDING
@@ -67,21 +62,21 @@ def list_transactions(
     Raises:
         ConnectorError: the brokers cannot be asked, or refuse.
     """
-    with _connect(where) as client, progress("Listing transactions"):
+    with connect(where) as client, progress("Listing transactions"):
         found = fetch_transactions(client, prefix=prefix, open_only=not every)
         now_ms = _now_ms()
         if longer_ms is not None:
             found = [each for each in found if (open_for_ms(each, now_ms) or 0) >= longer_ms]
         markers = _markers(client, commit_topic, found)
     if as_json:
-        typer.echo(json.dumps([to_json(each, now_ms, markers) for each in found], indent=2))
+        print_json([to_json(each, now_ms, markers) for each in found])
     elif found:
-        print_transactions(found, now_ms, markers, Console())
+        print_transactions(found, now_ms, markers)
     else:
         what = "No transaction" if every else "No open transaction"
         with_prefix = f" of an id that begins with '{printable(prefix)}'" if prefix else ""
         since = "" if longer_ms is None else f" for longer than {span_text(longer_ms)}"
-        _say(f"{what}{with_prefix}{since}, among the transactional ids that this user may describe.")
+        say(f"{what}{with_prefix}{since}, among the transactional ids that this user may describe.")
     return ExitStatus.WELL
 
 
@@ -92,25 +87,25 @@ def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str 
         ConnectorError: the brokers cannot be asked, or refuse.
     """
     name = printable(transactional_id)
-    with _connect(where) as client:
+    with connect(where) as client:
         # Describe it first: fencing an id that does not exist would create it.
         found = describe_transaction(client, transactional_id)
         if found is None:
-            _say(f"The transactional id '{name}' is not known to its coordinator. Nothing was done.")
+            say(f"The transactional id '{name}' is not known to its coordinator. Nothing was done.")
             return _NOTHING_DONE
         if not _abortable(found):
             return _NOTHING_DONE
         now_ms = _now_ms()
         _describe(found, now_ms, _markers(client, commit_topic, [found]))
         if ask and not _confirmed():
-            _say("Nothing was done.")
+            say("Nothing was done.")
             return _NOTHING_DONE
         # The user may take a while to confirm, and the owner does not wait for that.
         seen = found
         found = describe_transaction(client, transactional_id)
         if found is None or not seen.same_transaction(found):
             state = "gone" if found is None else f"state {found.state}, epoch {found.producer_epoch}"
-            _say(f"The transaction has changed meanwhile (now: {state}). Nothing was done; list it again.")
+            say(f"The transaction has changed meanwhile (now: {state}). Nothing was done; list it again.")
             return _NOTHING_DONE
         owner = TransactionalId(client, transactional_id, min(found.timeout_ms, _TAKEOVER_TIMEOUT_MS))
         try:
@@ -119,18 +114,12 @@ def abort_transaction(where: Where, transactional_id: str, *, commit_topic: str 
             raise error.located(
                 "The abort may be decided already and take effect soon; `pyspark-kafka transactions list` shows it"
             ) from error
-    _say(
-        f"The transaction of '{name}' is aborted: readers with read_committed continue, and never see its records.\n"
+    say(
+        f"The transaction of '{name}' is aborted: readers with read_committed continue, and never see its records.",
         "Its owner is fenced: what it writes next fails, with INVALID_PRODUCER_EPOCH or the like. An exactly-once "
-        "query of pyspark-kafka then writes its batch again automatically; another program may have to be restarted."
+        "query of pyspark-kafka then writes its batch again automatically; another program may have to be restarted.",
     )
     return ExitStatus.WELL
-
-
-def _connect(where: Where) -> KafkaClient:
-    settings = settings_of(*where)
-    warn(*settings.notes)
-    return KafkaClient(settings.connection)
 
 
 def _markers(
@@ -146,23 +135,23 @@ def _abortable(found: TransactionDescription) -> bool:
     if found.state is TransactionState.ONGOING:
         return True
     if not found.state.is_open:
-        _say(f"The transactional id '{name}' has no open transaction (state {found.state}). Nothing was done.")
+        say(f"The transactional id '{name}' has no open transaction (state {found.state}). Nothing was done.")
     else:
         reason = _DECIDED.get(found.state, "This version of pyspark-kafka does not know the state.")
-        _say(f"The transaction of '{name}' is not aborted (state {found.state}). {reason} Nothing was done.")
+        say(f"The transaction of '{name}' is not aborted (state {found.state}). {reason} Nothing was done.")
     return False
 
 
 def _describe(found: TransactionDescription, now_ms: int, markers: dict[str, CommitMarker] | None) -> None:
-    _say(
+    say(
         f"Transaction of '{printable(found.transactional_id)}': state {found.state}, producer {producer_text(found)}, "
         f"open since {since_text(found, now_ms)}, timeout {span_text(found.timeout_ms)}, coordinator "
         f"{found.coordinator_id} ({found.coordinator})."
     )
     held = "; ".join(partitions_text(found.partitions)) or "no partition that this user may describe"
-    _say(f"It holds {held}.")
+    say(f"It holds {held}.")
     if markers is not None:
-        _say(f"Its owner: {owner_text(markers.get(found.transactional_id))}.")
+        say(f"Its owner: {owner_text(markers.get(found.transactional_id))}.")
 
 
 def _confirmed() -> bool:
@@ -172,10 +161,6 @@ def _confirmed() -> bool:
         # Ctrl-C, or nobody there to ask; click's own word for it is "Aborted!".
         typer.echo()
         return False
-
-
-def _say(text: str) -> None:
-    Console(soft_wrap=True).print(printable(text, "\n"), markup=False, highlight=False)
 
 
 def _now_ms() -> int:

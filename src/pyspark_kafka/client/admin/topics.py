@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.topic_configs import fetch_topic_configs
 from pyspark_kafka.client.retry import attempts
 from pyspark_kafka.client.wire.messages import CreateTopicsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
@@ -94,20 +93,6 @@ def create_topics(client: KafkaClient, topics: Iterable[NewTopic], deadline: Dea
         if _all_led(seen, counts):
             return
     raise deadline.error(f"Waiting for leaders of new topics ({', '.join(counts)})")
-
-
-def describe_topic_configs(client: KafkaClient, topic: str) -> dict[str, str]:
-    """Return the configuration of a topic by Kafka's names, defaults included; values that are hidden are left out.
-
-    Runs on: driver; blocks.
-
-    Raises:
-        AccessError: the user may not see it (DESCRIBE_CONFIGS).
-        BrokerError: refused.
-        DeadlineError: no response in time.
-        TransportError: no broker can be reached.
-    """
-    return {config.name: config.value for config in fetch_topic_configs(client, topic) if config.value is not None}
 
 
 def _raise_hidden(seen: ClusterMetadata, client: KafkaClient) -> None:

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.cluster.exchanges import call_brokers
 from pyspark_kafka.client.wire.messages import DescribeLogDirsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right
-from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.errors import ConnectorError
 
-_HINT = "A service that does not offer DescribeLogDirs refuses it as well."
-_HINT_OF_A_QUERY = (
-    "A service that does not offer DescribeLogDirs refuses it as well: leave out option 'maxBytesPerTrigger'."
-)
+_HINT = "A service that does not offer DescribeLogDirs refuses it as well: leave out option 'maxBytesPerTrigger'."
 _RIGHT = Right("Describe", "cluster")
 
 
@@ -70,36 +67,6 @@ def fetch_log_sizes(
     return client.retrying("Looking up the sizes of logs", deadline or client.deadline(), attempt)
 
 
-def glance_at_log_sizes(
-    client: KafkaClient, by_broker: Mapping[int, Sequence[PartitionMetadata]], deadline: Deadline
-) -> tuple[dict[TopicPartition, int], dict[int, ConnectorError]]:
-    """Look up the sizes that brokers report now, once: one that does not respond costs only its part.
-
-    Runs on: driver; blocks until all have responded, or for `answer_timeout_ms`. Units: bytes, as `fetch_log_sizes`.
-
-    Args:
-        client: the cluster.
-        by_broker: the partitions to ask each broker for, by its id.
-        deadline: for all of them.
-
-    Returns:
-        Bytes by partition, without those that are not in a response; and by broker why it has not told.
-    """
-    requests = {broker_id: build_request(partitions) for broker_id, partitions in by_broker.items()}
-    found: dict[TopicPartition, int] = {}
-    failures: dict[int, ConnectorError] = {}
-    for broker_id, done in call_brokers(client, requests, deadline).items():
-        if done.error is not None:
-            failures[broker_id] = done.error
-            continue
-        asked = {partition.topic_partition for partition in by_broker[broker_id]}
-        try:
-            found.update(parse_response(done.response, asked, done.address, hint=_HINT))
-        except ConnectorError as error:
-            failures[broker_id] = error
-    return found, failures
-
-
 def build_request(partitions: Iterable[PartitionMetadata]) -> Any:
     """Build the request for partitions that one broker leads."""
     by_topic: dict[str, list[int]] = {}
@@ -111,9 +78,7 @@ def build_request(partitions: Iterable[PartitionMetadata]) -> Any:
     )
 
 
-def parse_response(
-    response: Any, asked: set[TopicPartition], address: str, *, hint: str = _HINT_OF_A_QUERY
-) -> dict[TopicPartition, int]:
+def parse_response(response: Any, asked: set[TopicPartition], address: str) -> dict[TopicPartition, int]:
     """Return the bytes of each partition in a decoded response; those that the broker does not tell are left out.
 
     Raises:
@@ -123,7 +88,7 @@ def parse_response(
     # Before version 3 there is no code for the whole response: it has no directories if the user lacks the right.
     code = response.error_code or (ErrorCode.NONE if response.results else ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if code != ErrorCode.NONE:
-        raise broker_error(code, f"Asking {address} for the sizes of logs failed", hint=hint, rights=(_RIGHT,))
+        raise broker_error(code, f"Asking {address} for the sizes of logs failed", hint=_HINT, rights=(_RIGHT,))
     found: dict[TopicPartition, int] = {}
     for directory in response.results:
         if directory.error_code != ErrorCode.NONE:

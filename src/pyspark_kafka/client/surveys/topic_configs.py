@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.admin.topic_configs import TOPIC_RESOURCE
 from pyspark_kafka.client.wire.messages import DescribeConfigsRequest, ErrorCode, broker_error
 from pyspark_kafka.client.wire.missing_rights import Right, name_user
 from pyspark_kafka.errors import AccessError, ConnectorError
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 # Any broker knows them all; a response should stay small.
 _TOPICS_IN_REQUEST = 1_000
+# Kafka `ConfigResource.Type.TOPIC`.
+_TOPIC_RESOURCE = 2
 
 
 def fetch_topic_configs(
@@ -55,7 +56,7 @@ def _ask(
     resource_class = DescribeConfigsRequest.DescribeConfigsResource
     request = DescribeConfigsRequest(
         resources=[
-            resource_class(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(names))
+            resource_class(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(names))
             for topic in topics
         ]
     )

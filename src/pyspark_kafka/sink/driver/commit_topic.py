@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_kafka.client.admin.topics import NewTopic, create_topics, describe_topic_configs
+from pyspark_kafka.client.admin.topics import NewTopic, create_topics
 from pyspark_kafka.client.cluster.errors import unknown_topic
 from pyspark_kafka.client.probes.rights import Operation, probe_topic_rights
 from pyspark_kafka.client.retry import attempts
+from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
 from pyspark_kafka.client.wire.error_codes import ErrorCode
 from pyspark_kafka.client.wire.missing_rights import Right, ask_for, missing_sentence, name_user
 from pyspark_kafka.errors import AccessError, BrokerError, ConnectorError
@@ -134,17 +135,17 @@ class CommitTopic:
 
         If this user may not see the topic's configuration, the warning says so: that right is optional.
         """
-        try:
-            configs = describe_topic_configs(self._client, self.name)
-        except AccessError as error:
+        deadline = self._client.deadline()
+        configs = fetch_topic_configs(self._client, [self.name], ("cleanup.policy",), deadline)[self.name]
+        if isinstance(configs, AccessError):
             _LOG.warning(
                 "Whether commit topic '%s' keeps its markers for ever cannot be checked; the query continues. See that "
                 "it has cleanup.policy=compact, or grant the right: %s",
-                self.name, error,
+                self.name, configs,
             )  # fmt: skip
             return
-        except ConnectorError as error:
-            _LOG.debug("The configuration of commit topic '%s' cannot be seen: %s", self.name, error)
+        if isinstance(configs, ConnectorError):
+            _LOG.debug("The configuration of commit topic '%s' cannot be seen: %s", self.name, configs)
             return
         policy = configs.get("cleanup.policy", "compact")
         if policy != "compact":

@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pyspark_kafka.cli.common import tables
-from pyspark_kafka.cli.common.tables import TableColumn, print_rows, to_lines
+from pyspark_kafka.cli.common import output
+from pyspark_kafka.cli.common.output import TableColumn, print_rows, to_lines
 
 COLUMNS = (TableColumn("topic", style="bold"), TableColumn("bytes", right=True), TableColumn("note"))
 ROWS = (("orders", "7", ""), ("日本", "1234", "two\nlines"))
@@ -77,7 +77,7 @@ def test_cells_cannot_drive_a_terminal(terminal: bool) -> None:
 
 
 def test_terminal_gets_lines_if_there_are_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_MOST_ROWS", 1)
+    monkeypatch.setattr(output, "_MAX_TABLE_ROWS", 1)
     console = shown()
     print_rows(COLUMNS, ROWS, console)
     assert text_of(console).splitlines() == to_lines(COLUMNS, ROWS)

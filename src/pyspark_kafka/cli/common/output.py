@@ -1,9 +1,11 @@
-"""Rows of a command: a table on a terminal, lines of aligned columns elsewhere. Layer: cli."""
+"""What a command prints: sentences, JSON, and rows: a table on a terminal, aligned lines elsewhere. Layer: cli."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 # Wider than any table.
 _NO_EDGE = 100_000
 # Rich takes a third of a millisecond for a row; more rows than this are lines on a terminal as well.
-_MOST_ROWS = 1_000
+_MAX_TABLE_ROWS = 1_000
 _GAP = "  "
 
 
@@ -36,19 +38,41 @@ class TableColumn(NamedTuple):
     style: str = ""
 
 
-def print_rows(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], console: Console | None = None) -> None:
+def say(*sentences: str, style: str | None = None) -> None:
+    """Print sentences on standard output, each on a line of its own; control characters are escaped."""
+    console = Console(soft_wrap=True)
+    for sentence in sentences:
+        console.print(printable(sentence), style=style, markup=False, highlight=False)
+
+
+def warn(*sentences: str, style: str = "yellow") -> None:
+    """Print on standard error what the user should know besides the data: notes on options, what is unknown."""
+    errors = Console(stderr=True, soft_wrap=True)
+    for sentence in sentences:
+        errors.print(printable(sentence, "\n\t"), style=style, markup=False, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def print_rows(
+    named: Sequence[TableColumn | str], rows: Sequence[Sequence[str]], console: Console | None = None
+) -> None:
     """Print rows below the names of their columns, whatever characters are in the cells.
 
     On a terminal that is too narrow for the table, each row is a block of lines: folded cells could not be copied. A
     pipe gets one line for a row, for programs such as `grep`; the lines of a cell are joined with semicolons.
 
     Args:
-        columns: from left to right.
+        named: the columns from left to right; a name is a column of texts.
         rows: their cells, each as text.
         console: where to print; None: standard output.
     """
     console = console or Console()
-    if not console.is_terminal or len(rows) > _MOST_ROWS:
+    columns = [TableColumn(each) if isinstance(each, str) else each for each in named]
+    if not console.is_terminal or len(rows) > _MAX_TABLE_ROWS:
         for line in to_lines(columns, rows):
             console.file.write(f"{line}\n")
         return

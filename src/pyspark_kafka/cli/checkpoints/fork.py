@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import dataclass
@@ -10,17 +9,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.checkpoint.files import DirectoryNames
+from pyspark_kafka.cli.checkpoints.show import SHOWN_PARTITIONS, or_dash
 from pyspark_kafka.cli.common.arguments import connection_of, is_connected
-from pyspark_kafka.cli.common.heartbeat import Step
+from pyspark_kafka.cli.common.heartbeat import progress
 from pyspark_kafka.cli.common.outcome import ExitStatus, Interrupted
-from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, TransportError, printable
+from pyspark_kafka.cli.common.output import print_json, print_rows, say, warn
+from pyspark_kafka.errors import AccessError, ConnectorError, DeadlineError, OptionError, TransportError
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork, check_target
 from pyspark_kafka.operations.checkpoints.forking.backups import check_backup, check_belongs, is_marked, restore
 from pyspark_kafka.operations.checkpoints.forking.facts import read_facts
@@ -37,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.forking.log_bounds import LogBounds
     from pyspark_kafka.operations.checkpoints.forking.places import Place
     from pyspark_kafka.operations.checkpoints.forking.plan import ForkPlan
-
-_SHOWN_PARTITIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +86,12 @@ def run_fork(source: str, target: str, request: Request) -> ExitStatus:
     check_target(files, target_files)
     try:
         if request.apply:
-            with Step(Console(stderr=True, soft_wrap=True), f"Writing {target_files.shown}") as step:
+            with progress(f"Writing {target_files.shown}", quiet_s=0) as step:
                 apply_fork(plan, files, target_files, step.update)
         _show(plan, request, failure, {"target": target_files.shown})
         if not request.as_json:
             done = f"Written: {target_files.shown}. Start the program with this checkpointLocation."
-            _say(done if request.apply else "Nothing was written. Pass --yes to write it.")
+            say(done if request.apply else "Nothing was written. Pass --yes to write it.")
     except KeyboardInterrupt:
         raise Interrupted(_left_at(target_files, plan) if request.apply else "Nothing was written.") from None
     return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
@@ -134,17 +128,17 @@ def run_rewind(checkpoint: str, request: Request, *, force: bool) -> ExitStatus:
         except ConnectorError as error:
             if request.apply:
                 raise
-            _warn(str(error))
+            warn(str(error))
     if request.apply:
-        with Step(Console(stderr=True, soft_wrap=True), f"Rewinding {files.shown}") as step:
+        with progress(f"Rewinding {files.shown}", quiet_s=0) as step:
             apply_rewind(plan, files, backup, step.update)
     _show(plan, request, failure, {"backup": backup.shown if request.apply else None})
     if not request.as_json:
         if request.apply:
-            _say(f"Done. The former checkpoint is {backup.shown}; to undo this, pass --restore {backup.shown}.")
+            say(f"Done. The former checkpoint is {backup.shown}; to undo this, pass --restore {backup.shown}.")
         else:
-            _say("The query must be stopped: one that waits for records cannot be seen from here.")
-            _say("Nothing was changed. Pass --yes to do it; a full copy is made beside the checkpoint first.")
+            say("The query must be stopped: one that waits for records cannot be seen from here.")
+            say("Nothing was changed. Pass --yes to do it; a full copy is made beside the checkpoint first.")
     return ExitStatus.WELL if failure is None else ExitStatus.INCOMPLETE
 
 
@@ -165,7 +159,7 @@ def run_restore(checkpoint: str, backup: str, request: Request, *, force: bool) 
     former = _backup_beside(files)
     has_copied = False
     if request.apply:
-        with Step(Console(stderr=True, soft_wrap=True), f"Restoring {files.shown}") as step:
+        with progress(f"Restoring {files.shown}", quiet_s=0) as step:
             has_copied = restore(files, copy, step.update, former=former)
     told = {
         "location": files.shown,
@@ -174,17 +168,17 @@ def run_restore(checkpoint: str, backup: str, request: Request, *, force: bool) 
         "applied": request.apply,
     }
     if request.as_json:
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told)
         return ExitStatus.WELL
-    _say(content)
-    _say(
+    say(content)
+    say(
         f"{files.shown} is what it was."
         if request.apply
         else "Nothing was changed. Pass --yes to put the backup in the place of what is there now, of which a copy is "
         "made first."
     )
     if has_copied:
-        _say(f"What was there is {former.shown}; to undo this, pass --restore {former.shown}.")
+        say(f"What was there is {former.shown}; to undo this, pass --restore {former.shown}.")
     return ExitStatus.WELL
 
 
@@ -227,7 +221,7 @@ def _planned(files: CheckpointFiles, request: Request, *, in_place: bool) -> tup
         connection = connection_of(*request.connection)
         timestamp_ms = place.timestamp_ms if isinstance(place, AtTime) else None
         try:
-            with Step(Console(stderr=True, soft_wrap=True), "Asking the brokers"):
+            with progress("Asking the brokers", quiet_s=0):
                 bounds = fetch_log_bounds(connection, partitions_of(facts), timestamp_ms)
         except (TransportError, DeadlineError, AccessError) as error:
             if not isinstance(place, AfterBatch):
@@ -239,27 +233,27 @@ def _planned(files: CheckpointFiles, request: Request, *, in_place: bool) -> tup
 
 def _show(plan: ForkPlan, request: Request, failure: str | None, more: dict[str, Any]) -> None:
     if request.as_json:
-        typer.echo(json.dumps(plan_to_json(plan) | more | {"applied": request.apply, "problem": failure}, indent=2))
+        print_json(plan_to_json(plan) | more | {"applied": request.apply, "problem": failure})
         return
-    console = Console()
-    table = Table("source", "topic", "partition", "from", "to", "read again", "skipped", "lost")
-    for each in plan.positions.moves[:_SHOWN_PARTITIONS]:
-        topic_partition = each.topic_partition
-        now, lost = "-" if each.now is None else str(each.now), "?" if each.earliest is None else str(each.lost)
-        cells = [each.source, topic_partition.topic, str(topic_partition.partition), now, str(each.to)]
-        cells += [str(each.read_again), str(each.skipped), lost]
-        table.add_row(*(Text(printable(cell), overflow="fold") for cell in cells))
-    if not console.is_terminal:
-        # A pipe has no edge to fold at.
-        widest = console.measure(table, options=console.options.update(max_width=100_000)).maximum
-        console.width = max(console.width, widest)
-    console.print(table)
-    if len(plan.positions.moves) > _SHOWN_PARTITIONS:
-        _say(f"{len(plan.positions.moves) - _SHOWN_PARTITIONS:,} more partitions; --json has them.")
-    for sentence in describe_plan(plan):
-        _say(sentence)
+    rows = [
+        (
+            each.source,
+            each.topic_partition.topic,
+            str(each.topic_partition.partition),
+            or_dash(each.now),
+            str(each.to),
+            str(each.read_again),
+            str(each.skipped),
+            "?" if each.earliest is None else str(each.lost),
+        )
+        for each in plan.positions.moves[:SHOWN_PARTITIONS]
+    ]
+    print_rows(("source", "topic", "partition", "from", "to", "read again", "skipped", "lost"), rows)
+    if len(plan.positions.moves) > SHOWN_PARTITIONS:
+        say(f"{len(plan.positions.moves) - SHOWN_PARTITIONS:,} more partitions; --json has them.")
+    say(*describe_plan(plan))
     if failure is not None:
-        _warn(f"Not found out, whether the brokers still have these records: {failure}")
+        warn(f"Not found out, whether the brokers still have these records: {failure}")
 
 
 def plan_to_json(plan: ForkPlan) -> dict[str, Any]:
@@ -304,11 +298,3 @@ def _text_of(given: str) -> str:
             condition="ARGUMENT_INVALID",
             hint='Write \'{"orders":{"0":23,"1":-2}}\', or the name of a file that has this.',
         ) from error
-
-
-def _say(text: str) -> None:
-    Console(soft_wrap=True).print(printable(text), markup=False, highlight=False)
-
-
-def _warn(text: str) -> None:
-    Console(stderr=True, soft_wrap=True).print(printable(text), style="yellow", markup=False, highlight=False)

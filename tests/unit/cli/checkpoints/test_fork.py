@@ -9,7 +9,7 @@ import pytest
 from kit.checkpoint_files import QUERY_ID, write_checkpoint
 from kit.programs.cli import invoke, warnings_of
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.cli.checkpoints import fork_work
+from pyspark_kafka.cli.checkpoints import fork
 from pyspark_kafka.operations.checkpoints.forking.apply import apply_fork
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
 from pyspark_kafka.operations.checkpoints.unfinished import unfinished_note
@@ -166,7 +166,7 @@ def test_interrupted_plan_of_a_fork_leaves_the_target_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apply: tuple[str, ...]
 ) -> None:
     place, other = write_checkpoint(tmp_path / "query", ENDS), write_checkpoint(tmp_path / "other", ENDS)
-    monkeypatch.setattr(fork_work, "read_facts", interrupted)
+    monkeypatch.setattr(fork, "read_facts", interrupted)
     for target in (str(place), str(other), "s3://AKIA:PLANTED@bucket/x"):
         done = invoke("checkpoint", "fork", str(place), target, "--batch", "0", *apply)
         assert (done.exit_code, done.stderr) == (130, "Interrupted. Nothing was written.\n")
@@ -198,11 +198,11 @@ def test_fork_that_is_interrupted_after_its_last_file_is_finished(
         apply_fork(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fork_work, "apply_fork", late)
+    monkeypatch.setattr(fork, "apply_fork", late)
     done = invoke("checkpoint", "fork", str(place), str(target), "--batch", "0", "--yes")
     assert warnings_of(done) == f"Interrupted. The fork is finished: {target}.\n"
     monkeypatch.setattr(CheckpointFiles, "read", interrupted)
-    assert "is not known" in fork_work._left_at(CheckpointFiles(str(target)), Any)  # type: ignore[arg-type]
+    assert "is not known" in fork._left_at(CheckpointFiles(str(target)), Any)  # type: ignore[arg-type]
 
 
 def test_offsets_may_be_in_a_file(tmp_path: Path) -> None:

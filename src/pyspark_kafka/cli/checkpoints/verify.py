@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from pyspark_kafka.cli.checkpoints.telling import reporting
+from pyspark_kafka.cli.common.heartbeat import progress
 from pyspark_kafka.cli.common.outcome import ExitStatus
+from pyspark_kafka.cli.common.output import print_json, say, warn
 from pyspark_kafka.client.cluster.kafka_client import KafkaClient
 from pyspark_kafka.errors import printable
 from pyspark_kafka.operations.checkpoints.reading import read_checkpoint
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark_kafka.operations.checkpoints.reading import QueryCheckpoint
     from pyspark_kafka.operations.settings import Settings
 
-# Reading that number of batches may take more than 2 s.
-_MANY = 2_000
 _STYLES = {Severity.FAULT: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
@@ -55,9 +52,8 @@ def verify_checkpoint(
     """
     checkpoint = read_checkpoint(location)
     findings = Findings()
-    count = len(checkpoint.history.begun)
-    with reporting("Reading the files", long=(count if most is None else min(most, count)) > _MANY) as report:
-        check_files(checkpoint, findings, most=most, report=report)
+    with progress("Reading the files") as step:
+        check_files(checkpoint, findings, most=most, report=step.update)
     if settings is not None:
         _ask(checkpoint, findings, settings, sink_id, commit_topic)
     found = list(findings)
@@ -79,25 +75,20 @@ def verify_checkpoint(
             ],
             "unknown": findings.unknown,
         }
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told)
         return _status(findings)
-    console, errors = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
+    console = Console(soft_wrap=True)
     for each in found:
         line = Text(f"{each.severity.value:<8}", style=_STYLES[each.severity])
         line.append(f"{printable(each.where)}: " if each.where else "", style="bold")
         line.append(f"{printable(each.text)} [{each.code}]", style="none")
         console.print(line, highlight=False)
         if each.advice:
-            console.print(f"        Do: {printable(each.advice)}", markup=False, highlight=False)
-    for sentence in findings.unknown:
-        errors.print(f"Not known: {printable(sentence)}", style="red", markup=False, highlight=False)
+            say(f"        Do: {each.advice}")
+    warn(*(f"Not known: {sentence}" for sentence in findings.unknown), style="red")
     faults, warnings = findings.count(Severity.FAULT), findings.count(Severity.WARNING)
     asked = "its files and the brokers" if settings is not None else "its files; no broker was asked"
-    console.print(
-        f"{faults} faults, {warnings} warnings, {findings.count(Severity.NOTE)} notes, by {asked}.",
-        markup=False,
-        highlight=False,
-    )
+    say(f"{faults} faults, {warnings} warnings, {findings.count(Severity.NOTE)} notes, by {asked}.")
     return _status(findings)
 
 
@@ -111,8 +102,8 @@ def _ask(
     # Listed again: reading the files may have taken minutes, and the query may run.
     judge = FileJudge(read_checkpoint(checkpoint.files), findings, str)
     expected = expect(judge, sink_id)
-    with reporting("Asking the brokers", long=True) as report, KafkaClient(settings.connection) as client:
-        facts = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, report)
+    with progress("Asking the brokers", quiet_s=0) as step, KafkaClient(settings.connection) as client:
+        facts = ask_cluster(client, expected, commit_topic or ExactlyOnceOptions().commit_topic, step.update)
     check_cluster(expected, facts, findings, newest=list_newest(judge))
 
 

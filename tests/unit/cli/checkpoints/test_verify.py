@@ -71,8 +71,8 @@ def test_batch_that_is_committed_while_brokers_are_asked_is_no_fault(
         write_checkpoint(tmp_path, [{"t": {"0": 15}}], first=3)
         return ClusterFacts(marker_known=True, marker=CommitMarker(expected.sink_id, QUERY_ID, 3, "x"))
 
-    monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verifying.check_files", check)
-    monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verifying.ask_cluster", ask)
+    monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verify.check_files", check)
+    monkeypatch.setattr("pyspark_kafka.cli.checkpoints.verify.ask_cluster", ask)
     result = invoke("checkpoint", "verify", "--bootstrap-servers", "nobody:9092", str(tmp_path))
     assert (result.exit_code, positions) == (0, [{TopicPartition("t", 0): 12}])
     assert result.stdout.endswith("0 faults, 0 warnings, 1 notes, by its files and the brokers.\n")
