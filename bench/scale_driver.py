@@ -40,14 +40,14 @@ from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.figures import LaneFigures
 from pyspark_kafka.continuous.epochs.messages import End, Go, Hello, Moved, Reports, Started, Stop, decode, encode
 from pyspark_kafka.continuous.epochs.pace import EpochPace
-from pyspark_kafka.continuous.query import run as run_module
-from pyspark_kafka.continuous.query.commits import EpochCommits
-from pyspark_kafka.continuous.query.control import QueryControl
-from pyspark_kafka.continuous.query.plan import QueryPlan
-from pyspark_kafka.continuous.query.run import QueryRun, RunContext
-from pyspark_kafka.continuous.query.waits import RowWaits
 from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+from pyspark_kafka.continuous.run import run as run_module
+from pyspark_kafka.continuous.run.commits import EpochCommits
+from pyspark_kafka.continuous.run.context import QueryControl, RunContext
+from pyspark_kafka.continuous.run.plan import QueryPlan
+from pyspark_kafka.continuous.run.run import QueryRun
+from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
@@ -109,7 +109,7 @@ def drive(tasks: int, lanes: int, partitions: int, *, profiled: bool = False) ->
         pace = EpochPace(_EPOCH_MS)
         context = RunContext(nothing, slots, plan, names.id, control, waits, commits, progress, pace)  # type: ignore[arg-type]
         with mock.patch.object(run_module, "TasksJob", _PlayedTasks):
-            run = QueryRun(context, commits.go_on())
+            run = QueryRun(context, commits.resume())
             found = SimpleNamespace(cores=0.0, us_a_report=0.0, epochs=0.0, profile="")
             measuring = threading.Thread(target=_measure, args=(control, run, tasks * lanes, found), daemon=True)
             measuring.start()

@@ -16,7 +16,7 @@ from kit.fakes.simulated_transactions import TransactionalSimulation
 from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.recovery import recover
-from pyspark_kafka.continuous.query.commits import EpochCommits
+from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapInArrow
 from pyspark_kafka.sink.driver import transactional
@@ -26,7 +26,7 @@ from pyspark_kafka.sink.driver.transactional import KafkaTransactionalWrite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyspark_kafka.continuous.epochs.coordinator import Action
+    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
 
 # Of one test; the profile decides.
 SEEDS = settings().max_examples
@@ -107,22 +107,22 @@ class CommitsBeforeItPrepares(EpochFiles):
 class MissesALane(EpochCoordinator):
     """An epoch is committed when all lanes but one have reported it."""
 
-    def _commit_next(self) -> list[Action]:
+    def _commit_next(self) -> list[EpochCommand]:
         epoch = self._epochs.get(self._uncommitted)
         if self._lanes > 1 and epoch is not None and not self._committing and len(epoch.reports) == self._lanes - 1:
             self._committing = True
             return [CommitEpoch(self._uncommitted, tuple(epoch.reports.values()))]
         return super()._commit_next()
 
-    def reported(self, report: Any) -> list[Action]:
+    def reported(self, report: Any) -> list[EpochCommand]:
         return super().reported(report) if report.epoch in self._epochs else []
 
 
 class CommitsTheNewest(EpochCoordinator):
     """The epoch that is committed has the reports of the one after it, if they are there."""
 
-    def _commit_next(self) -> list[Action]:
-        actions: list[Action] = []
+    def _commit_next(self) -> list[EpochCommand]:
+        actions: list[EpochCommand] = []
         for action in super()._commit_next():
             after = self._epochs.get(self._uncommitted + 1)
             if isinstance(action, CommitEpoch) and after is not None and len(after.reports) == self._lanes:
@@ -155,11 +155,11 @@ class MessagesAreLast(EpochFiles):
 class ForgetsTheUnfinished(EpochCommits):
     """An epoch that was to be committed counts as committed."""
 
-    def go_on(self) -> int:
+    def resume(self) -> int:
         unfinished = recover(self._files, self._epochs).unfinished
         if unfinished is not None:
             self._epochs.commit(unfinished.epoch)
-        return super().go_on()
+        return super().resume()
 
 
 class CountsFromTheStartOfTheMachine(EpochCoordinator):

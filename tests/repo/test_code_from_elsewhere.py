@@ -78,7 +78,7 @@ UNPICKLE_IN_TESTS = {f"testing/conformance/{name}.py" for name in ("continuous",
 # JSON that this process, or another of its run that has signed it, has written itself.
 JSON_OF_OURS = {
     "connector/simple.py",
-    "continuous/query/states.py",
+    "continuous/run/states.py",
     "diagnosis",
     "operations/reports/plots.py",
     "sink/driver/at_least_once.py",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chaos.continuous.flowing import FlowCopy
-from pyspark_kafka.continuous.query.commits import EpochCommits
+from pyspark_kafka.continuous.run.commits import EpochCommits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ class PlantedCopy(FlowCopy):
 
 def patch_driver() -> None:
     """Let the runs of queries with `BEGINS_AGAIN` begin too early."""
-    real = EpochCommits.go_on
+    real = EpochCommits.resume
 
     def going_on(commits: EpochCommits) -> int:
         epoch = real(commits)
@@ -64,7 +64,7 @@ def patch_driver() -> None:
             commits.start = json.dumps(topics)
         return epoch
 
-    EpochCommits.go_on = going_on  # type: ignore[assignment,method-assign]
+    EpochCommits.resume = going_on  # type: ignore[assignment,method-assign]
 
 
 # Checkpoints.

@@ -131,7 +131,7 @@ def keep_all_epochs() -> None:
 
 def plant(shift: int) -> None:
     """Let runs begin a number of records behind where they are to begin; before it, if it is less than 0."""
-    from pyspark_kafka.continuous.query.commits import EpochCommits  # noqa: PLC0415 - workers have no use for it
+    from pyspark_kafka.continuous.run.commits import EpochCommits  # noqa: PLC0415 - workers have no use for it
 
     def shifted(commits: Any) -> None:
         topics = json.loads(commits.start)
@@ -139,7 +139,7 @@ def plant(shift: int) -> None:
             ends.update({partition: max(0, end + shift) if end > 0 else end for partition, end in ends.items()})
         commits.start = json.dumps(topics)
 
-    _wrap(EpochCommits, "go_on", None, shifted)
+    _wrap(EpochCommits, "resume", None, shifted)
 
 
 class StampedCopy:

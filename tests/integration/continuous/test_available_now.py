@@ -77,13 +77,13 @@ def test_query_reads_what_is_there_and_ends_while_a_producer_goes_on(
     produce(bootstrap_servers, source, records(range(100)))
     made, goes_on = 100, threading.Event()
 
-    def go_on() -> None:
+    def resume() -> None:
         nonlocal made
         while not goes_on.wait(0.01):
             produce(bootstrap_servers, source, records(range(made, made + 10)))
             made += 10
 
-    producer = threading.Thread(target=go_on)
+    producer = threading.Thread(target=resume)
     producer.start()
     try:
         first = start(spark, bootstrap_servers, source, target, tmp_path)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kit.fixtures.broker import TopicMaker
     from pyspark_kafka.continuous.query.handle import ContinuousQuery
 
-_RUN = "pyspark_kafka.continuous.query.run"
+_MACHINE = "pyspark_kafka.continuous.run.machine"
 
 
 def add_lines(place: Path, name: str, *numbers: int) -> None:
@@ -104,7 +104,7 @@ def no_jobs(spark: SparkSession) -> bool:
 def test_missing_slots_are_told_and_waited_for(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(f"{_RUN}._SLOTS_SECONDS", 0.5)
+    monkeypatch.setattr(f"{_MACHINE}._LATE_START_SECONDS", 0.5)
     caplog.set_level(logging.WARNING, "pyspark_kafka")
     for name in "ab":
         add_lines(tmp_path, name, 1, 2)
@@ -139,9 +139,9 @@ from pyspark.sql import SparkSession
 from pyspark import cloudpickle
 from kit import continuous as kit
 from pyspark_kafka import continuous
-from pyspark_kafka.continuous.query import run
+from pyspark_kafka.continuous.run import machine
 
-run._SLOTS_SECONDS = 0.5
+machine._LATE_START_SECONDS = 0.5
 cloudpickle.register_pickle_by_value(kit)
 url, place = sys.argv[1], Path(sys.argv[2])
 spark = SparkSession.builder.remote(url).create()
@@ -186,7 +186,7 @@ def test_client_of_connect_waits_for_slots_and_its_tasks_end_with_it(
 def test_stop_does_not_wait_for_a_function_that_hangs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{_RUN}._STOP_SECONDS", 1.0)
+    monkeypatch.setattr(f"{_MACHINE}._STOP_SECONDS", 1.0)
     entered = tmp_path / "entered"
 
     def hangs(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -174,14 +174,14 @@ class PausingSpool:
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data = data
-        self.arrived, self.go_on = threading.Event(), threading.Event()
+        self.arrived, self.resume = threading.Event(), threading.Event()
         self._left = at
 
     def read(self, *_: object) -> bytes:
         self._left -= 1
         if self._left == 0:
             self.arrived.set()
-            assert self.go_on.wait(60)
+            assert self.resume.wait(60)
         return self.data
 
 
@@ -220,9 +220,9 @@ def test_a_driver_that_was_overtaken_does_not_end_the_transaction_of_the_one_tha
     new.start()
     # The new driver has its transaction open, in which the old one must not interfere.
     assert new_spool.arrived.wait(60)
-    old_spool.go_on.set()
+    old_spool.resume.set()
     old.join(60)
-    new_spool.go_on.set()
+    new_spool.resume.set()
     new.join(60)
     assert done == ["new"]
     (error,) = errors

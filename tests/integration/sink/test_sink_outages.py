@@ -199,11 +199,11 @@ def test_a_micro_batch_is_committed_once_after_an_outage(
     committing.start()
     assert reached.wait(60.0)
 
-    def go_on() -> None:
+    def resume() -> None:
         go.set()
         committing.join(80.0)
 
-    outlast(mortal_broker, go_on, frozen=frozen)
+    outlast(mortal_broker, resume, frozen=frozen)
     borrowed.__exit__(None, None, None)
     assert len(found) == 1
     await_leaders(mortal_broker, topic)

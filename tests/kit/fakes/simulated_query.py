@@ -43,8 +43,8 @@ from pyspark_kafka.continuous.epochs.coordinator import (
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
 from pyspark_kafka.continuous.epochs.messages import End, Go, LaneCommitted, Moved, Reports, Started, decode, encode
 from pyspark_kafka.continuous.epochs.pace import EpochLoad, EpochPace
-from pyspark_kafka.continuous.query.commits import EpochCommits
-from pyspark_kafka.continuous.query.plan import QueryPlan
+from pyspark_kafka.continuous.run.commits import EpochCommits
+from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.continuous.task.stages import MapInArrow, Stages
 from pyspark_kafka.errors import CheckpointError
@@ -52,7 +52,7 @@ from pyspark_kafka.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark_kafka.continuous.epochs.coordinator import Action
+    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
     from pyspark_kafka.continuous.epochs.messages import Message
     from pyspark_kafka.continuous.task.stages import Stage
 
@@ -506,7 +506,7 @@ class Simulation:
         commits = self._commits(plan, "id", files, self._epochs(files, kept=self.random.choice((2, 3, 100))), nothing)
         for _ in range(runs):
             try:
-                epoch = commits.go_on()
+                epoch = commits.resume()
                 self._run(commits, epoch, rows_of(commits.start))
             except (RunFailedError, TransactionLostError, TransactionInDoubtError, CheckpointError) as error:
                 if isinstance(error, CheckpointError) and not error.retriable:
@@ -533,7 +533,7 @@ class Simulation:
         took_ms = 0
         committing: list[CommitEpoch] = []
 
-        def act(actions: Sequence[Action]) -> None:
+        def act(actions: Sequence[EpochCommand]) -> None:
             nonlocal is_done, epoch_since, commit_at, took_ms
             if coordinator.is_running and epoch_since is None:
                 epoch_since = self.now
@@ -579,7 +579,7 @@ class Simulation:
                     act(coordinator.ticked(self.now))
                 elif choice == 4 and committing and (self.now >= commit_at or self.calm):
                     action = committing.pop(0)
-                    commits.commit(action)
+                    commits.commit_epoch(action)
                     if pace.committed(EpochLoad.of(action.reports, lasted[action.epoch], took_ms)):
                         coordinator.set_interval(pace.interval_ms)
                         self.changes_of_pace += 1
@@ -672,7 +672,7 @@ class _NoProgress:
         """Nobody looks."""
 
 
-def _heard(coordinator: EpochCoordinator, message: Message) -> list[Action]:
+def _heard(coordinator: EpochCoordinator, message: Message) -> list[EpochCommand]:
     if isinstance(message, Started):
         return coordinator.started(message.lane)
     if isinstance(message, Moved):

@@ -159,7 +159,7 @@ class Program:
 
     def continuous(self, options: dict[str, str], checkpoint: Path) -> None:
         from pyspark_kafka import continuous  # noqa: PLC0415 - only here
-        from pyspark_kafka.continuous.query import run  # noqa: PLC0415 - only here
+        from pyspark_kafka.continuous.run import run  # noqa: PLC0415 - only here
 
         patched: Any = run
         key = patched.new_key()

@@ -79,7 +79,7 @@ class RunIsDone:
     """Everything that was read is committed, and the run was asked to end, or every lane has reached its end."""
 
 
-Action = BeginReading | EndEpoch | CommitEpoch | RunIsDone
+EpochCommand = BeginReading | EndEpoch | CommitEpoch | RunIsDone
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class EpochCoordinator:
         """Return the reports of epochs that are not committed: what an abort is about."""
         return {number: tuple(epoch.reports.values()) for number, epoch in sorted(self._epochs.items())}
 
-    def started(self, lane: int) -> list[Action]:
+    def started(self, lane: int) -> list[EpochCommand]:
         """Take note that a lane has all that it needs to read."""
         self._check_lane(lane)
         if lane in self._started:
@@ -180,7 +180,7 @@ class EpochCoordinator:
         self._started.add(lane)
         return [BeginReading()] if self.is_running and not self._done else []
 
-    def moved(self, lane: int, epoch: int) -> list[Action]:
+    def moved(self, lane: int, epoch: int) -> list[EpochCommand]:
         """Take note that a lane has moved on in an epoch: there is something to commit."""
         self._check_lane(lane)
         if epoch > self._current:
@@ -191,7 +191,7 @@ class EpochCoordinator:
         self._moved_in.setdefault(epoch, set()).add(lane)
         return []
 
-    def lane_committed(self, lane: int, epoch: int) -> list[Action]:
+    def lane_committed(self, lane: int, epoch: int) -> list[EpochCommand]:
         """Take note that a lane has committed what it has read in an epoch so far, which has not ended.
 
         The checkpoint follows when the epoch is committed. Until then the lane's own word of where it is counts.
@@ -221,7 +221,7 @@ class EpochCoordinator:
         uncommitted = {lane for lanes in self._moved_in.values() for lane in lanes}
         return (was_steady or bool(self._advanced)) and uncommitted.intersection(failed) <= self._advanced
 
-    def ended(self, lane: int) -> list[Action]:
+    def ended(self, lane: int) -> list[EpochCommand]:
         """Take note that nothing more will come from a lane; the last one of them ends the run."""
         self._check_lane(lane)
         if lane not in self._started or lane in self._ended:
@@ -229,7 +229,7 @@ class EpochCoordinator:
         self._ended.add(lane)
         return self.stop() if self.is_at_end else []
 
-    def ticked(self, now_ms: int) -> list[Action]:
+    def ticked(self, now_ms: int) -> list[EpochCommand]:
         """Take note of the time: called when every lane has started, when it is `due_ms`, and as often as one likes."""
         if self._stopping or not self.is_running:
             return []
@@ -254,13 +254,13 @@ class EpochCoordinator:
             return None
         return self._current_since_ms + self._interval_ms
 
-    def end_now(self) -> list[Action]:
+    def end_now(self) -> list[EpochCommand]:
         """End the epoch that runs, whether a lane has moved or not, if lanes run and commits keep up."""
         if self._stopping or not self.is_running or self._current - self._uncommitted >= MOST_OPEN:
             return []
         return self._end_current()
 
-    def reported(self, report: LaneReport) -> list[Action]:
+    def reported(self, report: LaneReport) -> list[EpochCommand]:
         """Take note that a lane has ended an epoch."""
         self._check_lane(report.lane)
         epoch = self._epochs.get(report.epoch)
@@ -274,7 +274,7 @@ class EpochCoordinator:
         epoch.reports[report.lane] = report
         return self._commit_next()
 
-    def committed(self, epoch: int) -> list[Action]:
+    def committed(self, epoch: int) -> list[EpochCommand]:
         """Take note that the epoch of the last `CommitEpoch` is committed."""
         if not self._committing or epoch != self._uncommitted:
             raise EpochOrderError(f"epoch {epoch} was committed, and it was not its turn")
@@ -284,7 +284,7 @@ class EpochCoordinator:
         self._uncommitted += 1
         return self._commit_next()
 
-    def stop(self) -> list[Action]:
+    def stop(self) -> list[EpochCommand]:
         """End the epoch that runs, commit what was read, and be done. Again: nothing more.
 
         The last epoch is ended though no lane may have moved: the word of a lane that has may not have arrived yet.
@@ -298,14 +298,14 @@ class EpochCoordinator:
         self._done = True
         return [RunIsDone()]
 
-    def _end_current(self) -> list[Action]:
+    def _end_current(self) -> list[EpochCommand]:
         ended = self._current
         self._epochs[ended] = _Epoch()
         self._current += 1
         self._moved = False
         return [EndEpoch(ended, last=self._stopping)]
 
-    def _commit_next(self) -> list[Action]:
+    def _commit_next(self) -> list[EpochCommand]:
         epoch = self._epochs.get(self._uncommitted)
         if epoch is not None and not self._committing and len(epoch.reports) == self._lanes:
             self._committing = True

@@ -33,12 +33,12 @@ from pyspark_kafka.continuous.guesses import FRAME_GUESSES, READER_GUESSES, WRIT
 from pyspark_kafka.continuous.placement.sessions import address_of_driver
 from pyspark_kafka.continuous.placement.slots import check_session
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
-from pyspark_kafka.continuous.query.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.query.runner import QueryRunner
 from pyspark_kafka.continuous.reports.events import QueryEvents
 from pyspark_kafka.continuous.reports.explain import explained
 from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 from pyspark_kafka.continuous.reports.streams import STREAMS
+from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.state.row_codec import RowCodec
 from pyspark_kafka.continuous.task.stages import (
     MapBatches,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.placement.slots import TaskSlots
-from pyspark_kafka.continuous.query.commits import EpochCommits
-from pyspark_kafka.continuous.query.control import QueryControl
-from pyspark_kafka.continuous.query.run import QueryRun, RunContext
-from pyspark_kafka.continuous.query.waits import RowWaits
+from pyspark_kafka.continuous.run.commits import EpochCommits
+from pyspark_kafka.continuous.run.context import QueryControl, RunContext
+from pyspark_kafka.continuous.run.run import QueryRun
+from pyspark_kafka.continuous.run.waits import RowWaits
 from pyspark_kafka.errors import ConnectorError
 from pyspark_kafka.interrupt import interrupted_by
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.checkpoint import CheckpointFiles
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-    from pyspark_kafka.continuous.query.plan import QueryPlan
     from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
+    from pyspark_kafka.continuous.run.plan import QueryPlan
 
 _LOG = logging.getLogger(__name__)
 
@@ -235,7 +235,7 @@ class QueryRunner:
         """Recover, plan and run; return why the run failed, whether the query is at its end, whether it advanced."""
         run: QueryRun | None = None
         try:
-            run = QueryRun(self._context, self._commits.go_on())
+            run = QueryRun(self._context, self._commits.resume())
             run.run()
         except ConnectorError as error:
             # Of brokers that are away for a while, say. A query that has never read is more likely mistaken about them,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.continuous.query.builder import ContinuousFrame
-    from pyspark_kafka.continuous.query.plan import QueryPlan
+    from pyspark_kafka.continuous.run.plan import QueryPlan
     from pyspark_kafka.continuous.task.stages import Stage
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import (
     MOST_OPEN,
-    Action,
     BeginReading,
     CommitEpoch,
     EndEpoch,
+    EpochCommand,
     EpochCoordinator,
     EpochOrderError,
     LaneReport,
@@ -283,7 +283,7 @@ class World:
         # All of them at once: that lanes hear of it one after the other is for the simulation.
         done = reading = False
 
-        def act(actions: list[Action]) -> None:
+        def act(actions: list[EpochCommand]) -> None:
             nonlocal done, reading
             for action in actions:
                 if isinstance(action, EndEpoch):

@@ -11,8 +11,8 @@ import pytest
 from pyspark_kafka.client.outage import Patience
 from pyspark_kafka.client.waiting import Contact
 from pyspark_kafka.continuous.query import runner
-from pyspark_kafka.continuous.query.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.query.runner import QueryRunner
+from pyspark_kafka.continuous.run.plan import QueryPlan, RestartPauses
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CheckpointError, ContinuousQueryError, TransportError
 
@@ -49,7 +49,7 @@ class Script:
     def end_transactions(self) -> None:
         self.pauses.append(-1)
 
-    def go_on(self) -> int:
+    def resume(self) -> int:
         return 7
 
     def is_set(self) -> bool:

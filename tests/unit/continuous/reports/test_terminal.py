@@ -106,12 +106,12 @@ def test_error_of_the_query_is_the_last_line_and_is_not_raised() -> None:
 
 def test_stop_ends_the_lines_and_not_the_query() -> None:
     asked = threading.Event()
-    go_on = threading.Event()
+    resume = threading.Event()
 
     class Endless(Scripted):
         def awaitTermination(self, timeout: float) -> bool:
             asked.set()
-            assert go_on.wait(30)
+            assert resume.wait(30)
             return False
 
     file = io.StringIO()
@@ -119,7 +119,7 @@ def test_stop_ends_the_lines_and_not_the_query() -> None:
     line = ProgressLine(query, Console(file=file)).start()
     assert asked.wait(30)
     assert not line.wait(0.001)
-    go_on.set()
+    resume.set()
     line.stop()
     assert "ended" not in file.getvalue()
 

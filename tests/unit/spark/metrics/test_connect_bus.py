@@ -73,8 +73,8 @@ class Hearing(StreamingQueryListener):
     def __init__(self) -> None:
         self.heard: list[int] = []
         self.in_call = threading.Event()
-        self.go_on = threading.Event()
-        self.go_on.set()
+        self.resume = threading.Event()
+        self.resume.set()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's contract
         pass
@@ -84,7 +84,7 @@ class Hearing(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's contract
         self.in_call.set()
-        self.go_on.wait(GIVE_UP_S)
+        self.resume.wait(GIVE_UP_S)
         self.heard.append(int(str(event.id)[-1]))
 
 
@@ -253,13 +253,13 @@ def test_removal_warns_if_a_listener_of_the_session_never_returns(
     session: Any, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     listener = Hearing()
-    listener.go_on.clear()
+    listener.resume.clear()
     join_bus(session, listener)
     server.streams[-1].put(8)
     assert listener.in_call.wait(GIVE_UP_S)
     leave_in_time(session, listener, within_ms=50)
     assert_warned(caplog, "another listener of the session has been busy for ")
-    listener.go_on.set()
+    listener.resume.set()
     server.streams[-1].put(None)
 
 

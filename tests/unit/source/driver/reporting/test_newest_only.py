@@ -112,19 +112,19 @@ def test_fork_starts_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_value_that_waits_is_dropped_at_the_end() -> None:
     seen: list[int] = []
-    begun, go_on = threading.Event(), threading.Event()
+    begun, resume = threading.Event(), threading.Event()
 
     def work(value: int) -> None:
         seen.append(value)
         begun.set()
-        assert go_on.wait(60)
+        assert resume.wait(60)
 
     values = NewestOnly("test", work)
     values.offer(1)
     assert begun.wait(60)
     values.offer(2)
     values.close()
-    go_on.set()
+    resume.set()
     assert values.flush(60)
     assert seen == [1]
     values.offer(3)

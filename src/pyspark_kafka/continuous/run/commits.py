@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.connector import SupportsSourceOffsets
 from pyspark_kafka.connector.engine.checks import check_offset
 from pyspark_kafka.continuous.epochs.recovery import recover
-from pyspark_kafka.continuous.query.states import QueryStates
+from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.interrupt import interrupted_by
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark_kafka.connector import Offset
     from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, LaneReport
     from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-    from pyspark_kafka.continuous.query.plan import QueryPlan
     from pyspark_kafka.continuous.reports.progress import ProgressLog
+    from pyspark_kafka.continuous.run.plan import QueryPlan
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ _LAST_SECONDS = 5.0
 class EpochCommits:
     """Commits the epochs of a query. It alone talks to the checkpoint and to the sink's commit.
 
-    Runs on: driver, on the thread of the query; `commit` on that of `EpochCommitter` while a run lasts. Every method
-    blocks.
+    Runs on: driver, on the thread of the query; `commit_epoch` on the thread of `EpochCommitter` while a run lasts.
+    Every method blocks.
 
     Attributes:
-        start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `go_on`.
+        start: the JSON of the offset behind the last committed epoch: where the next run begins. Set by `resume`.
         states: of the functions.
 
     Args:
@@ -82,7 +82,7 @@ class EpochCommits:
             if error.condition == "CHECKPOINT_CHANGED":
                 raise
 
-    def go_on(self) -> int:
+    def resume(self) -> int:
         """Return the next epoch, and set `start`; commit first what a driver that died left.
 
         Raises:
@@ -143,7 +143,7 @@ class EpochCommits:
         finally:
             timer.cancel()
 
-    def commit(self, action: CommitEpoch) -> Offset:
+    def commit_epoch(self, action: CommitEpoch) -> Offset:
         """Commit an epoch, and return the offset behind it.
 
         Raises:
@@ -225,7 +225,7 @@ class EpochCommitter:
         self._asked: queue.SimpleQueue[CommitEpoch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="continuous-commits", daemon=True)
 
-    def commit(self, action: CommitEpoch) -> None:
+    def start_commit(self, action: CommitEpoch) -> None:
         """Commit an epoch after those that were asked for before; returns at once."""
         if self._thread.ident is None:
             self._thread.start()
@@ -245,7 +245,7 @@ class EpochCommitter:
         while (action := self._asked.get()) is not None:
             began = time.monotonic()
             try:
-                end = self._commits.commit(action)
+                end = self._commits.commit_epoch(action)
                 ended = CommitEnded(action, end, took_s=time.monotonic() - began)
             except BaseException as error:  # noqa: BLE001 - the thread of the query raises it
                 ended = CommitEnded(action, None, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_kafka.continuous.query.run_errors import job_ended, task_lost
+from pyspark_kafka.continuous.run.errors import job_ended, task_lost
 
 
 def test_executors_without_the_package_are_named() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.continuous.query import partition_watch
-from pyspark_kafka.continuous.query.partition_watch import PartitionWatch
+from pyspark_kafka.continuous.run import partition_watch
+from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
 from pyspark_kafka.interrupt import pause
 
 if TYPE_CHECKING:

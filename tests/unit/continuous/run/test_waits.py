@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.continuous.query.waits import RowWaits
+from pyspark_kafka.continuous.run.waits import RowWaits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

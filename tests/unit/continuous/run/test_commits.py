@@ -8,9 +8,9 @@ import pytest
 
 from pyspark_kafka.connector import StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
 from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
-from pyspark_kafka.continuous.query import commits as commits_module
-from pyspark_kafka.continuous.query.commits import EpochCommits
-from pyspark_kafka.continuous.query.plan import QueryPlan
+from pyspark_kafka.continuous.run import commits as commits_module
+from pyspark_kafka.continuous.run.commits import EpochCommits
+from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.task.stages import Stages
 from pyspark_kafka.errors import CheckpointError, TransportError
 from pyspark_kafka.interrupt import pause
@@ -117,7 +117,7 @@ def test_start_that_is_replaced_while_it_takes_the_sink_over_goes_no_further() -
     commits = commits_of(FencingWrite(replace), check)
     with pytest.raises(CheckpointError, match="CHECKPOINT_CHANGED"):
         # Nothing of the checkpoint is read, which these commits do not have.
-        commits.go_on()
+        commits.resume()
 
 
 def test_transactions_are_left_to_the_start_that_has_replaced_this_one(caplog: pytest.LogCaptureFixture) -> None:

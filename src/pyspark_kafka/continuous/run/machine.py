@@ -1,0 +1,380 @@
+"""What a run of a continuous query does next: a state machine with timers. It decides, `run.py` does.
+
+Pure: no sockets, no Spark, and no clock; times are arguments, in seconds of the monotonic clock. It shares memory with
+other threads only by `QueryControl` and `RowWaits`.
+
+The story of one epoch, in a run with two lanes:
+
+1. `take` gets `Started` of both lanes. `BeginReading` is returned: all lanes read.
+2. `take` gets `Moved`: a lane has read rows. The end of the epoch becomes due by time.
+3. `tick` returns `EndEpoch`. The lanes continue in the next epoch.
+4. `take` gets `Reports` of both lanes. `CommitEpoch` is returned with the second one.
+5. `take` gets `CommitEnded`, and may return the next `CommitEpoch`.
+
+A stop, and a source or Spark that has changed, make the epoch that runs the last one. A lane or task that fails, a lost
+connection and an error of a commit fail the run. What the coordinator knows of epochs that are not committed is what
+`run.py` aborts then.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.continuous.epochs.coordinator import BeginReading, EndEpoch, EpochCoordinator, RunIsDone
+from pyspark_kafka.continuous.epochs.messages import Failed, Hello, LaneCommitted, LaneEnded, Moved, Reports, Started
+from pyspark_kafka.continuous.epochs.pace import EpochLoad
+from pyspark_kafka.continuous.run.commits import CommitEnded
+from pyspark_kafka.continuous.run.errors import job_ended, lane_failed, run_failed, task_lost
+from pyspark_kafka.continuous.run.events import (
+    ChangeInterval,
+    CheckSlots,
+    EndFound,
+    FindEnd,
+    JobEnded,
+    PartitionsChanged,
+    SourceFailed,
+    TaskLost,
+    WarnOfSlots,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark_kafka.connector import Offset
+    from pyspark_kafka.continuous.epochs.coordinator import EpochCommand
+    from pyspark_kafka.continuous.reports.run_log import RunLog
+    from pyspark_kafka.continuous.run.context import RunContext
+    from pyspark_kafka.continuous.run.events import RunCommand, RunEvent
+
+READING_STATUS = "Processing new data"
+# How often calls that wait for rows, which cannot wake the thread of the query, are checked.
+_WAITS_SECONDS = 0.02
+# At the latest after this time the flags of `QueryControl` are checked.
+_CHECK_SECONDS = 1.0
+_LATE_START_SECONDS = 10.0
+_STOP_SECONDS = 30.0
+# A query without rows that has run for this time was not stopped by the failure before.
+_STEADY_SECONDS = 60.0
+# Within this time a lane polls its reader at least once, as readers return after about 100 ms; unless it is delayed.
+_IDLE_SECONDS = 0.3
+
+
+class RunState(Enum):
+    """Where a run is.
+
+    STARTING: Spark starts the tasks; not every lane has all that it needs to read.
+    READING: every lane reads.
+    STOPPING: the last epoch of this run has ended, and is not committed.
+    DONE: every epoch is committed.
+    FAILED: `RunMachine.failure` says why; open epochs are to be aborted.
+    """
+
+    STARTING = auto()
+    READING = auto()
+    STOPPING = auto()
+    DONE = auto()
+    FAILED = auto()
+
+
+_S = RunState
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    # Before every lane has started none has read, so a stop leaves nothing to commit.
+    _S.STARTING: frozenset({_S.READING, _S.DONE, _S.FAILED}),
+    # To DONE if every lane has read its input partition to its end.
+    _S.READING: frozenset({_S.STOPPING, _S.DONE, _S.FAILED}),
+    _S.STOPPING: frozenset({_S.DONE, _S.FAILED}),
+    _S.DONE: frozenset(),
+    _S.FAILED: frozenset(),
+}
+_OVER = tuple(state for state, ends in TRANSITIONS.items() if not ends)
+
+
+class Timer(Enum):
+    """What is due by time.
+
+    CHECK: to check flags, and lanes that do not end an epoch.
+    SLOTS: to count Spark's slots.
+    LATE_START: to report that tasks have not started.
+    IDLE_EPOCH: to end an epoch in which nothing has moved, as the sink needs.
+    STOP: to give up the last epoch.
+    """
+
+    CHECK = auto()
+    SLOTS = auto()
+    LATE_START = auto()
+    IDLE_EPOCH = auto()
+    STOP = auto()
+
+
+# The timers that count in each state. The end of an epoch with rows is due by the coordinator.
+TIMERS: dict[RunState, frozenset[Timer]] = {
+    _S.STARTING: frozenset({Timer.CHECK, Timer.SLOTS, Timer.LATE_START}),
+    _S.READING: frozenset({Timer.CHECK, Timer.SLOTS, Timer.IDLE_EPOCH}),
+    _S.STOPPING: frozenset({Timer.CHECK, Timer.STOP}),
+    _S.DONE: frozenset(),
+    _S.FAILED: frozenset(),
+}
+
+
+class RunMachine:
+    """The state of one run.
+
+    Runs on: driver, on the thread of the query. No method blocks.
+
+    Args:
+        context: of the query.
+        log: of the run.
+        first_epoch: the first epoch; it begins at `commits.start`.
+        lanes_of: the lanes of each task, by task.
+        now: when the run begins.
+        idle_epoch_s: after how many seconds an epoch ends though nothing has moved; None for never.
+        reached: returns the offset up to which rows are committed.
+
+    Attributes:
+        coordinator: the epochs.
+        state: where the run is.
+        failure: why it has failed, if it has.
+        has_read: whether every lane has begun to read.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        log: RunLog,
+        first_epoch: int,
+        lanes_of: Mapping[int, Iterable[int]],
+        now: float,
+        idle_epoch_s: float | None = None,
+        reached: Callable[[], Offset] | None = None,
+    ) -> None:
+        self._query_id, self._control, self._waits = context.query_id, context.control, context.waits
+        self._pace, self._log, self._reached = context.pace, log, reached
+        self._lanes_of = {task: set(lanes) for task, lanes in lanes_of.items()}
+        self.coordinator = EpochCoordinator(
+            sum(map(len, self._lanes_of.values())), first_epoch, context.pace.interval_ms
+        )
+        self.state = RunState.STARTING
+        self.failure: BaseException | None = None
+        self.has_read = False
+        self._began = self._epoch_since = now
+        self._due = {Timer.CHECK: now + _CHECK_SECONDS, Timer.LATE_START: now + _LATE_START_SECONDS}
+        self._idle_epoch_s = math.inf if idle_epoch_s is None else idle_epoch_s
+        # When lanes began and ended the epochs that are not committed.
+        self._spans: dict[int, tuple[float, float]] = {}
+        # Whether the query is to be planned again.
+        self._is_stale = False
+        # Lanes one of which has ended the run, as far as is known.
+        self._failed_lanes: set[int] = set()
+        self._has_task = False
+        # Whether the source is asked where readable rows end, for calls that wait for them.
+        self._end_asked = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether there is nothing more to decide."""
+        return self.state in _OVER
+
+    @property
+    def is_at_end(self) -> bool:
+        """Return whether everything that the query is to read is read and committed."""
+        return self.state is RunState.DONE and self.coordinator.is_at_end
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether every lane reads, and every row that was read is committed."""
+        return self._control.is_reading and self.coordinator.is_idle
+
+    def has_advanced(self, now: float) -> bool:
+        """Return whether the run got past where it began; see `EpochCoordinator.has_advanced`."""
+        steady = self.has_read and now - self._began >= _STEADY_SECONDS
+        return self.coordinator.has_advanced(self._failed_lanes, was_steady=steady)
+
+    def set_timer(self, timer: Timer, at: float) -> None:
+        """Set when something is due, in place of the time before."""
+        self._due[timer] = at
+
+    def wait_seconds(self, now: float) -> float:
+        """Return for how long to wait for an event at most, before `tick` is called."""
+        if self._is_stale and self.state is not RunState.STOPPING:
+            return 0.0
+        if self._waits.are_waiting:
+            return _WAITS_SECONDS
+        due = min(self._due.get(timer, math.inf) for timer in TIMERS[self.state])
+        end_ms = self.coordinator.due_ms()
+        if end_ms is not None:
+            # A thousandth more: `tick` passes whole milliseconds on.
+            due = min(due, (end_ms + 1) / 1000)
+        return max(0.0, due - now)
+
+    def take(self, event: RunEvent, now: float) -> list[RunCommand]:
+        """Take an event, and return what to do about it, in order: nothing if the run is over.
+
+        Raises:
+            BaseException: the error of a commit, or of a question to the source.
+        """
+        coordinator = self.coordinator
+        if self.is_over:
+            return []
+        match event:
+            case Reports():
+                return self._noted([each for report in event.reports for each in coordinator.reported(report)], now)
+            case Moved():
+                return self._noted(coordinator.moved(event.lane, event.epoch), now)
+            case LaneCommitted():
+                return self._noted(coordinator.lane_committed(event.lane, event.epoch), now)
+            case Started():
+                return self._noted(coordinator.started(event.lane), now)
+            case LaneEnded():
+                return self._noted(coordinator.ended(event.lane), now)
+            case CommitEnded():
+                return self._take_commit(event, now)
+            case Hello():
+                self._has_task = True
+            case Failed():
+                coordinator.failed(event.lane)
+                self._failed_lanes = {event.lane}
+                self.fail(lane_failed(event, coordinator.current_epoch))
+            case TaskLost():
+                self._failed_lanes = self._lanes_of.get(event.task, set())
+                self.fail(task_lost(event.task, event.reason, self._failed_lanes))
+            case JobEnded():
+                # Any task may have ended it.
+                self._failed_lanes = set().union(*self._lanes_of.values())
+                self.fail(job_ended(event.error))
+            case PartitionsChanged():
+                self._is_stale = True
+            case SourceFailed():
+                raise event.error
+            case EndFound():
+                self._take_end(event)
+        return []
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with an error, unless it is over."""
+        if not self.is_over:
+            self.failure = error
+            self._move(RunState.FAILED)
+
+    def tick(self, now: float) -> list[RunCommand]:
+        """Return what is due by time, or is asked of the query."""
+        if self.is_over:
+            return []
+        commands: list[RunCommand] = []
+        if self._waits.need_target and not self._end_asked:
+            self._end_asked = True
+            self._waits.begin_look()
+            commands.append(FindEnd())
+        commands += self._noted(self._end_epochs(now), now)
+        if self._control.give_up.is_set():
+            self.fail(run_failed("it was asked to stop again before the epoch had ended", "Start it again."))
+        elif self._is_due(Timer.STOP, now):
+            self._give_up_last_epoch()
+        if self._is_due(Timer.LATE_START, now):
+            self.set_timer(Timer.LATE_START, now + _LATE_START_SECONDS)
+            commands += self._late_start()
+        if self._is_due(Timer.SLOTS, now):
+            commands.append(CheckSlots())
+        if self._is_due(Timer.CHECK, now):
+            self.set_timer(Timer.CHECK, now + _CHECK_SECONDS)
+            self._log.wait_for_lanes(self.coordinator.awaited, self._spans, now)
+        return commands
+
+    def _is_due(self, timer: Timer, now: float) -> bool:
+        return timer in TIMERS[self.state] and now >= self._due.get(timer, math.inf)
+
+    def _move(self, state: RunState) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise AssertionError(f"a run that is {self.state.name} cannot be {state.name} next")
+        self.state = state
+
+    def _end_epochs(self, now: float) -> Sequence[EpochCommand]:
+        """Return the commands for an epoch whose time is over, or which ends before its time."""
+        coordinator, control = self.coordinator, self._control
+        commands = coordinator.ticked(int(now * 1000))
+        if self.state is RunState.STOPPING:
+            return commands
+        if control.stop_asked.is_set() or self._is_stale:
+            if self.state is RunState.READING:
+                self._move(RunState.STOPPING)
+                self.set_timer(Timer.STOP, now + _STOP_SECONDS)
+            return commands + coordinator.stop()
+        if self._waits.end_wanted.is_set() and now - self._epoch_since >= self._min_epoch_s():
+            self._waits.end_wanted.clear()
+            return commands + coordinator.end_now()
+        if self._is_due(Timer.IDLE_EPOCH, now):
+            # If commits do not keep up, nothing ends now.
+            self.set_timer(Timer.IDLE_EPOCH, now + _CHECK_SECONDS)
+            return commands + coordinator.end_now()
+        return commands
+
+    def _noted(self, commands: Sequence[EpochCommand], now: float) -> list[RunCommand]:
+        """Return commands of the coordinator, and move to the state that follows."""
+        for command in commands:
+            match command:
+                case BeginReading():
+                    self._move(RunState.READING)
+                    self.has_read = self._control.is_reading = True
+                    self._log.set_status(READING_STATUS)
+                    self._begin_epoch(now)
+                case EndEpoch():
+                    self._spans[command.epoch] = self._epoch_since, now
+                    self._begin_epoch(now)
+                case RunIsDone():
+                    self._move(RunState.DONE)
+        return list(commands)
+
+    def _begin_epoch(self, now: float) -> None:
+        self._epoch_since = now
+        self.set_timer(Timer.IDLE_EPOCH, now + self._idle_epoch_s)
+
+    def _take_commit(self, commit: CommitEnded, now: float) -> list[RunCommand]:
+        if commit.end is None:
+            raise commit.error or RuntimeError("a commit without an end has an error")
+        epoch, reports = commit.action.epoch, commit.action.reports
+        if self._log.end_wait_for_lanes():
+            self._log.set_status(READING_STATUS)
+        begun, ended = self._spans.pop(epoch)
+        # A lane that was delayed, by the end of the epoch before or a slow start, may have left rows unread.
+        looked = all(report.looked and not report.rows_read for report in reports)
+        self._waits.committed(commit.end, begun if looked and ended - begun >= _IDLE_SECONDS else None)
+        commands: list[RunCommand] = []
+        if self._pace.committed(EpochLoad.of(reports, (ended - begun) * 1000, commit.took_s * 1000)):
+            self.coordinator.set_interval(self._pace.interval_ms)
+            commands.append(ChangeInterval())
+        return commands + self._noted(self.coordinator.committed(epoch), now)
+
+    def _take_end(self, found: EndFound) -> None:
+        self._end_asked = False
+        if found.error is not None:
+            self._waits.fail_look(found.error)
+        elif self._reached is not None:
+            # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
+            self._waits.set_target(found.target, self._reached())
+
+    def _min_epoch_s(self) -> float:
+        """Return after which time an epoch may end before its time."""
+        return max(_IDLE_SECONDS, self._pace.interval_ms / 1000) if self._pace.reason else _IDLE_SECONDS
+
+    def _late_start(self) -> list[RunCommand]:
+        if not self._has_task:
+            return [WarnOfSlots()]
+        # Spark starts all tasks or none.
+        starting = self.coordinator.starting
+        late = [task for task, lanes in self._lanes_of.items() if not lanes.isdisjoint(starting)]
+        self._log.wait_for_tasks(late, len(self._lanes_of))
+        return []
+
+    def _give_up_last_epoch(self) -> None:
+        why = "its input partitions or slots had changed"
+        if self._control.stop_asked.is_set():
+            # A commit that waits out an outage ends with the query. The next run has the event as well.
+            self._control.give_up.set()
+            why = "the query was asked to stop"
+        self.fail(
+            run_failed(
+                f"a lane did not end its epoch within {_STOP_SECONDS:.0f} s after {why}",
+                "Look for a function that waits; the rows of this epoch will be read again.",
+            )
+        )

@@ -1,0 +1,292 @@
+"""One run of a continuous query: tasks are started, their epochs ended and committed, until it is done or fails.
+
+What happens next is decided by `machine.py`. Here is what it needs: threads, connections, Spark's job, a clock.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.continuous.channel.driver_side import TaskConnections
+from pyspark_kafka.continuous.channel.frames import new_key
+from pyspark_kafka.continuous.epochs.coordinator import BeginReading, CommitEpoch, EndEpoch, EpochOrderError
+from pyspark_kafka.continuous.epochs.messages import End, Go, Reports
+from pyspark_kafka.continuous.placement.job import TasksJob
+from pyspark_kafka.continuous.placement.slots import SlotWatch
+from pyspark_kafka.continuous.reports.run_log import RunLog
+from pyspark_kafka.continuous.run.commits import EpochCommitter
+from pyspark_kafka.continuous.run.errors import run_failed
+from pyspark_kafka.continuous.run.events import (
+    ChangeInterval,
+    CheckSlots,
+    EndFound,
+    FindEnd,
+    JobEnded,
+    PartitionsChanged,
+    SourceFailed,
+    TaskLost,
+    WarnOfSlots,
+)
+from pyspark_kafka.continuous.run.machine import RunMachine, RunState, Timer
+from pyspark_kafka.continuous.run.partition_watch import PartitionWatch
+from pyspark_kafka.continuous.run.planner import RunPlanner
+from pyspark_kafka.errors import ConnectorError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_kafka.connector import InputPartition, Offset
+    from pyspark_kafka.continuous.run.context import RunContext
+    from pyspark_kafka.continuous.run.events import RunCommand, RunEvent
+
+_MAX_EVENTS = 100
+_NO_PARTITIONS_SECONDS = 1.0
+_TASKS_END_SECONDS = 5.0
+# The tasks of a run that failed: Spark ends them itself if it has lost one of them.
+_FAILED_TASKS_END_SECONDS = 1.0
+
+
+class QueryRun:
+    """One run: planned once, on one set of tasks, from one offset on.
+
+    Runs on: driver, on the thread of the query; `run` blocks until the run is over. Used once.
+
+    Attributes:
+        is_at_end: whether everything that the query is to read is read and committed.
+
+    Args:
+        context: of the query.
+        epoch: the first one of this run; it begins at `commits.start`.
+    """
+
+    def __init__(self, context: RunContext, epoch: int) -> None:
+        self.is_at_end = False
+        self._context, self._first_epoch = context, epoch
+        self._plan, self._control, self._waits = context.plan, context.control, context.waits
+        self._log = RunLog(context.query_id, self._set_status)
+        self._events: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
+        self._machine: RunMachine | None = None
+        self._committer = EpochCommitter(context.commits, self._events.put, context.control.give_up)
+
+    @property
+    def epoch(self) -> int:
+        """Return the epoch in which rows are read now."""
+        return self._first_epoch if self._machine is None else self._machine.coordinator.current_epoch
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Return why the run ended; None if it was asked to stop, is at its end, or is to be planned again."""
+        return None if self._machine is None else self._machine.failure
+
+    @property
+    def has_read(self) -> bool:
+        """Return whether every lane has begun to read."""
+        return self._machine is not None and self._machine.has_read
+
+    @property
+    def has_advanced(self) -> bool:
+        """Return whether the run got past where it began, so that its failure is the first one in a row."""
+        return self._machine is not None and self._machine.has_advanced(time.monotonic())
+
+    def run(self) -> None:
+        """Run until the query is asked to stop or must be planned again, or until `failure` is set.
+
+        Raises:
+            ConnectorError: an error that another run would repeat.
+        """
+        planner = RunPlanner(self._context, self._log)
+        if not planner.wait_for_source() or not (tasks := planner.wait_for_slots()):
+            return
+        partitions = planner.plan_partitions(tasks)
+        self._waits.look_again()
+        if partitions:
+            self._run_tasks(planner, partitions, tasks)
+        elif self._plan.available_now:
+            self.is_at_end = True
+        else:
+            self._wait_for_partitions()
+
+    def _wait_for_partitions(self) -> None:
+        self._control.message = "Waiting for partitions to read"
+        while not self._control.stop_asked.wait(_NO_PARTITIONS_SECONDS):
+            if self._plan.stream.needsReconfiguration():
+                return
+            if self._waits.need_target:
+                self._waits.begin_look()
+                found = self._find_end()
+                if found.error is not None:
+                    self._waits.fail_look(found.error)
+                else:
+                    self._waits.set_target(found.target, self._reached())
+
+    def _run_tasks(self, planner: RunPlanner, partitions: Sequence[InputPartition], tasks: int) -> None:
+        """Run on tasks of Spark until the machine is over.
+
+        The stack closes in the reverse order, each step also if one before has failed:
+
+        1. Tasks get `Stop`, and their job ends or is cancelled.
+        2. The watch of the source is closed: after the tasks, because an answer that takes its time must not delay
+           their end.
+        3. Connections end; no event comes after that.
+        4. The committer finishes: an abort, and the next run, must find the epoch in the checkpoint or not.
+        5. Epochs that are not committed are aborted.
+        """
+        idle_epoch_s = planner.prepare_lanes(len(partitions))
+        with ExitStack() as closing:
+            closing.callback(self._abort_open_epochs)
+            closing.callback(self._committer.close)
+            key, put = new_key(), self._events.put
+            self._control.wake = lambda: put(None)
+            connections = TaskConnections(
+                key,
+                self._plan.host,
+                lambda _, message: put(message),
+                lambda task, reason: put(TaskLost(task, reason)),
+                self._plan.port,
+                self._plan.lost_s,
+            )
+            closing.callback(connections.close)
+            plan = planner.plan_tasks(partitions, tasks, self._first_epoch, key, connections.port)
+            now = time.monotonic()
+            lanes_of = dict(enumerate(plan.lanes))
+            machine = RunMachine(
+                self._context, self._log, self._first_epoch, lanes_of, now, idle_epoch_s, self._reached
+            )
+            self._machine = machine
+            slots = SlotWatch(
+                self._context.slots,
+                len(plan.lanes),
+                now,
+                limit=self._plan.tasks,
+                # Fewer lanes than tasks: there is nothing for another one.
+                wants_more=len(partitions) >= tasks,
+            )
+            machine.set_timer(Timer.SLOTS, slots.due_at)
+            watch = PartitionWatch(
+                None if self._plan.available_now else self._plan.stream.needsReconfiguration,
+                self._context.commits.check_owner,
+                lambda: put(PartitionsChanged()),
+                lambda error: put(SourceFailed(error)),
+                lambda: put(self._find_end()),
+            )
+            closing.callback(self._close_watch, watch)
+            job = TasksJob(self._context.spark, plan, lambda error: put(JobEnded(error)))
+            self._control.message = "Starting tasks"
+            job.start()
+            closing.callback(self._end_job, machine, job)
+            closing.callback(connections.stop_tasks)
+            self._drive(machine, connections, slots, watch)
+
+    def _close_watch(self, watch: PartitionWatch) -> None:
+        self._control.open_question = watch.close()
+
+    def _end_job(self, machine: RunMachine, job: TasksJob) -> None:
+        is_orderly = machine.has_read and machine.state is RunState.DONE
+        job.end(_TASKS_END_SECONDS if is_orderly else _FAILED_TASKS_END_SECONDS)
+
+    def _abort_open_epochs(self) -> None:
+        machine = self._machine
+        if machine is None or machine.state is RunState.DONE:
+            return
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Reports):
+                for report in event.reports:
+                    # What its writer holds must be aborted as well.
+                    with suppress(EpochOrderError):
+                        machine.coordinator.reported(report)
+        self._context.commits.abort(machine.coordinator.open_reports)
+
+    def _drive(
+        self, machine: RunMachine, connections: TaskConnections, slots: SlotWatch, watch: PartitionWatch
+    ) -> None:
+        """Take events until the run is done or has failed."""
+        try:
+            while not machine.is_over:
+                try:
+                    commands = self._take_events(machine)
+                    now = time.monotonic()
+                    commands += machine.tick(now)
+                    self._act(machine, connections, slots, watch, commands)
+                    if machine.is_idle:
+                        self._context.progress.rest(now)
+                except ConnectorError as error:
+                    # Committing again, or planning again, may help; the next run does both.
+                    if not error.retriable:
+                        raise
+                    machine.fail(error)
+                except EpochOrderError as error:
+                    machine.fail(
+                        run_failed(f"a task broke the protocol: {error}", "Report it, with the log of the driver.")
+                    )
+        finally:
+            self._control.is_reading = False
+            self.is_at_end = machine.is_at_end
+
+    def _take_events(self, machine: RunMachine) -> list[RunCommand]:
+        """Wait for an event, and take those that have come, until one of them is to be acted on.
+
+        All tasks report at the same time; the clock is read once for many reports.
+        """
+        commands: list[RunCommand] = []
+        with suppress(queue.Empty):
+            event = self._events.get(timeout=machine.wait_seconds(time.monotonic()))
+            now = time.monotonic()
+            commands = machine.take(event, now)
+            for _ in range(_MAX_EVENTS):
+                if commands or machine.is_over:
+                    break
+                commands = machine.take(self._events.get_nowait(), now)
+        return commands
+
+    def _act(
+        self,
+        machine: RunMachine,
+        connections: TaskConnections,
+        slots: SlotWatch,
+        watch: PartitionWatch,
+        commands: Sequence[RunCommand],
+    ) -> None:
+        pace, progress = self._context.pace, self._context.progress
+        for command in commands:
+            match command:
+                case EndEpoch():
+                    connections.broadcast(End(command.epoch, int(command.last), pace.lanes_ms))
+                case CommitEpoch():
+                    # One at a time: the coordinator waits for the end of one before it returns the next.
+                    self._committer.start_commit(command)
+                case BeginReading():
+                    connections.broadcast(Go())
+                    progress.begin(time.monotonic())
+                    watch.start()
+                case ChangeInterval():
+                    progress.set_interval(pace.interval_ms, pace.reason)
+                    self._log.change_interval(pace)
+                case FindEnd():
+                    watch.want_end()
+                case CheckSlots():
+                    now = time.monotonic()
+                    if slots.look(now, is_running=machine.has_read):
+                        machine.take(PartitionsChanged(), now)
+                    machine.set_timer(Timer.SLOTS, slots.due_at)
+                case WarnOfSlots():
+                    # With slots free Spark is slow to start tasks: a first job on a busy machine.
+                    free = slots.free()
+                    if free is None or free < slots.tasks:
+                        self._log.wait_for_slots(slots.tasks, free)
+
+    def _find_end(self) -> EndFound:
+        """Ask the source where readable rows end; runs on the thread of the watch."""
+        try:
+            return EndFound(self._plan.stream.latestOffset())
+        except Exception as error:  # noqa: BLE001 - raised by those who wait
+            return EndFound(None, error)
+
+    def _reached(self) -> Offset:
+        return self._plan.stream.deserializeOffset(self._context.commits.start)
+
+    def _set_status(self, message: str) -> None:
+        self._control.message = message
