@@ -27,7 +27,7 @@ from pyspark_kafka.version import __version__
 
 if TYPE_CHECKING:
     from pyspark_kafka.diagnosis import check
-    from pyspark_kafka.operations.lag.looking import lag
+    from pyspark_kafka.operations.lag.api import lag
     from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
     from pyspark_kafka.spark.data_source import KafkaDataSource as DefaultSource
     from pyspark_kafka.spark.dead_letters.letters import dead_letters, with_dead_letters
@@ -57,7 +57,7 @@ _EXPORTS = {
     "as_data_source": ("pyspark_kafka.spark.table_source", "as_data_source"),
     "check": ("pyspark_kafka.diagnosis", "check"),
     "dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "dead_letters"),
-    "lag": ("pyspark_kafka.operations.lag.looking", "lag"),
+    "lag": ("pyspark_kafka.operations.lag.api", "lag"),
     "prepare": ("pyspark_kafka.spark.processes.prepare", "prepare"),
     "redrive": ("pyspark_kafka.spark.dead_letters.redriving", "redrive"),
     "with_dead_letters": ("pyspark_kafka.spark.dead_letters.letters", "with_dead_letters"),

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.families import MOST_PARTITIONS
-from pyspark_kafka.spark.metrics.export.figures import Figures
 from pyspark_kafka.spark.metrics.export.otel import OpenTelemetryFigures, observe
 from pyspark_kafka.spark.metrics.export.prometheus import LOOPBACK, PrometheusEndpoint, serve
 from pyspark_kafka.spark.metrics.listener import MetricsListener, latest, listen, snapshot
@@ -83,7 +83,7 @@ def prometheus(
         SetupError: nothing can be served at that address and port.
         OptionError: `max_partitions` is negative, or the options of the connection are not valid.
     """
-    return serve(session, Figures(max_partitions, connection=connection), port, address, registry)
+    return serve(session, Exporter(max_partitions, connection=connection), port, address, registry)
 
 
 def opentelemetry(
@@ -115,7 +115,7 @@ def opentelemetry(
         MissingDependencyError: the package `opentelemetry-api` is not installed.
         OptionError: `max_partitions` is negative, or the options of the connection are not valid.
     """
-    return observe(session, Figures(max_partitions, connection=connection), meter_provider)
+    return observe(session, Exporter(max_partitions, connection=connection), meter_provider)
 
 
 def lag(
@@ -142,7 +142,7 @@ def lag(
         AccessError: the login is refused.
         TransportError, DeadlineError: no broker can be reached.
     """
-    from pyspark_kafka.operations.lag.looking import isolation_of, look  # noqa: PLC0415 - not for listeners
+    from pyspark_kafka.operations.lag.api import isolation_of, look  # noqa: PLC0415 - not for listeners
     from pyspark_kafka.operations.settings import resolve_settings  # noqa: PLC0415
     from pyspark_kafka.spark.metrics.query_lag import query_positions  # noqa: PLC0415
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.families import query_families
-from pyspark_kafka.spark.metrics.export.figures import Figures
 from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -54,7 +54,7 @@ def test_exposition_parses_and_has_each_series_once(given_queries: list[QueryMet
     for each in given_queries:
         store.put(each)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(KafkaCollector(Figures(most, store, dict)))
+    registry.register(KafkaCollector(Exporter(most, store, dict)))
     text = prometheus_client.generate_latest(registry).decode()
     found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in found]

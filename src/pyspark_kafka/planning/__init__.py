@@ -10,18 +10,18 @@ from pyspark_kafka.planning.available_now import check_available_now
 from pyspark_kafka.planning.byte_limit import byte_limit
 from pyspark_kafka.planning.continuous import ContinuousPlan, EndedPlan, end_plan, plan_continuous, share_partitions
 from pyspark_kafka.planning.data_loss import DataLoss, DataLossKind, count_lost, data_loss_error, deleted_topic
-from pyspark_kafka.planning.packing import pack_ranges
+from pyspark_kafka.planning.lag import OffsetsBehind, lag_metrics, most_behind, offsets_behind
 from pyspark_kafka.planning.ranges import Plan, plan_ranges
 from pyspark_kafka.planning.rate_limit import rate_limit
 from pyspark_kafka.planning.resolve import resolve_offsets, resolve_timestamps, timestamps_to_look_up
-from pyspark_kafka.planning.splitting import split_ranges
-from pyspark_kafka.planning.waiting import offsets_behind_latest, waiting_offsets
+from pyspark_kafka.planning.splitting import pack_ranges, split_ranges
 
 __all__ = [
     "ContinuousPlan",
     "DataLoss",
     "DataLossKind",
     "EndedPlan",
+    "OffsetsBehind",
     "Plan",
     "byte_limit",
     "check_available_now",
@@ -29,7 +29,9 @@ __all__ = [
     "data_loss_error",
     "deleted_topic",
     "end_plan",
-    "offsets_behind_latest",
+    "lag_metrics",
+    "most_behind",
+    "offsets_behind",
     "pack_ranges",
     "plan_continuous",
     "plan_ranges",
@@ -39,5 +41,4 @@ __all__ = [
     "share_partitions",
     "split_ranges",
     "timestamps_to_look_up",
-    "waiting_offsets",
 ]

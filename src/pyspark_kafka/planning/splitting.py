@@ -1,14 +1,14 @@
-"""Split ranges into more tasks than there are topic-partitions. Pure. Layer: planning."""
+"""From ranges to tasks: large ranges are split, small ranges share a task. Pure. Layer: planning."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import OptionError
-from pyspark_kafka.model import OffsetRange
+from pyspark_kafka.model import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Far more than a job can use; with more, the plan alone would fill the memory of the driver.
 MAX_TASKS = 1_000_000
@@ -90,3 +90,36 @@ def _pieces(offset_range: OffsetRange, parts: int) -> Iterator[OffsetRange]:
         if end_offset > start_offset:
             yield OffsetRange(offset_range.topic_partition, start_offset, end_offset)
         start_offset = end_offset
+
+
+def pack_ranges(
+    ranges: Iterable[OffsetRange], *, max_ranges: int = 1, max_offsets: int = 0
+) -> tuple[tuple[OffsetRange, ...], ...]:
+    """Group ranges into tasks; with the defaults each range is a task, as in Spark's connector.
+
+    A function of its arguments, never of the cluster's size: a micro-batch that is planned again has the same tasks.
+    Ranges keep their order. Ranges of one partition never share a task, because a fetch request has a partition once.
+
+    Args:
+        ranges: what to read, none of them empty.
+        max_ranges: how many ranges a task may have.
+        max_offsets: how many offsets the ranges of a task may span together; a larger range has a task of its own.
+
+    Returns:
+        The ranges of each task, at least one.
+    """
+    tasks: list[list[OffsetRange]] = []
+    # Of the last task.
+    offsets = 0
+    partitions: set[TopicPartition] = set()
+    for offset_range in ranges:
+        offsets += offset_range.size
+        apart = offset_range.topic_partition not in partitions
+        if tasks and len(tasks[-1]) < max_ranges and offsets <= max_offsets and apart:
+            tasks[-1].append(offset_range)
+        else:
+            tasks.append([offset_range])
+            offsets = offset_range.size
+            partitions.clear()
+        partitions.add(offset_range.topic_partition)
+    return tuple(map(tuple, tasks))

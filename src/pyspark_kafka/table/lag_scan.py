@@ -160,8 +160,8 @@ class LagReader(PartitionReader):
         Raises:
             OptionError, BrokerError, AccessError, TransportError, DeadlineError: as `pyspark_kafka.lag`.
         """
+        from pyspark_kafka.operations.lag.api import look  # noqa: PLC0415
         from pyspark_kafka.operations.lag.columns import to_batch  # noqa: PLC0415 - the driver needs no client
-        from pyspark_kafka.operations.lag.looking import look  # noqa: PLC0415
 
         if self._batch is not None:
             return False

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kit.pointers import REPO
 from pyspark_kafka.counters import CLIENTS_IDLE, CLIENTS_LENT, PRODUCERS_IDLE, PRODUCERS_LENT, Counters
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.spark.metrics.export.figures import Figures
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -62,7 +62,7 @@ def scrape() -> dict[str, set[str]]:
     for name in (CLIENTS_IDLE, CLIENTS_LENT, PRODUCERS_IDLE, PRODUCERS_LENT):
         counters.set(name, 1)
     registry = prometheus_client.CollectorRegistry()
-    figures = Figures(
+    figures = Exporter(
         store=store,
         totals=lambda: {"task": ProcessTotals(1, counters.values())},
         connection={"kafka.bootstrap.servers": "localhost:9092"},

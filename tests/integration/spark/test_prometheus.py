@@ -161,7 +161,7 @@ def test_server_listens_on_the_loopback_only_and_says_why_it_cannot(
         with pytest.raises(SetupError) as caught:
             metrics.prometheus(spark, port)
     assert caught.value.condition == "METRICS_PORT_UNAVAILABLE"
-    assert caught.value.message.startswith(f"Figures for Prometheus cannot be served at 127.0.0.1, port {port}: ")
+    assert caught.value.message.startswith(f"Metrics for Prometheus cannot be served at 127.0.0.1, port {port}: ")
     endpoint.stop()
     with pytest.raises(OSError, match="refused"):
         scraped(endpoint.url)

@@ -70,8 +70,8 @@ def lag(
         from pyspark_kafka.cli.lag.thresholds import Thresholds, judge  # noqa: PLC0415
         from pyspark_kafka.cli.lag.watching import watch as watch_lag  # noqa: PLC0415
         from pyspark_kafka.errors import printable  # noqa: PLC0415
-        from pyspark_kafka.operations.lag.figures import wants_rate  # noqa: PLC0415
-        from pyspark_kafka.operations.lag.looking import lag as measure  # noqa: PLC0415
+        from pyspark_kafka.operations.lag.api import lag as measure  # noqa: PLC0415
+        from pyspark_kafka.operations.lag.compute import wants_rate  # noqa: PLC0415
 
         raw = options_of(bootstrap_servers, config, options_file, option)
         console, errors = Console(), Console(stderr=True, soft_wrap=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyspark_kafka.operations.lag.figures import Log
+    from pyspark_kafka.planning.lag import Log
 
 
 class LagState(Enum):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import CheckpointError, ConnectorError, OptionError, listed
 from pyspark_kafka.operations.checkpoints.reading import CheckpointKind, read_checkpoint
-from pyspark_kafka.operations.lag.looking import lag
+from pyspark_kafka.operations.lag.api import lag
 from pyspark_kafka.operations.lag.values import FAULTS
 from pyspark_kafka.operations.reports.building import ReportFacts, build_page
 from pyspark_kafka.operations.reports.event_files import event_lines

@@ -16,7 +16,7 @@ from pyspark_kafka.connector import (
     ReadMaxRows,
     ReadMinRows,
 )
-from pyspark_kafka.planning import byte_limit, check_available_now, rate_limit, waiting_offsets
+from pyspark_kafka.planning import byte_limit, check_available_now, offsets_behind, rate_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -91,7 +91,7 @@ class Admission:
         """Return whether a micro-batch begins now, and note the time if so."""
         now, last, delay_ms = self._clock(), self._last_admitted_s, minimum.max_trigger_delay_ms
         is_due = last is None or (delay_ms is not None and (now - last) * 1000 >= delay_ms)
-        if not is_due and waiting_offsets(start, latest) < minimum.min_rows:
+        if not is_due and sum(offsets_behind(start, latest).values()) < minimum.min_rows:
             return False
         # The delay starts again, even if there is nothing to read.
         self._last_admitted_s = now

@@ -14,7 +14,6 @@ After `prepareForTriggerAvailableNow` every plan ends where the logs ended at th
 
 from __future__ import annotations
 
-import heapq
 import logging
 import time
 from typing import TYPE_CHECKING
@@ -30,7 +29,9 @@ from pyspark_kafka.planning import (
     count_lost,
     data_loss_error,
     end_plan,
-    offsets_behind_latest,
+    lag_metrics,
+    most_behind,
+    offsets_behind,
     plan_continuous,
     share_partitions,
 )
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 # A progress report names at most this number of partitions that are behind.
-_MOST_BEHIND = 10
+_MAX_BEHIND = 10
 # What one look whether partitions have changed may take.
 _LOOK_MS = 2_000
 # Partitions that are missing, and other topic ids, count when this number of looks in a row has found them: a broker
@@ -316,12 +317,8 @@ class KafkaContinuousStream(ContinuousStream):
         `offsetsBehindLatest` has at most ten of them, and none that is not behind.
         """
         reached, ends = kafka_offset(position).partitions, kafka_offset(latest).partitions
-        behind = {tp: end - reached.get(tp, 0) for tp, end in ends.items() if end > reached.get(tp, 0)}
-        most = heapq.nlargest(_MOST_BEHIND, behind.items(), key=lambda item: item[1])
-        return {
-            **offsets_behind_latest(reached, ends),
-            "offsetsBehindLatest": KafkaSourceOffset(dict(most)).json(),
-        }
+        most = most_behind(offsets_behind(reached, ends), _MAX_BEHIND)
+        return {**lag_metrics(reached, ends), "offsetsBehindLatest": KafkaSourceOffset(most).json()}
 
     def latestOffset(self) -> KafkaSourceOffset:
         """Return the ends of the subscription's partitions: high watermarks, or last stable offsets."""

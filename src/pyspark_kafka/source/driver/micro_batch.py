@@ -31,11 +31,11 @@ from pyspark_kafka.connector import (
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import parse_stream_read_options
-from pyspark_kafka.planning import count_lost, data_loss_error, offsets_behind_latest, plan_ranges, split_ranges
+from pyspark_kafka.planning import count_lost, data_loss_error, lag_metrics, plan_ranges, split_ranges
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.reporting.finished import FinishedBatches
-from pyspark_kafka.source.driver.reporting.headroom_watch import HeadroomWarnings
+from pyspark_kafka.source.driver.reporting.headroom_warnings import HeadroomWarnings
 from pyspark_kafka.source.driver.starting_position import StartingPosition
 from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks
 from pyspark_kafka.source.driver.topic_losses import TopicLosses
@@ -229,7 +229,7 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         Without a limit a micro-batch reads up to these ends, so all figures are 0 after it.
         """
         consumed = None if latestConsumedOffset is None else kafka_offset(latestConsumedOffset).partitions
-        return offsets_behind_latest(consumed, self._latest)
+        return lag_metrics(consumed, self._latest)
 
     def planInputPartitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return one task for each partition that has offsets in `[start, end)`; options split it, or let some share.

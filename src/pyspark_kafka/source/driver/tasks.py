@@ -42,8 +42,8 @@ def build_tasks(
     """
     tasks = pack_ranges(
         ranges,
-        most_ranges=options.max_partitions_per_task,
-        most_offsets=options.max_records_per_partition or _SHARED_TASK_OFFSETS,
+        max_ranges=options.max_partitions_per_task,
+        max_offsets=options.max_records_per_partition or _SHARED_TASK_OFFSETS,
     )
     servers = learned_servers(options.connection)
     return [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.planning import offsets_behind_latest
+from pyspark_kafka.planning import OffsetsBehind, offsets_behind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,11 +76,9 @@ class SourceMetrics:
     @property
     def metrics(self) -> dict[str, str]:
         """The three figures with the names and in the text form of Spark's own connector."""
-        return {
-            "minOffsetsBehindLatest": str(self.min_offsets_behind_latest),
-            "maxOffsetsBehindLatest": str(self.max_offsets_behind_latest),
-            "avgOffsetsBehindLatest": str(self.avg_offsets_behind_latest),
-        }
+        return OffsetsBehind(
+            self.min_offsets_behind_latest, self.max_offsets_behind_latest, self.avg_offsets_behind_latest
+        ).to_metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +224,18 @@ def _source_metrics(index: int, source: SourceProgress) -> SourceMetrics | None:
         # Of another Python source, or nothing is known yet: "null", or "None" from classic Spark.
         return None
     consumed = end.partitions
-    figures = offsets_behind_latest(consumed, latest.partitions)
-    if not figures:
+    behind = offsets_behind(consumed, latest.partitions)
+    if not consumed or not behind:
         return None
+    lag = OffsetsBehind.of(behind)
     return SourceMetrics(
         index=index,
         topics=tuple(latest.to_dict()),
         num_input_rows=source.numInputRows,
-        min_offsets_behind_latest=int(figures["minOffsetsBehindLatest"]),
-        max_offsets_behind_latest=int(figures["maxOffsetsBehindLatest"]),
-        avg_offsets_behind_latest=float(figures["avgOffsetsBehindLatest"]),
-        behind={each: log_end - consumed.get(each, 0) for each, log_end in latest.partitions.items()},
+        min_offsets_behind_latest=lag.min,
+        max_offsets_behind_latest=lag.max,
+        avg_offsets_behind_latest=lag.avg,
+        behind=behind,
         positions=consumed,
         is_continuous=source.description.startswith(_CONTINUOUS),
     )

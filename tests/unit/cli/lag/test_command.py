@@ -9,9 +9,10 @@ import pytest
 
 from kit.programs.cli import invoke
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.lag import looking
-from pyspark_kafka.operations.lag.figures import Log, partition_lag, with_rates
+from pyspark_kafka.operations.lag import api
+from pyspark_kafka.operations.lag.compute import partition_lag, with_rates
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
+from pyspark_kafka.planning.lag import Log
 from pyspark_kafka.planning.retention import RetentionPolicy
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[LagReport]:
         found.append(report if before is None else with_rates(report, before))
         return found[-1]
 
-    monkeypatch.setattr(looking, "lag", lag)
+    monkeypatch.setattr(api, "lag", lag)
     return found
 
 
@@ -63,7 +64,7 @@ def test_short_options_and_the_name_of_kafkas_tools_are_the_same(looks: list[Lag
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Callable[[LagReport], None]:
     def shown(report: LagReport) -> None:
-        monkeypatch.setattr(looking, "lag", lambda *_, **__: report)
+        monkeypatch.setattr(api, "lag", lambda *_, **__: report)
 
     return shown
 

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import MissingDependencyError
+from pyspark_kafka.spark.metrics.export.exporter import PROCESSES
 from pyspark_kafka.spark.metrics.export.families import Histogram, Kind
-from pyspark_kafka.spark.metrics.export.figures import PROCESSES
 from pyspark_kafka.spark.metrics.listener import listen
 from pyspark_kafka.version import __version__
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from pyspark_kafka.spark.metrics.export.exporter import Exporter
     from pyspark_kafka.spark.metrics.export.families import Family
-    from pyspark_kafka.spark.metrics.export.figures import Figures
 
 _PREFIX = "pyspark_kafka"
 _UNITS = {"seconds": "s"}
@@ -34,7 +34,7 @@ class OpenTelemetryFigures:
         observation: the class of OpenTelemetry's observations.
     """
 
-    def __init__(self, figures: Figures, meter: Any, observation: Any) -> None:
+    def __init__(self, figures: Exporter, meter: Any, observation: Any) -> None:
         self._figures = figures
         self._observation = observation
         self._lock = threading.Lock()
@@ -93,13 +93,13 @@ _LOCK = threading.Lock()
 _SHOWN: dict[int, tuple[Any, OpenTelemetryFigures]] = {}
 
 
-def observe(session: SparkSession, figures: Figures, meter_provider: Any = None) -> OpenTelemetryFigures:
+def observe(session: SparkSession, figures: Exporter, meter_provider: Any = None) -> OpenTelemetryFigures:
     """Have the figures observed; see `pyspark_kafka.metrics.opentelemetry`."""
     try:
         from opentelemetry import metrics as api  # noqa: PLC0415 - optional
     except ImportError as error:
         raise MissingDependencyError(
-            "Figures for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries "
+            "Exporter for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries "
             "are not affected.",
             condition="MISSING_DEPENDENCY",
             hint='Install it where this program runs: pip install "pyspark-kafka[otel]".',

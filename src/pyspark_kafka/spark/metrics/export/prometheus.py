@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pyspark_kafka.errors import MissingDependencyError, SetupError
+from pyspark_kafka.spark.metrics.export.exporter import PROCESSES
 from pyspark_kafka.spark.metrics.export.families import Family, Histogram, Kind
-from pyspark_kafka.spark.metrics.export.figures import PROCESSES
 from pyspark_kafka.spark.metrics.listener import listen
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.spark.metrics.export.figures import Figures
+    from pyspark_kafka.spark.metrics.export.exporter import Exporter
 
 LOOPBACK = "127.0.0.1"
 
@@ -35,7 +35,7 @@ class KafkaCollector:
         figures: the same.
     """
 
-    def __init__(self, figures: Figures) -> None:
+    def __init__(self, figures: Exporter) -> None:
         self.figures = figures
 
     def describe(self) -> Iterator[Any]:
@@ -95,7 +95,7 @@ _ENDPOINTS: dict[tuple[str, int | None, int | None], PrometheusEndpoint] = {}
 
 
 def serve(
-    session: SparkSession, figures: Figures, port: int | None, address: str, registry: Any = None
+    session: SparkSession, figures: Exporter, port: int | None, address: str, registry: Any = None
 ) -> PrometheusEndpoint:
     """Show the figures to Prometheus; see `pyspark_kafka.metrics.prometheus`."""
     client = _client_library()
@@ -126,7 +126,7 @@ def _client_library() -> Any:
         import prometheus_client  # noqa: PLC0415 - optional
     except ImportError as error:
         raise MissingDependencyError(
-            "Figures for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are "
+            "Metrics for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are "
             "not affected.",
             condition="MISSING_DEPENDENCY",
             hint='Install it where this program runs: pip install "pyspark-kafka[prometheus]".',
@@ -140,7 +140,7 @@ def _start(client: Any, port: int, address: str, registry: Any) -> Any:
         server, _ = client.start_http_server(port, addr=address, registry=registry)
     except (OSError, OverflowError) as error:
         raise SetupError(
-            f"Figures for Prometheus cannot be served at {address}, port {port}: {error}. Nothing is served; queries "
+            f"Metrics for Prometheus cannot be served at {address}, port {port}: {error}. Nothing is served; queries "
             "are not affected.",
             condition="METRICS_PORT_UNAVAILABLE",
             hint="Set another port, 0 for any that is free; and an address of this machine.",

@@ -11,8 +11,8 @@ from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.spark.metrics import values
 from pyspark_kafka.spark.metrics.export import families
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.families import QUERY_FAMILIES, Histogram, query_families
-from pyspark_kafka.spark.metrics.export.figures import Figures
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.totals import DURATION_BUCKETS, QueryTotals
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -239,5 +239,5 @@ def test_families_are_those_that_are_announced_and_end_in_their_units(store: Met
 
 def test_a_negative_number_of_partitions_is_refused() -> None:
     with pytest.raises(OptionError, match="max_partitions is -1") as caught:
-        Figures(-1)
+        Exporter(-1)
     assert caught.value.condition == "OPTION_INVALID"

@@ -14,8 +14,8 @@ from pyspark_kafka import metrics
 from pyspark_kafka.counters import CLIENTS_IDLE, PRODUCERS_LENT, RETRIES, TRANSACTION_SECONDS
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.model import TopicPartition
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.families import Family, Kind
-from pyspark_kafka.spark.metrics.export.figures import Figures
 from pyspark_kafka.spark.metrics.export.otel import instrument_name, observe
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -73,8 +73,8 @@ def test_each_collection_has_the_figures_of_its_moment(
     def totals() -> dict[str, ProcessTotals]:
         return {"task": ProcessTotals(2, {RETRIES: 7, CLIENTS_IDLE: 1, PRODUCERS_LENT: 1, TRANSACTION_SECONDS: 0.5})}
 
-    shown = observe(session, Figures(store=store, totals=totals), provider)
-    assert observe(session, Figures(store=store, totals=totals), provider) is shown
+    shown = observe(session, Exporter(store=store, totals=totals), provider)
+    assert observe(session, Exporter(store=store, totals=totals), provider) is shown
     first = collected(reader)
     behind = first["pyspark_kafka.records_behind"]
     assert isinstance(behind.data, Gauge)
@@ -97,7 +97,7 @@ def test_each_collection_has_the_figures_of_its_moment(
     assert second["pyspark_kafka.batch_duration"].unit == "s"
     assert [each.value for each in second["pyspark_kafka.batch_duration"].data.data_points] == [pytest.approx(0.4)]
     # Every figure has come, none beside them.
-    assert second.keys() == {instrument_name(each) for each in Figures(store=store, totals=totals).known()}
+    assert second.keys() == {instrument_name(each) for each in Exporter(store=store, totals=totals).known()}
     (retries,) = second["pyspark_kafka.retries"].data.data_points
     assert (retries.value, dict(retries.attributes or {})) == (7, {"process": "task"})
     shown.stop()
@@ -137,7 +137,7 @@ def test_a_missing_library_is_named_with_its_extra(session: Any, monkeypatch: py
     with pytest.raises(MissingDependencyError) as caught:
         metrics.opentelemetry(session)
     assert caught.value.message == (
-        "Figures for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries are "
+        "Exporter for OpenTelemetry need the Python package 'opentelemetry-api', which cannot be imported. Queries are "
         "not affected."
     )
     assert caught.value.hint == 'Install it where this program runs: pip install "pyspark-kafka[otel]".'

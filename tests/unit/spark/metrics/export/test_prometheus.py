@@ -13,7 +13,7 @@ from kit.listened_session import StandInSession
 from pyspark_kafka import metrics
 from pyspark_kafka.errors import MissingDependencyError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.spark.metrics.export.figures import Figures
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
 from pyspark_kafka.spark.metrics.export.prometheus import KafkaCollector, PrometheusEndpoint
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
@@ -37,7 +37,7 @@ def registry() -> prometheus_client.CollectorRegistry:
 def exposed(store: MetricsStore) -> tuple[str, dict[str, dict[tuple[str, ...], float]]]:
     """Return the exposition, and its samples by name and by the values of their labels."""
     registry = prometheus_client.CollectorRegistry()
-    registry.register(KafkaCollector(Figures(store=store, totals=dict)))
+    registry.register(KafkaCollector(Exporter(store=store, totals=dict)))
     text = prometheus_client.generate_latest(registry).decode()
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
@@ -128,7 +128,7 @@ def test_a_missing_library_is_named_with_its_extra(session: Any, monkeypatch: py
         metrics.prometheus(session, 0)
     assert caught.value.condition == "MISSING_DEPENDENCY"
     assert caught.value.message == (
-        "Figures for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are not "
+        "Metrics for Prometheus need the Python package 'prometheus-client', which cannot be imported. Queries are not "
         "affected."
     )
     assert caught.value.hint == 'Install it where this program runs: pip install "pyspark-kafka[prometheus]".'
@@ -141,5 +141,5 @@ def test_url_of_an_endpoint_can_be_opened(address: str, url: str) -> None:
     class Server:
         server_port = 9404
 
-    collector = KafkaCollector(Figures(store=MetricsStore(), totals=dict))
+    collector = KafkaCollector(Exporter(store=MetricsStore(), totals=dict))
     assert PrometheusEndpoint(collector, None, Server(), address).url == url

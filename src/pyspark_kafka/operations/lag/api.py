@@ -9,8 +9,8 @@ from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import IsolationLevel
-from pyspark_kafka.operations.lag.figures import with_rates
-from pyspark_kafka.operations.lag.measuring import measure_lag
+from pyspark_kafka.operations.lag.compute import with_rates
+from pyspark_kafka.operations.lag.measure import measure_lag
 from pyspark_kafka.operations.lag.positions import (
     LagPositions,
     ahead_of_checkpoint,

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.lag.figures import Log, catch_up_s, partition_lag, wants_rate, with_rates
+from pyspark_kafka.operations.lag.compute import partition_lag, wants_rate, with_rates
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
+from pyspark_kafka.planning.lag import Log, catch_up_s
 from pyspark_kafka.planning.retention import RetentionPolicy
 
 A = TopicPartition("orders", 3)

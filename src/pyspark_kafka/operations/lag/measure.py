@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.client.surveys.logs import survey_logs
-from pyspark_kafka.client.surveys.record_times import fetch_record_times
-from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
+from pyspark_kafka.client.surveys.positions import fetch_policies, survey_positions
 from pyspark_kafka.errors import AccessError, ConnectorError
-from pyspark_kafka.operations.lag.figures import Log, partition_lag
+from pyspark_kafka.operations.lag.compute import partition_lag
 from pyspark_kafka.operations.lag.positions import without_old_rates
 from pyspark_kafka.operations.lag.values import LagReport, LagState, PartitionLag
-from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
 
 if TYPE_CHECKING:
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.client.cluster.metadata import PartitionMetadata
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.surveys.logs import LogFacts, LogSurvey
-    from pyspark_kafka.client.surveys.record_times import RecordTimes
+    from pyspark_kafka.client.surveys.logs import LogFacts
+    from pyspark_kafka.client.surveys.positions import PositionSurvey
     from pyspark_kafka.model import IsolationLevel, TopicPartition
     from pyspark_kafka.operations.lag.positions import LagPositions
     from pyspark_kafka.planning.retention import RetentionPolicy
@@ -50,64 +45,32 @@ def measure_lag(
     Raises:
         ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
     """
-    survey = survey_logs(client, positions.partitions, deadline, isolation_level=isolation_level)
-    # The clock is read before records are: no record that waits is younger than that.
-    now_ms = time.time_ns() // 1_000_000
-    behind = _behind(positions, survey)
-    found = fetch_record_times(client, behind, deadline) if times else None
-    positions = without_old_rates(positions, now_ms, is_behind=bool(behind))
-    policies, reasons = _policies(client, positions, survey, deadline)
+    survey = survey_positions(client, positions.partitions, deadline, isolation_level=isolation_level, times=times)
+    positions = without_old_rates(positions, survey.now_ms, is_behind=bool(survey.waiting))
+    topics = {tp.topic for tp in positions.partitions if survey.logs[tp].end is not None}
+    policies, failures = fetch_policies(client, topics, deadline)
+    reasons = [f"the headroom of topic '{topic}': {reason_of(error)}" for topic, error in failures.items()]
     partitions = [
-        _lag_of(topic_partition, positions, survey, found, policies, now_ms)
+        _lag_of(topic_partition, positions, survey, policies)
         for topic_partition in sorted({*positions.partitions, *positions.errors})
     ]
     elapsed_ms = deadline.elapsed_ms()
     missing = (*positions.missing, *reasons)
-    return LagReport(positions.origin, now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
-
-
-def _behind(positions: LagPositions, survey: LogSurvey) -> list[tuple[PartitionMetadata, int]]:
-    """Return the partitions with records to read, and where; those with most records come first."""
-    behind: list[tuple[int, PartitionMetadata, int]] = []
-    for topic_partition, position in positions.partitions.items():
-        facts = survey.logs[topic_partition]
-        if facts.leader is not None and facts.start is not None and facts.end is not None and position < facts.end:
-            first = max(position, facts.start)
-            if first < facts.end:
-                behind.append((facts.end - first, facts.leader, first))
-    behind.sort(key=lambda each: -each[0])
-    return [(leader, first) for _, leader, first in behind]
-
-
-def _policies(
-    client: KafkaClient, positions: LagPositions, survey: LogSurvey, deadline: Deadline
-) -> tuple[dict[str, RetentionPolicy], tuple[str, ...]]:
-    """Return when brokers delete records, by topic, and why that is not known of some."""
-    topics = {tp.topic for tp in positions.partitions if survey.logs[tp].end is not None}
-    policies: dict[str, RetentionPolicy] = {}
-    reasons: dict[str, None] = {}
-    for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
-        if isinstance(configs, ConnectorError):
-            reasons[f"the headroom of topic '{topic}': {reason_of(configs)}"] = None
-        else:
-            policies[topic] = parse_policy(configs)
-    return policies, tuple(reasons)
+    return LagReport(positions.origin, survey.now_ms, positions.reached_at_ms, tuple(partitions), missing, elapsed_ms)
 
 
 def _lag_of(
     topic_partition: TopicPartition,
     positions: LagPositions,
-    survey: LogSurvey,
-    found: RecordTimes | None,
+    survey: PositionSurvey,
     policies: dict[str, RetentionPolicy],
-    now_ms: int,
 ) -> PartitionLag:
     position = positions.partitions.get(topic_partition)
     if position is None:
         reason = f"its position: {reason_of(positions.errors[topic_partition])}"
         return PartitionLag(*topic_partition, missing=(reason,))
-    facts = survey.logs[topic_partition]
-    if facts.error is not None or facts.start is None or facts.end is None:
+    facts, log = survey.logs[topic_partition], survey.log_of(topic_partition, policies.get(topic_partition.topic))
+    if facts.error is not None or log is None:
         return _unknown(topic_partition, position, facts)
     read_id, now_id = positions.topic_ids.get(topic_partition.topic), survey.topic_ids.get(topic_partition.topic)
     if read_id is not None and now_id is not None and read_id != now_id:
@@ -116,31 +79,23 @@ def _lag_of(
             *topic_partition,
             state=LagState.RECREATED,
             position=position,
-            log_start=facts.start,
-            end=facts.end,
+            log_start=log.start,
+            end=log.end,
             missing=(reason,),
         )
     missing: list[str] = []
     if facts.size_error is not None:
         missing.append(f"how many bytes are behind: {reason_of(facts.size_error)}")
-    if found is not None:
+    if (found := survey.times) is not None:
         if topic_partition in found.errors:
             missing.append(f"the time of the record at its position: {reason_of(found.errors[topic_partition])}")
         elif topic_partition in found.too_large:
             missing.append(_TOO_LARGE)
-    log = Log(
-        facts.start,
-        facts.end,
-        facts.newest_ms,
-        facts.size,
-        policies.get(topic_partition.topic),
-        None if found is None else found.times.get(topic_partition),
-    )
     return partition_lag(
         topic_partition,
         position,
         log,
-        now_ms=now_ms,
+        now_ms=survey.now_ms,
         consumed_per_s=positions.consumed_per_s.get(topic_partition),
         missing=tuple(missing),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.planning.retention import CONFIG_NAMES, HeadroomReason, headroom_ms, parse_policy
+from pyspark_kafka.planning.retention import HeadroomReason
 from pyspark_kafka.source.driver.reporting.newest_only import NewestOnly
 from pyspark_kafka.source.driver.reporting.warning_pace import WarningPace
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
     from pyspark_kafka.client.deadline import Deadline
-    from pyspark_kafka.client.surveys.logs import LogSurvey
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.options import ConnectionOptions, StreamReadOptions
+    from pyspark_kafka.planning.lag import Log
     from pyspark_kafka.planning.retention import Headroom, RetentionPolicy
 
 _LOG = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 _PAUSE_S = 60.0
 _WARN_EVERY_S = 600.0
 # Of more topics, some would be warned of at every look.
-_MOST_TOPICS = 100_000
+_MAX_TOPICS = 100_000
 # Retention is changed by hand, and seldom.
 _POLICIES_S = 300.0
 _TEXT = (
@@ -77,7 +77,7 @@ class HeadroomWarnings:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._connection, self._warn_ms, self._clock, self._now_ms = connection, warn_ms, clock, now_ms
-        self._pace = WarningPace(_WARN_EVERY_S, most=_MOST_TOPICS)
+        self._pace = WarningPace(_WARN_EVERY_S, most=_MAX_TOPICS)
         self._policies: dict[str, RetentionPolicy] = {}
         self._policies_at = -_POLICIES_S
         # Ends, and when they were looked up: how fast logs grow is seen between two looks.
@@ -123,55 +123,32 @@ class HeadroomWarnings:
         self, client: KafkaClient, positions: Mapping[TopicPartition, int], deadline: Deadline
     ) -> list[Short]:
         # Only streams that warn need it.
-        from pyspark_kafka.client.surveys.logs import survey_logs  # noqa: PLC0415
-        from pyspark_kafka.client.surveys.record_times import fetch_record_times  # noqa: PLC0415
+        from pyspark_kafka.client.surveys.positions import survey_positions  # noqa: PLC0415
 
         self._refresh_policies(client, {each.topic for each in positions}, deadline)
-        watched = [each for each in positions if (found := self._policies.get(each.topic)) and found.deletes]
-        survey = survey_logs(client, watched, deadline, newest=False)
-        # The clock is read before records are: no record that waits is younger than that.
-        now_ms = self._now_ms()
-        waiting = []
-        for each in watched:
-            facts = survey.logs[each]
-            if facts.leader is not None and facts.start is not None and facts.end is not None:
-                first = max(positions[each], facts.start)
-                if first < facts.end:
-                    waiting.append((facts.end - first, facts.leader, first))
-        waiting.sort(key=lambda each: -each[0])
-        times = fetch_record_times(client, [(leader, first) for _, leader, first in waiting], deadline).times
-        rates = self._rates(survey, now_ms)
+        watched = {
+            each: at
+            for each, at in positions.items()
+            if (at_topic := self._policies.get(each.topic)) and at_topic.deletes
+        }
+        survey = survey_positions(client, watched, deadline, newest=False, now_ms=self._now_ms)
+        logs = {each: log for each in watched if (log := survey.log_of(each, self._policies[each.topic])) is not None}
+        rates = self._rates(logs, survey.now_ms)
         short = []
-        for each in watched:
-            facts = survey.logs[each]
-            if facts.start is None or facts.end is None:
+        for each, log in logs.items():
+            headroom = log.headroom(watched[each], survey.now_ms, rates.get(each))
+            if headroom is None or headroom.ms is None or headroom.reason is HeadroomReason.LOST:
                 continue
-            headroom = headroom_ms(
-                self._policies[each.topic],
-                position=positions[each],
-                log_start=facts.start,
-                log_end=facts.end,
-                now_ms=now_ms,
-                record_ms=times.get(each),
-                log_bytes=facts.size,
-                bytes_per_s=rates.get(each),
-            )
-            if headroom.ms is not None and headroom.ms < self._warn_ms and headroom.reason is not HeadroomReason.LOST:
+            if headroom.ms < self._warn_ms:
                 short.append(Short(each, headroom))
         return short
 
     def _refresh_policies(self, client: KafkaClient, topics: set[str], deadline: Deadline) -> None:
         if self._clock() - self._policies_at < _POLICIES_S and topics <= self._policies.keys():
             return
-        from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs  # noqa: PLC0415 - as above
+        from pyspark_kafka.client.surveys.positions import fetch_policies  # noqa: PLC0415 - as above
 
-        self._policies = {}
-        failures: dict[str, ConnectorError] = {}
-        for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
-            if isinstance(configs, ConnectorError):
-                failures[topic] = configs
-            else:
-                self._policies[topic] = parse_policy(configs)
+        self._policies, failures = fetch_policies(client, topics, deadline)
         if failures and self._pace.is_due("configurations", self._clock()):
             topic = min(failures)
             _LOG.warning(
@@ -182,19 +159,15 @@ class HeadroomWarnings:
             )
         self._policies_at = self._clock()
 
-    def _rates(self, survey: LogSurvey, now_ms: int) -> dict[TopicPartition, float]:
-        """Return how many bytes per second each log has grown by since the last look."""
-        ends = {each: facts.end for each, facts in survey.logs.items() if facts.end is not None}
+    def _rates(self, logs: Mapping[TopicPartition, Log], now_ms: int) -> dict[TopicPartition, float]:
+        """Return how many records per second were written to each log since the last look."""
+        ends = {each: log.end for each, log in logs.items()}
         before, before_ms = self._before
         self._before = ends, now_ms
         seconds = (now_ms - before_ms) / 1000
-        rates = {}
-        for each, end in ends.items():
-            facts = survey.logs[each]
-            if each not in before or seconds <= 0 or facts.size is None or facts.start is None or end <= facts.start:
-                continue
-            rates[each] = max(0, end - before[each]) / seconds * facts.size / (end - facts.start)
-        return rates
+        return {
+            each: max(0, end - before[each]) / seconds for each, end in ends.items() if each in before and seconds > 0
+        }
 
     def _warn(self, topic: str, short: list[Short], partitions: int) -> None:
         first, headroom = short[0].topic_partition, short[0].headroom

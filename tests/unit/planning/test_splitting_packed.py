@@ -24,7 +24,7 @@ def test_a_range_is_a_task_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most_ranges", "most_offsets", "expected"),
+    ("max_ranges", "max_offsets", "expected"),
     [
         (3, 100, [[1, 2, 3], [4, 50, 6], [7]]),
         (10, 10, [[1, 2, 3, 4], [50], [6], [7]]),
@@ -33,32 +33,32 @@ def test_a_range_is_a_task_unless_told_otherwise() -> None:
     ],
 )
 def test_small_ranges_share_a_task_within_both_bounds(
-    most_ranges: int, most_offsets: int, expected: list[list[int]]
+    max_ranges: int, max_offsets: int, expected: list[list[int]]
 ) -> None:
-    tasks = pack_ranges(ranges_of(1, 2, 3, 4, 50, 6, 7), most_ranges=most_ranges, most_offsets=most_offsets)
+    tasks = pack_ranges(ranges_of(1, 2, 3, 4, 50, 6, 7), max_ranges=max_ranges, max_offsets=max_offsets)
     assert sizes_of(tasks) == expected
 
 
 def test_ranges_of_one_partition_never_share_a_task() -> None:
     partition = TopicPartition("t", 0)
     splits = [OffsetRange(partition, start, start + 1) for start in range(3)]
-    assert pack_ranges(splits, most_ranges=10, most_offsets=10) == tuple((split,) for split in splits)
+    assert pack_ranges(splits, max_ranges=10, max_offsets=10) == tuple((split,) for split in splits)
 
 
 @given(st.lists(st.integers(1, 100)), st.integers(1, 5), st.integers(0, 150))
-def test_packing_loses_no_range_and_keeps_the_bounds(sizes: list[int], most_ranges: int, most_offsets: int) -> None:
+def test_packing_loses_no_range_and_keeps_the_bounds(sizes: list[int], max_ranges: int, max_offsets: int) -> None:
     ranges = ranges_of(*sizes)
-    tasks = pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets)
+    tasks = pack_ranges(ranges, max_ranges=max_ranges, max_offsets=max_offsets)
     assert [offset_range for task in tasks for offset_range in task] == ranges
     for task in tasks:
-        assert 1 <= len(task) <= most_ranges
-        assert len(task) == 1 or sum(offset_range.size for offset_range in task) <= most_offsets
-    assert pack_ranges(ranges, most_ranges=most_ranges, most_offsets=most_offsets) == tasks
+        assert 1 <= len(task) <= max_ranges
+        assert len(task) == 1 or sum(offset_range.size for offset_range in task) <= max_offsets
+    assert pack_ranges(ranges, max_ranges=max_ranges, max_offsets=max_offsets) == tasks
 
 
-@pytest.mark.parametrize("most_ranges", [1, 100, 10_000])
-def test_ten_thousand_partitions_are_packed_in_no_time(most_ranges: int) -> None:
+@pytest.mark.parametrize("max_ranges", [1, 100, 10_000])
+def test_ten_thousand_partitions_are_packed_in_no_time(max_ranges: int) -> None:
     ranges = [OffsetRange(TopicPartition("t", number), 0, 5) for number in range(10_000)]
-    assert processor_s(lambda: pack_ranges(ranges, most_ranges=most_ranges, most_offsets=100_000)) < 0.2
-    tasks = pack_ranges(ranges, most_ranges=most_ranges, most_offsets=100_000)
-    assert len(tasks) == 10_000 // most_ranges
+    assert processor_s(lambda: pack_ranges(ranges, max_ranges=max_ranges, max_offsets=100_000)) < 0.2
+    tasks = pack_ranges(ranges, max_ranges=max_ranges, max_offsets=100_000)
+    assert len(tasks) == 10_000 // max_ranges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.planning import offsets_behind_latest, waiting_offsets
+from pyspark_kafka.planning import lag_metrics, most_behind, offsets_behind
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
@@ -25,11 +25,11 @@ A, B, C = (TopicPartition("t", number) for number in range(3))
 def test_waiting_offsets_are_the_sum_of_all_partitions(
     position: dict[TopicPartition, int], latest: dict[TopicPartition, int], expected: int
 ) -> None:
-    assert waiting_offsets(position, latest) == expected
+    assert sum(offsets_behind(position, latest).values()) == expected
 
 
 def figures(consumed: dict[TopicPartition, int] | None, latest: dict[TopicPartition, int] | None) -> list[str]:
-    found = offsets_behind_latest(consumed, latest)
+    found = lag_metrics(consumed, latest)
     assert list(found) in ([], ["minOffsetsBehindLatest", "maxOffsetsBehindLatest", "avgOffsetsBehindLatest"])
     return list(found.values())
 
@@ -49,4 +49,9 @@ def test_a_partition_that_nothing_is_read_of_is_behind_by_all_of_it() -> None:
 def test_figures_are_left_out_if_an_end_is_unknown(
     consumed: dict[TopicPartition, int] | None, latest: dict[TopicPartition, int] | None
 ) -> None:
-    assert offsets_behind_latest(consumed, latest) == {}
+    assert lag_metrics(consumed, latest) == {}
+
+
+def test_most_behind_leaves_out_partitions_that_are_not_behind() -> None:
+    assert most_behind({A: 3, B: 0, C: 7}, 5) == {C: 7, A: 3}
+    assert most_behind({A: 3, B: -2, C: 7}, 1) == {C: 7}

@@ -1,4 +1,8 @@
-"""The time until brokers may delete the record that a query reads next. Pure: no sockets, no clock. Layer: planning."""
+"""How long brokers keep what a query has not read: the rules of a topic, and the time that is left.
+
+A figure is the earliest time at which brokers may delete a record, never a later one. Pure: no sockets, no clock.
+Layer: planning.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,56 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark_kafka.planning.retention.policy import RetentionPolicy
+    from collections.abc import Mapping
+
+CONFIG_NAMES = ("cleanup.policy", "retention.ms", "retention.bytes", "remote.storage.enable")
+"""The configuration values of a topic that `parse_policy` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """When brokers delete the oldest records of a topic.
+
+    Attributes:
+        deletes: whether they delete by age and size at all; a topic that is compacted only keeps the last value of
+            each key forever.
+        retention_ms: age in ms from which on records may be deleted; None: no limit.
+        retention_bytes: size in bytes of a partition's log from which on its oldest records may be deleted; None: no
+            limit.
+        is_tiered: whether a part of the log may be in remote storage (KIP-405), which the size of a log on a broker's
+            disk does not include.
+    """
+
+    deletes: bool = True
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    is_tiered: bool = False
+
+
+def parse_policy(configs: Mapping[str, str | None]) -> RetentionPolicy:
+    """Return the policy that configuration values of a topic, as brokers return them, stand for.
+
+    Args:
+        configs: value by name, see `CONFIG_NAMES`. A name that is missing, or has a value that is no number, counts as
+            no limit: a broker that does not know it does not delete by it.
+
+    Source: Kafka `LogConfig`; negative numbers are no limit.
+    """
+    policies = (configs.get("cleanup.policy") or "delete").split(",")
+    return RetentionPolicy(
+        deletes="delete" in {name.strip() for name in policies},
+        retention_ms=_limit(configs.get("retention.ms")),
+        retention_bytes=_limit(configs.get("retention.bytes")),
+        is_tiered=configs.get("remote.storage.enable") == "true",
+    )
+
+
+def _limit(text: str | None) -> int | None:
+    try:
+        number = int(text or "")
+    except ValueError:
+        return None
+    return None if number < 0 else number
 
 
 class HeadroomReason(Enum):
@@ -42,6 +95,11 @@ class Headroom:
     ms: int | None
     reason: HeadroomReason
     unknown: tuple[str, ...] = ()
+
+    @property
+    def stays(self) -> bool:
+        """Whether the record is certain to stay, or there is none."""
+        return self.reason in (HeadroomReason.CAUGHT_UP, HeadroomReason.KEPT)
 
 
 def headroom_ms(

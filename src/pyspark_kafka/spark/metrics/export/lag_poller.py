@@ -1,7 +1,4 @@
-"""Looks now and then how far queries are behind, and how long what they read next is certain to stay.
-
-It does so in a thread of its own.
-"""
+"""Asks brokers at intervals how far queries are behind, and how long their next records stay, in a thread."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.deadline import Deadline
 from pyspark_kafka.errors import ConnectorError
-from pyspark_kafka.operations.lag.figures import with_rates
-from pyspark_kafka.operations.lag.looking import isolation_of
-from pyspark_kafka.operations.lag.measuring import measure_lag
+from pyspark_kafka.operations.lag.api import isolation_of
+from pyspark_kafka.operations.lag.compute import with_rates
+from pyspark_kafka.operations.lag.measure import measure_lag
 from pyspark_kafka.operations.lag.positions import LagPositions
 from pyspark_kafka.operations.settings import resolve_settings
 from pyspark_kafka.spark.metrics.export.families import PARTITION_LABELS, Family, Kind
@@ -53,13 +50,13 @@ TIME_BEHIND = Family(
     PARTITION_LABELS,
 )
 
-HEADROOM_FAMILIES = (HEADROOM, TIME_BEHIND)
+POLLED_FAMILIES = (HEADROOM, TIME_BEHIND)
 """What is shown if there are options of a connection."""
 
 _Row = tuple[tuple[str, ...], float]
 
 
-class HeadroomWatch:
+class LagPoller:
     """Asks the brokers at intervals where the logs of the queries' topics begin and end, and when they delete records.
 
     What was found is kept until the next look; if that fails, nothing is known, and a line of the log says so.
@@ -102,7 +99,7 @@ class HeadroomWatch:
 
     def start(self) -> None:
         """Look now, and then at intervals."""
-        self._thread = threading.Thread(target=self._run, name="pyspark-kafka-headroom", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pyspark-kafka-lag", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

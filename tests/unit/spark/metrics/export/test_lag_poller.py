@@ -11,11 +11,12 @@ import pytest
 
 from pyspark_kafka.errors import OptionError, TransportError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.lag.figures import Log, partition_lag
+from pyspark_kafka.operations.lag.compute import partition_lag
 from pyspark_kafka.operations.lag.values import LagReport, PartitionLag
+from pyspark_kafka.planning.lag import Log
 from pyspark_kafka.planning.retention import RetentionPolicy
-from pyspark_kafka.spark.metrics.export.figures import Figures
-from pyspark_kafka.spark.metrics.export.headroom import HeadroomWatch
+from pyspark_kafka.spark.metrics.export.exporter import Exporter
+from pyspark_kafka.spark.metrics.export.lag_poller import LagPoller
 from pyspark_kafka.spark.metrics.store import MetricsStore
 from pyspark_kafka.spark.metrics.values import QueryMetrics, SourceMetrics
 
@@ -65,19 +66,19 @@ def reports() -> Reports:
     return Reports()
 
 
-def shown(watch: HeadroomWatch) -> dict[str, dict[str, object]]:
+def shown(watch: LagPoller) -> dict[str, dict[str, object]]:
     return {each.name: {labels[-1]: value for labels, value in each.samples.items()} for each in watch.families()}
 
 
 def test_partitions_with_the_least_are_shown_and_unknown_ones_are_not(store: MetricsStore, reports: Reports) -> None:
-    watch = HeadroomWatch(CONNECTION, store, 9, measure=reports)
+    watch = LagPoller(CONNECTION, store, 9, measure=reports)
     watch.look()
     assert reports.asked == [{TopicPartition("t", number): 7 for number in (0, 1, 5, 9)}]
     assert shown(watch) == {
         "pyspark_kafka_headroom_seconds": {"0": math.inf, "1": 1.0, "5": 5.0},
         "pyspark_kafka_time_behind_seconds": {"0": 5.0, "5": 5.0, "9": 5.0},
     }
-    bounded = HeadroomWatch(CONNECTION, store, 1, measure=reports)
+    bounded = LagPoller(CONNECTION, store, 1, measure=reports)
     bounded.look()
     assert shown(bounded)["pyspark_kafka_headroom_seconds"] == {"1": 1.0}
 
@@ -92,7 +93,7 @@ def test_oldest_records_and_lag_are_told_whatever_the_head_room_is(store: Metric
         ]
         return LagReport("", 0, None, tuple(lags), (), 0)
 
-    watch = HeadroomWatch(CONNECTION, store, 2, measure=measure)
+    watch = LagPoller(CONNECTION, store, 2, measure=measure)
     watch.look()
     assert shown(watch) == {
         "pyspark_kafka_headroom_seconds": {},
@@ -105,7 +106,7 @@ def test_an_outage_leaves_nothing_and_is_logged_once(
     store: MetricsStore, reports: Reports, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    watch = HeadroomWatch(CONNECTION, store, 9, measure=reports)
+    watch = LagPoller(CONNECTION, store, 9, measure=reports)
     watch.look()
     reports.failure = AWAY
     for _ in range(3):
@@ -131,7 +132,7 @@ def test_headroom_by_size_is_told_by_two_looks(store: MetricsStore) -> None:
         looks.append(LagReport("", now_ms, None, (partition_lag(here, 0, log, now_ms=now_ms),)))
         return looks[-1]
 
-    watch = HeadroomWatch(CONNECTION, store, 9, measure=grown)
+    watch = LagPoller(CONNECTION, store, 9, measure=grown)
     watch.look()
     assert shown(watch)["pyspark_kafka_headroom_seconds"] == {}
     watch.look()
@@ -144,12 +145,12 @@ def test_a_failure_of_our_own_ends_no_thread(
     store: MetricsStore, reports: Reports, caplog: pytest.LogCaptureFixture
 ) -> None:
     reports.failure = KeyError("x")
-    HeadroomWatch(CONNECTION, store, 9, measure=reports).look()
+    LagPoller(CONNECTION, store, 9, measure=reports).look()
     assert caplog.records[0].exc_info is not None
 
 
 def test_a_query_that_has_ended_is_neither_shown_nor_asked_for(store: MetricsStore, reports: Reports) -> None:
-    watch = HeadroomWatch(CONNECTION, store, 9, measure=reports)
+    watch = LagPoller(CONNECTION, store, 9, measure=reports)
     watch.look()
     store.terminate("id", "r")
     assert shown(watch)["pyspark_kafka_headroom_seconds"] == {}
@@ -161,7 +162,7 @@ def test_query_that_is_unheard_is_neither_shown_nor_asked_for(store: MetricsStor
     class Ear:
         is_stopped = False
 
-    watch, ear = HeadroomWatch(CONNECTION, store, 9, measure=reports), Ear()
+    watch, ear = LagPoller(CONNECTION, store, 9, measure=reports), Ear()
     store.touch("id", "r", by=ear)
     watch.look()
     assert shown(watch)["pyspark_kafka_headroom_seconds"] != {}
@@ -172,7 +173,7 @@ def test_query_that_is_unheard_is_neither_shown_nor_asked_for(store: MetricsStor
 
 
 def test_thread_looks_until_it_is_stopped(store: MetricsStore, reports: Reports) -> None:
-    watch = HeadroomWatch(CONNECTION, store, 9, interval_s=0.01, measure=reports)
+    watch = LagPoller(CONNECTION, store, 9, interval_s=0.01, measure=reports)
     watch.start()
     assert reports.looked.wait(30)
     watch.stop()
@@ -185,11 +186,11 @@ def test_thread_looks_until_it_is_stopped(store: MetricsStore, reports: Reports)
 
 def test_wrong_options_are_refused_before_anything_is_shown(store: MetricsStore) -> None:
     with pytest.raises(OptionError):
-        Figures(store=store, connection={"kafka.bootstrap.servers": ""})
+        Exporter(store=store, connection={"kafka.bootstrap.servers": ""})
 
 
 def test_head_room_is_absent_without_options_of_a_connection(store: MetricsStore) -> None:
-    assert "pyspark_kafka_headroom_seconds" not in {each.name for each in Figures(store=store, totals=dict).now()}
-    figures = Figures(store=store, totals=dict, connection=CONNECTION)
+    assert "pyspark_kafka_headroom_seconds" not in {each.name for each in Exporter(store=store, totals=dict).now()}
+    figures = Exporter(store=store, totals=dict, connection=CONNECTION)
     assert "pyspark_kafka_headroom_seconds" in {each.name for each in figures.known()}
     figures.stop()

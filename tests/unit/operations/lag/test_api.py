@@ -7,7 +7,7 @@ import pytest
 import pyspark_kafka
 from pyspark_kafka.errors import OptionError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.operations.lag.looking import lag, only_topics
+from pyspark_kafka.operations.lag.api import lag, only_topics
 from pyspark_kafka.operations.lag.positions import LagPositions
 
 SERVERS = {"bootstrap.servers": "localhost:1"}

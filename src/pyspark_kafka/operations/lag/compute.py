@@ -7,38 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.operations.lag.values import LagState, PartitionLag
-from pyspark_kafka.planning.retention import HeadroomReason, RetentionPolicy, headroom_ms
+from pyspark_kafka.planning.lag import catch_up_s
+from pyspark_kafka.planning.retention import HeadroomReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.operations.lag.values import LagReport
+    from pyspark_kafka.planning.lag import Log
 
-# Of a topic whose rules are not known: what is caught up or lost already is so under any.
-_ANY = RetentionPolicy()
 _NO_TIME = "the time of the record at its position: the record has no timestamp"
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """What is known about the log of a partition.
-
-    Attributes:
-        start: its first offset.
-        end: its end, exclusive.
-        newest_ms: the latest time of its records, in ms since 1970; None or negative: unknown.
-        size: its bytes on the disk of the leader; None: unknown.
-        policy: when brokers delete its records; None: unknown.
-        position_time_ms: the time of the record at the position, in ms since 1970; None or negative: unknown.
-    """
-
-    start: int
-    end: int
-    newest_ms: int | None = None
-    size: int | None = None
-    policy: RetentionPolicy | None = None
-    position_time_ms: int | None = None
 
 
 def partition_lag(
@@ -73,8 +52,7 @@ def partition_lag(
             consumed_per_s=consumed_per_s,
             missing=(*missing, reason),
         )
-    first = max(position, log.start)
-    behind, lost = log.end - first, first - position
+    behind, lost = log.records_behind(position), log.first_unread(position) - position
     if behind and log.position_time_ms is not None and _time(log.position_time_ms) is None:
         log, missing = replace(log, position_time_ms=None), (*missing, _NO_TIME)
     seconds: float | None = 0.0
@@ -91,7 +69,7 @@ def partition_lag(
         end=log.end,
         records_behind=behind,
         records_lost=lost,
-        bytes_behind=share(log, behind),
+        bytes_behind=log.bytes_of(behind),
         seconds_behind=seconds,
         position_time_ms=log.position_time_ms if behind else None,
         newest_time_ms=log.newest_ms,
@@ -104,23 +82,6 @@ def partition_lag(
         missing=(*missing, *headroom.sentences),
         log=log,
     )
-
-
-def share(log: Log, records: int) -> int | None:
-    """Return about how many bytes some of a log's records take; None if its size is not known."""
-    if not records:
-        return 0
-    return None if log.size is None else log.size * records // (log.end - log.start)
-
-
-def catch_up_s(behind: int, produced_per_s: float | None, consumed_per_s: float | None) -> float | None:
-    """Return the time in s until nothing is behind; infinite if no more is read than written; None if not known."""
-    if not behind:
-        return 0.0
-    if produced_per_s is None or consumed_per_s is None:
-        return None
-    gained = consumed_per_s - produced_per_s
-    return behind / gained if gained > 0 else math.inf
 
 
 def _time(time_ms: int | None) -> int | None:
@@ -137,50 +98,24 @@ class _KnownHeadroom:
 
 
 def _headroom(position: int, log: Log, produced_per_s: float | None, now_ms: int) -> _KnownHeadroom:
-    """Return the time until brokers may delete the record at a position, why, and what is not known of it.
-
-    Args:
-        position: the next offset to read.
-        log: the partition's log.
-        produced_per_s: records written per second between two looks; None: there was one look. The time of a record is
-            no measure of it: a producer may have sent any.
-        now_ms: the time, in ms since 1970.
-    """
-    if log.policy is None and log.start <= position < log.end:
+    found = log.headroom(position, now_ms, produced_per_s)
+    if found is None:
         return _KnownHeadroom(None, HeadroomReason.UNKNOWN.value)
-    bytes_per_s = None
-    if log.size is not None and produced_per_s is not None and log.end > log.start:
-        bytes_per_s = produced_per_s * log.size / (log.end - log.start)
-    found = headroom_ms(
-        log.policy or _ANY,
-        position=position,
-        log_start=log.start,
-        log_end=log.end,
-        now_ms=now_ms,
-        record_ms=log.position_time_ms,
-        log_bytes=log.size,
-        bytes_per_s=bytes_per_s,
-    )
-    stays = found.reason in (HeadroomReason.CAUGHT_UP, HeadroomReason.KEPT)
-    seconds = math.inf if stays else None if found.ms is None else found.ms / 1000
+    seconds = math.inf if found.stays else None if found.ms is None else found.ms / 1000
     sentences = tuple(f"the headroom by {name}: {_why(name, log)}" for name in found.unknown)
     return _KnownHeadroom(seconds, found.reason.value, found.unknown, sentences)
 
 
 def _why(name: str, log: Log) -> str:
-    if name == HeadroomReason.SIZE.value and _lacks_only_rate(log):
+    if name == HeadroomReason.SIZE.value and log.lacks_only_rate:
         return "it needs the rate of writing between two looks"
     return "figures for it are not known"
-
-
-def _lacks_only_rate(log: Log) -> bool:
-    return log.size is not None and log.policy is not None and not log.policy.is_tiered
 
 
 def wants_rate(report: LagReport) -> bool:
     """Return whether a second look would tell the headroom by size of a partition, which this report does not know."""
     return any(
-        HeadroomReason.SIZE.value in each.headroom_unknown and each.log is not None and _lacks_only_rate(each.log)
+        HeadroomReason.SIZE.value in each.headroom_unknown and each.log is not None and each.log.lacks_only_rate
         for each in report.partitions
     )
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark import SparkFiles
 
 from pyspark_kafka.counters import LOST_OFFSETS, Counters
-from pyspark_kafka.spark.metrics.export import figures
-from pyspark_kafka.spark.metrics.export.figures import Processes
+from pyspark_kafka.spark.metrics.export import exporter
+from pyspark_kafka.spark.metrics.export.exporter import Processes
 from pyspark_kafka.spark.metrics.export.process_families import process_families
 from pyspark_kafka.spark.processes.counter_files import ProcessTotals
 
@@ -34,7 +34,7 @@ class ClassicSession:
 def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Processes:
     """The processes of a program that has counted nothing itself."""
     monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
-    monkeypatch.setattr(figures, "COUNTERS", Counters())
+    monkeypatch.setattr(exporter, "COUNTERS", Counters())
     return Processes()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_kafka.spark.metrics.export.headroom import HeadroomWatch
+    from pyspark_kafka.spark.metrics.export.lag_poller import LagPoller
     from pyspark_kafka.spark.metrics.store import MetricsStore
 
 BUILD = Family(
@@ -103,7 +103,7 @@ PROCESSES = Processes()
 """The processes of this program."""
 
 
-class Figures:
+class Exporter:
     """What is shown of the queries of this process, and of the processes that run them.
 
     Runs on: driver, or the client of Spark Connect; any thread, also beside queries. Waits for nobody.
@@ -135,28 +135,28 @@ class Figures:
         self._max_partitions = max_partitions
         self._store = store
         self._totals = totals
-        self._headroom = None if connection is None else _headroom_watch(connection, store, max_partitions)
+        self._poller = None if connection is None else _lag_poller(connection, store, max_partitions)
 
     def start(self) -> None:
         """Begin to ask brokers, if there are options for that."""
-        if self._headroom is not None:
-            self._headroom.start()
+        if self._poller is not None:
+            self._poller.start()
 
     def stop(self) -> None:
         """Ask them no more. Safe to repeat."""
-        if self._headroom is not None:
-            self._headroom.stop()
+        if self._poller is not None:
+            self._poller.stop()
 
     def known(self) -> Sequence[Family]:
         """Return all families that there can be, without their series."""
-        asked = () if self._headroom is None else self._headroom.families()
+        asked = () if self._poller is None else self._poller.families()
         return *QUERY_FAMILIES, *PROCESS_FAMILIES, *PROGRAM_FAMILIES, *(each.of(()) for each in asked)
 
     def now(self) -> Sequence[Family]:
         """Return the families with the values of now."""
-        behind = {} if self._headroom is None else self._headroom.behind()
+        behind = {} if self._poller is None else self._poller.behind()
         queries = query_families(self._store.with_totals(), self._max_partitions, behind)
-        asked = () if self._headroom is None else self._headroom.families()
+        asked = () if self._poller is None else self._poller.families()
         return (
             *queries,
             *process_families(self._totals()),
@@ -166,8 +166,8 @@ class Figures:
         )
 
 
-def _headroom_watch(connection: Mapping[str, Any], store: MetricsStore, most: int) -> HeadroomWatch:
+def _lag_poller(connection: Mapping[str, Any], store: MetricsStore, most: int) -> LagPoller:
     # It needs a client of Kafka, which most programs do without.
-    from pyspark_kafka.spark.metrics.export.headroom import HeadroomWatch  # noqa: PLC0415
+    from pyspark_kafka.spark.metrics.export.lag_poller import LagPoller  # noqa: PLC0415
 
-    return HeadroomWatch(connection, store, most)
+    return LagPoller(connection, store, most)

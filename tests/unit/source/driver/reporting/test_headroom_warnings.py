@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kit.reading import options_for
-from pyspark_kafka.client.surveys import logs, record_times, topic_configs
+from pyspark_kafka.client.surveys import positions
+from pyspark_kafka.client.surveys.logs import LogFacts, LogSurvey
 from pyspark_kafka.errors import ConnectorError, TransportError
 from pyspark_kafka.model import TopicPartition
-from pyspark_kafka.source.driver.reporting import headroom_watch
-from pyspark_kafka.source.driver.reporting.headroom_watch import HeadroomWarnings
+from pyspark_kafka.source.driver.reporting import headroom_warnings
+from pyspark_kafka.source.driver.reporting.headroom_warnings import HeadroomWarnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +48,8 @@ class Cluster:
         facts = {}
         for each in partitions:
             start, end, size = self.logs[each]
-            facts[each] = SimpleNamespace(leader=each, start=start, end=end, size=size)
-        return SimpleNamespace(logs=facts)
+            facts[each] = LogFacts(leader=SimpleNamespace(topic_partition=each), start=start, end=end, size=size)  # type: ignore[arg-type]
+        return LogSurvey(facts, {})
 
     def configs_of(self, _client: object, topics: set[str], *_: object) -> Any:
         self.config_looks += 1
@@ -63,10 +64,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     def borrow(_options: object) -> Iterator[Any]:
         yield SimpleNamespace(deadline=lambda: None)
 
-    monkeypatch.setattr(headroom_watch, "borrow_client", borrow)
-    monkeypatch.setattr(logs, "survey_logs", found.survey)
-    monkeypatch.setattr(record_times, "fetch_record_times", lambda *_: SimpleNamespace(times=found.times))
-    monkeypatch.setattr(topic_configs, "fetch_topic_configs", found.configs_of)
+    monkeypatch.setattr(headroom_warnings, "borrow_client", borrow)
+    monkeypatch.setattr(positions, "survey_logs", found.survey)
+    monkeypatch.setattr(positions, "fetch_record_times", lambda *_: SimpleNamespace(times=found.times))
+    monkeypatch.setattr(positions, "fetch_topic_configs", found.configs_of)
     return found
 
 

@@ -1,0 +1,111 @@
+"""The logs at positions, the times of the records there, and the retention of the topics. Layer: client."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_kafka.client.surveys.logs import survey_logs
+from pyspark_kafka.client.surveys.record_times import fetch_record_times
+from pyspark_kafka.client.surveys.topic_configs import fetch_topic_configs
+from pyspark_kafka.errors import ConnectorError
+from pyspark_kafka.model import IsolationLevel
+from pyspark_kafka.planning.lag import Log
+from pyspark_kafka.planning.retention import CONFIG_NAMES, parse_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark_kafka.client.cluster.kafka_client import KafkaClient
+    from pyspark_kafka.client.deadline import Deadline
+    from pyspark_kafka.client.surveys.logs import LogFacts
+    from pyspark_kafka.client.surveys.record_times import RecordTimes
+    from pyspark_kafka.model import TopicPartition
+    from pyspark_kafka.planning.retention import RetentionPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSurvey:
+    """What brokers tell about logs, and about the records at positions in them.
+
+    Attributes:
+        logs: by partition, one for each position.
+        topic_ids: the id of each topic, by name, as text; those that brokers do not tell are left out.
+        waiting: the partitions with unread records.
+        times: the times of the records at the positions of these; None if they were not asked for.
+        now_ms: the time before records were read, in ms since 1970: no record that waits is younger.
+    """
+
+    logs: Mapping[TopicPartition, LogFacts]
+    topic_ids: Mapping[str, str]
+    waiting: frozenset[TopicPartition]
+    times: RecordTimes | None
+    now_ms: int
+
+    def log_of(self, topic_partition: TopicPartition, policy: RetentionPolicy | None) -> Log | None:
+        """Return the log of a partition; None if its start or its end is not known."""
+        facts = self.logs[topic_partition]
+        if facts.start is None or facts.end is None:
+            return None
+        time_ms = None if self.times is None else self.times.times.get(topic_partition)
+        return Log(facts.start, facts.end, facts.newest_ms, facts.size, policy, time_ms)
+
+
+def survey_positions(
+    client: KafkaClient,
+    positions: Mapping[TopicPartition, int],
+    deadline: Deadline,
+    *,
+    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    newest: bool = True,
+    times: bool = True,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> PositionSurvey:
+    """Look up the logs, and the time of the record at each position that is behind.
+
+    Runs on: driver and executor; blocks. A broker that is silent is waited for once.
+
+    Args:
+        client: the cluster.
+        positions: next offset to read by partition.
+        deadline: for everything.
+        isolation_level: what counts as the end.
+        newest: whether to ask for the times of the newest records (KIP-734).
+        times: whether to read a record at each position that is behind, for its time. Those with most records come
+            first, because the bytes that are read are limited.
+        now_ms: ms since 1970.
+
+    Raises:
+        ConnectorError: nothing can be found out, because the cluster cannot be reached or refuses the login.
+    """
+    survey = survey_logs(client, positions, deadline, isolation_level=isolation_level, newest=newest)
+    asked_at_ms = now_ms()
+    behind = []
+    for topic_partition, position in positions.items():
+        facts = survey.logs[topic_partition]
+        if facts.leader is not None and facts.start is not None and facts.end is not None:
+            log = Log(facts.start, facts.end)
+            if records := log.records_behind(position):
+                behind.append((records, facts.leader, log.first_unread(position)))
+    behind.sort(key=lambda each: -each[0])
+    found = fetch_record_times(client, [(leader, first) for _, leader, first in behind], deadline) if times else None
+    waiting = frozenset(leader.topic_partition for _, leader, _ in behind)
+    return PositionSurvey(survey.logs, survey.topic_ids, waiting, found, asked_at_ms)
+
+
+def fetch_policies(
+    client: KafkaClient, topics: Iterable[str], deadline: Deadline
+) -> tuple[dict[str, RetentionPolicy], dict[str, ConnectorError]]:
+    """Return when brokers delete records, by topic, and why that is not known of others.
+
+    Runs on: driver and executor; blocks.
+    """
+    policies: dict[str, RetentionPolicy] = {}
+    failures: dict[str, ConnectorError] = {}
+    for topic, configs in fetch_topic_configs(client, topics, CONFIG_NAMES, deadline).items():
+        if isinstance(configs, ConnectorError):
+            failures[topic] = configs
+        else:
+            policies[topic] = parse_policy(configs)
+    return policies, failures
