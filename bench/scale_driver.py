@@ -25,7 +25,6 @@ from unittest import mock
 from goals import Figure
 
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousStream
 from pyspark_kafka.continuous.channel.frames import (
     NONCE_BYTES,
     Direction,
@@ -95,7 +94,7 @@ def measure() -> list[Figure]:
 def drive(tasks: int, lanes: int, partitions: int, *, profiled: bool = False) -> Any:
     """Run a query with numbers of tasks, lanes a task and partitions a lane, and return what its driver took."""
     names = QueryNames(str(uuid.uuid4()), str(uuid.uuid4()), None, "source", "sink")
-    stream = CheckedContinuousStream(_Planned(tasks * lanes, partitions), None)
+    stream = _Planned(tasks * lanes, partitions)
     write = KafkaStreamingWrite(None, None)  # type: ignore[arg-type]
     plan = QueryPlan(stream, write, Stages(()), tasks, _EPOCH_MS, "127.0.0.1", 0)
     control, slots = QueryControl(), _Slots(tasks)

@@ -250,7 +250,7 @@ CONTINUOUS_FAULTS = {
     "does not pickle": ("test_plan_pickles", "cannot pickle"),
     "starts where it is asked": ("test_initial_offset_stays", "would be lost"),
     "has no position at first": (
-        "test_offset_before_the_first_rows_is_the_start",
+        "test_answers_have_the_types_of_the_contract",
         "LaneReader.getOffset() must return a PartitionOffset, and returned None.",
     ),
     "stands still": ("test_positions_advance_with_the_rows", "rows were returned, and the offset stayed"),

@@ -47,8 +47,6 @@ ALLOWED = {
     "client/login/tokens/sources.py": {"importlib.import_module"},
     "client/wire/messages.py": {"importlib.import_module"},  # kafka.protocol.admin
     "connector/__init__.py": {"importlib.import_module"},  # names of `__all__`, on first use
-    "connector/engine/checked_write.py": {"pickle.dumps"},
-    "connector/engine/checks.py": {"pickle.dumps"},  # whether a message could be pickled
     "checkpoint/__init__.py": {"importlib.import_module"},  # names of `__all__`, on first use
     # Files that registries know without being told: names of a table.
     "formats/protobuf/proto_text.py": {"importlib.import_module"},
@@ -64,7 +62,6 @@ ALLOWED = {
         "importlib.util.module_from_spec",
         "importlib.util.spec_from_file_location",
     },
-    "spark/table_source.py": {"pyspark.cloudpickle.dumps"},
     "spark/worker_python.py": {
         "importlib.machinery.PathFinder.find_spec",
         "runpy.run_module",

@@ -40,6 +40,8 @@ class KafkaDataSource(TableDataSource):
     Source: Spark `KafkaSourceProvider`.
     """
 
+    has_checks = False
+
     @classmethod
     def table(cls) -> KafkaTable:
         """Return Kafka as a table."""

@@ -10,7 +10,8 @@ from pyspark.sql.datasource import InputPartition as SparkInputPartition
 from pyspark.sql.streaming.datasource import ReadLimit as SparkReadLimit
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SparkSupportsTriggerAvailableNow
 
-from pyspark_kafka.connector import SupportsTriggerAvailableNow
+from pyspark_kafka.connector.engine.available_now import admission_control_of
+from pyspark_kafka.connector.engine.checks import check_not_backwards
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         Offset,
         PartitionReaderFactory,
         SupportsPushDownFilters,
+        SupportsTriggerAvailableNow,
     )
 
 
@@ -60,11 +62,15 @@ class BatchReaderAdapter(DataSourceReader):
     """Runs a `Batch` as a PySpark batch reader.
 
     Runs on: driver for `partitions`; pickled with the reader factory for `read` on executors.
+
+    Args:
+        batch: the read.
+        schema: of its rows, with which they are compared; None: they are not.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, schema: pa.Schema | None = None) -> None:
         self._batch: Batch | None = batch
-        self._factory = batch.createReaderFactory()
+        self._factory = _checked(batch.createReaderFactory(), schema)
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors need the factory alone.
@@ -92,12 +98,12 @@ class FilteringBatchReaderAdapter(DataSourceReader):
 
     Args:
         builder: takes the filters, once.
-        build: builds the read; called after the filters were taken.
+        build: builds the reader; called after the filters were taken.
     """
 
-    def __init__(self, builder: SupportsPushDownFilters, build: Callable[[], Batch]) -> None:
+    def __init__(self, builder: SupportsPushDownFilters, build: Callable[[], BatchReaderAdapter]) -> None:
         self._builder: SupportsPushDownFilters | None = builder
-        self._build: Callable[[], Batch] | None = build
+        self._build: Callable[[], BatchReaderAdapter] | None = build
         self._built: BatchReaderAdapter | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,7 +114,7 @@ class FilteringBatchReaderAdapter(DataSourceReader):
         if self._built is None:
             if self._build is None:
                 raise RuntimeError("a reader without a read was copied")
-            self._built = BatchReaderAdapter(self._build())
+            self._built = self._build()
         return self._built
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -134,7 +140,7 @@ class FilteringBatchReaderAdapter(DataSourceReader):
 
 
 class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableNow):
-    """Runs a `MicroBatchStream` with admission control as a PySpark stream reader.
+    """Runs a `MicroBatchStream` as a PySpark stream reader, with admission control, its own or an engine's.
 
     PySpark hands offsets over as dictionaries, which are the parsed JSON of ours.
 
@@ -142,17 +148,20 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
     executors.
 
     Args:
-        stream: with admission control.
+        stream: what is read.
+        schema: of its rows, with which they are compared; None: they are not.
         at_first_call: called before the first planning call, so in the planning process only, and once.
     """
 
-    def __init__(self, stream: MicroBatchStream, at_first_call: Callable[[], None] | None = None) -> None:
-        if not isinstance(stream, SupportsTriggerAvailableNow):
-            raise TypeError(f"{stream!r} has no admission control: it is no SupportsTriggerAvailableNow")
+    def __init__(
+        self,
+        stream: MicroBatchStream,
+        schema: pa.Schema | None = None,
+        at_first_call: Callable[[], None] | None = None,
+    ) -> None:
         self._planned: MicroBatchStream | None = stream
-        # The same object; Python has no type for both at once.
-        self._admission: SupportsTriggerAvailableNow | None = stream
-        self._factory = stream.createReaderFactory()
+        self._admission: SupportsTriggerAvailableNow | None = admission_control_of(stream)
+        self._factory = _checked(stream.createReaderFactory(), schema)
         self._at_first_call = at_first_call
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,10 +194,12 @@ class StreamReaderAdapter(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     def latestOffset(self, start: dict[str, Any], limit: SparkReadLimit) -> dict[str, Any]:
         """Return the end of the next batch."""
-        control = self._control
+        control, first = self._control, self._offset(start)
         limits = from_spark_limit(limit, control.getDefaultReadLimit())
         try:
-            return _to_dict(control.latestOffset(self._offset(start), limits))
+            end = control.latestOffset(first, limits)
+            check_not_backwards(end, first, self._stream, "latestOffset", "Nothing was read.")
+            return _to_dict(end)
         finally:
             COUNTERS.publish()
 
@@ -269,6 +280,15 @@ class RefusedStreamReader(DataSourceStreamReader, SparkSupportsTriggerAvailableN
 
     def stop(self) -> None:
         """Do nothing: there is nothing to stop."""
+
+
+def _checked(factory: PartitionReaderFactory, schema: pa.Schema | None) -> PartitionReaderFactory:
+    if schema is None:
+        return factory
+    # Reads of Kafka need none.
+    from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory  # noqa: PLC0415
+
+    return CheckedReaderFactory(factory, schema)
 
 
 def _to_dict(offset: Offset) -> dict[str, Any]:

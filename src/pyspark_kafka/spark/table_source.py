@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from pyspark_kafka.connector import Batch, Scan, ScanBuilder, Table, TableCapability, Write, WriteBuilder
+    from pyspark_kafka.connector import Scan, ScanBuilder, Table, TableCapability, Write, WriteBuilder
+    from pyspark_kafka.spark.readers import BatchReaderAdapter
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,9 +81,11 @@ class TableDataSource(DataSource):
 
     Attributes:
         given: the table that `as_data_source` was called with.
+        has_checks: whether the answers of readers are checked, as those of a table that is not this package's.
     """
 
     given: ClassVar[Table]
+    has_checks: ClassVar[bool] = True
 
     @classmethod
     def table(cls) -> Table:
@@ -107,19 +110,18 @@ class TableDataSource(DataSource):
         from pyspark_kafka.connector import SupportsPushDownFilters, TableCapability
         from pyspark_kafka.spark.compat import arrow_schema
         from pyspark_kafka.spark.processes.process_log import log_as_spark
-        from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
+        from pyspark_kafka.spark.readers import FilteringBatchReaderAdapter
 
         log_as_spark("planning a batch read")
         asked = arrow_schema(schema)
         builder = self._scan_builder(asked, TableCapability.BATCH_READ, "spark.read")
         if isinstance(builder, SupportsPushDownFilters):
-            return FilteringBatchReaderAdapter(builder, partial(_batch, builder, asked))
-        return BatchReaderAdapter(_batch(builder, asked))
+            return FilteringBatchReaderAdapter(builder, partial(self._batch_reader, builder, asked))
+        return self._batch_reader(builder, asked)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a streaming query; if it cannot be built, one whose first call raises the reason."""
         from pyspark_kafka.connector import MicroBatchStream, TableCapability
-        from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream
         from pyspark_kafka.connector.engine.checks import check_instance
         from pyspark_kafka.spark.compat import arrow_schema
         from pyspark_kafka.spark.processes.process_log import log_as_spark
@@ -134,16 +136,13 @@ class TableDataSource(DataSource):
             log_as_spark(f"planning a streaming read of {scan.description()}")
             # Spark builds a second reader, only to pickle it.
             log_notes = partial(_log_once, scan.notes())
-            return StreamReaderAdapter(CheckedMicroBatchStream(stream, scan.readSchema()), log_notes)
+            return StreamReaderAdapter(stream, self._schema_to_check(scan), log_notes)
         except Exception as error:  # noqa: BLE001 - raised by the reader that is returned
             return RefusedStreamReader(error.with_traceback(None))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch query."""
-        from pyspark.cloudpickle import dumps
-
         from pyspark_kafka.connector import BatchWrite, TableCapability
-        from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite
         from pyspark_kafka.connector.engine.checks import check_instance
         from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.writers import BatchWriterAdapter
@@ -152,14 +151,11 @@ class TableDataSource(DataSource):
         write = self._write(schema, TableCapability.BATCH_WRITE, "df.write", overwrite=overwrite)
         job = check_instance(write.toBatch(), BatchWrite, write, "toBatch")
         _log_once(write.notes())
-        return BatchWriterAdapter(CheckedBatchWrite(job, dumps))
+        return BatchWriterAdapter(job)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of one micro-batch; complete mode has the table truncated first."""
-        from pyspark.cloudpickle import dumps
-
         from pyspark_kafka.connector import StreamingWrite, TableCapability
-        from pyspark_kafka.connector.engine.checked_write import CheckedStreamingWrite
         from pyspark_kafka.connector.engine.checks import check_instance
         from pyspark_kafka.spark.processes.process_log import log_as_spark
         from pyspark_kafka.spark.writers import StreamWriterAdapter
@@ -168,7 +164,22 @@ class TableDataSource(DataSource):
         write = self._write(schema, TableCapability.STREAMING_WRITE, "df.writeStream", overwrite=overwrite)
         job = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
         _log_once(write.notes())
-        return StreamWriterAdapter(CheckedStreamingWrite(job, dumps))
+        return StreamWriterAdapter(job)
+
+    def _batch_reader(self, builder: ScanBuilder, asked: pa.Schema) -> BatchReaderAdapter:
+        from pyspark_kafka.connector import Batch
+        from pyspark_kafka.connector.engine.checks import check_instance
+        from pyspark_kafka.spark.processes.process_log import log_as_spark
+        from pyspark_kafka.spark.readers import BatchReaderAdapter
+
+        scan = _scan(builder, asked)
+        batch = check_instance(scan.toBatch(), Batch, scan, "toBatch")
+        log_as_spark(f"planning a batch read of {scan.description()}")
+        _log_once(scan.notes())
+        return BatchReaderAdapter(batch, self._schema_to_check(scan))
+
+    def _schema_to_check(self, scan: Scan) -> pa.Schema | None:
+        return scan.readSchema() if self.has_checks else None
 
     def _schema(self) -> pa.Schema:
         import pyarrow as pa
@@ -262,20 +273,6 @@ def _scan(builder: ScanBuilder, asked: pa.Schema) -> Scan:
         wrong = difference(asked, scan.readSchema())
         raise ContractError.violated(scan, "readSchema", f"returned other columns than the query reads: {wrong}.")
     return scan
-
-
-def _batch(builder: ScanBuilder, asked: pa.Schema) -> Batch:
-    """Return the read of a batch query, looked at in every step."""
-    from pyspark_kafka.connector import Batch
-    from pyspark_kafka.connector.engine.checked_read import CheckedBatch
-    from pyspark_kafka.connector.engine.checks import check_instance
-    from pyspark_kafka.spark.processes.process_log import log_as_spark
-
-    scan = _scan(builder, asked)
-    batch = check_instance(scan.toBatch(), Batch, scan, "toBatch")
-    log_as_spark(f"planning a batch read of {scan.description()}")
-    _log_once(scan.notes())
-    return CheckedBatch(batch, scan.readSchema())
 
 
 def _log_once(notes: Sequence[str]) -> None:

@@ -9,7 +9,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.datasource import WriterCommitMessage as SparkCommitMessage
 
-from pyspark_kafka.connector import PhysicalWriteInfo
+from pyspark_kafka.connector import PhysicalWriteInfo, WriterCommitMessage
+from pyspark_kafka.connector.engine.checks import check_instance, named
 from pyspark_kafka.counters import COUNTERS
 from pyspark_kafka.spark.processes.gc_freeze import spare_long_lived_objects
 from pyspark_kafka.spark.processes.process_log import log_as_spark
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
         DataWriterFactory,
         StreamingDataWriterFactory,
         StreamingWrite,
-        WriterCommitMessage,
     )
 
 _LOG = logging.getLogger(__name__)
+
+_TASK_FAILED = "The task failed and is aborted; a new attempt writes its rows again."
 
 # Local properties in which Spark tells the tasks of a micro-batch its number and its query; internal, hence probed.
 _BATCH_ID_PROPERTY = "streaming.sql.batchId"
@@ -52,8 +54,12 @@ def write_partition(writer: DataWriter, batches: Iterator[pa.RecordBatch]) -> Sp
     try:
         try:
             for batch in batches:
-                writer.write(batch)
-            return SparkMessage(writer.commit())
+                with named(writer, "write", _TASK_FAILED):
+                    writer.write(batch)
+            with named(writer, "commit", _TASK_FAILED):
+                message = writer.commit()
+            # A forgotten `return` would commit without these rows.
+            return SparkMessage(check_instance(message, WriterCommitMessage, writer, "commit"))
         except BaseException:
             try:
                 writer.abort()
@@ -93,7 +99,8 @@ class BatchWriterAdapter(DataSourceArrowWriter):
         """Finish the job."""
         log_as_spark("committing a batch write")
         try:
-            self._job.commit([message.message for message in messages])
+            with named(self._job, "commit", "The write is aborted."):
+                self._job.commit([message.message for message in messages])
         finally:
             COUNTERS.publish()
 
@@ -127,7 +134,8 @@ class StreamWriterAdapter(DataSourceStreamArrowWriter):
         """Finish one micro-batch."""
         log_as_spark(f"committing batchId={batchId}")
         try:
-            self._job.commit(batchId, [message.message for message in messages])
+            with named(self._job, "commit", f"Micro-batch {batchId} is not committed; a restart runs it again."):
+                self._job.commit(batchId, [message.message for message in messages])
         finally:
             COUNTERS.publish()
 

@@ -12,10 +12,8 @@ from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
 from pyspark_kafka.connector import LogicalWriteInfo, PhysicalWriteInfo
-from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +101,7 @@ def test_batch_write_of_the_page_writes_its_rows_once_for_each_job(tmp_path: Pat
     rows = pa.record_batch({"id": [1, 2, 3]})
     for _ in range(2):
         write = names["JsonJobs"]().newWriteBuilder(LogicalWriteInfo({"path": str(tmp_path)}, rows.schema)).build()
-        job = CheckedBatchWrite(write.toBatch(), cloudpickle.dumps)
+        job = write.toBatch()
         factory = job.createBatchWriterFactory(PhysicalWriteInfo(3))
         writers = [factory.createWriter(task, 10 + task) for task in range(3)]
         for writer in writers:

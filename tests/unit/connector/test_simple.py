@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.connector import ReadAllAvailable, SimpleSource
-from pyspark_kafka.connector.engine.checked_read import CheckedMicroBatchStream
+from pyspark_kafka.connector.engine.available_now import admission_control_of
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.connector.simple import SimpleOffset
 from pyspark_kafka.errors import CallError, ContractError
 
@@ -40,12 +41,12 @@ class Counter(SimpleSource):
 
 def rows_of(**methods: Callable[..., Any]) -> list[int]:
     source: SimpleSource = type("Mine", (Counter,), methods)()
-    stream = CheckedMicroBatchStream(source.newScanBuilder({}).build().toMicroBatchStream(None), SCHEMA)
+    stream = source.newScanBuilder({}).build().toMicroBatchStream(None)
     start = stream.initialOffset()
-    end = stream.latestOffset(start, ReadAllAvailable())
+    end = admission_control_of(stream).latestOffset(start, ReadAllAvailable())
     found: list[int] = []
     for partition in stream.planInputPartitions(start, end):
-        reader = stream.createReaderFactory().createReader(partition)
+        reader = CheckedReaderFactory(stream.createReaderFactory(), SCHEMA).createReader(partition)
         while reader.next():
             found += reader.get().column(0).to_pylist()
         reader.close()
@@ -81,11 +82,6 @@ def test_error_of_a_method_is_named_and_is_the_cause(methods: dict[str, Any], te
     assert isinstance(raised.value.__cause__, (ValueError, KeyError))
     # PySpark drops the traceback of a cause.
     assert re.search(rf"It was raised in {re.escape(__file__)}, line \d+\. Hint: ", str(raised.value))
-
-
-def test_number_that_goes_backwards_is_refused() -> None:
-    with pytest.raises(ContractError, match=r'latestOffset\(\) must not go backwards: it returned \{"at":-1\} after'):
-        rows_of(latest=lambda *_: -1)
 
 
 @pytest.mark.parametrize("position", ["page-9", {"page": 9}, [9]])

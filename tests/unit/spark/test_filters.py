@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import datasource as spark
 from pyspark.sql.datasource import DataSourceReader
 
-from pyspark_kafka.connector import Batch, SupportsPushDownFilters, filters
+from pyspark_kafka.connector import SupportsPushDownFilters, filters
 from pyspark_kafka.errors import ContractError, OptionError
 from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.filters import connector_filter
-from pyspark_kafka.spark.readers import FilteringBatchReaderAdapter
+from pyspark_kafka.spark.readers import BatchReaderAdapter, FilteringBatchReaderAdapter
 
 A = ("a",)
 AT = datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=timezone.utc)
@@ -63,7 +63,7 @@ class Builder(SupportsPushDownFilters):
         raise NotImplementedError
 
 
-def no_batch() -> Batch:
+def no_batch() -> BatchReaderAdapter:
     raise NotImplementedError
 
 

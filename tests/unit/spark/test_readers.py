@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -31,10 +30,14 @@ from pyspark_kafka.connector import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark_kafka.errors import OptionError
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
+from pyspark_kafka.errors import ContractError, OptionError
+from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition
+from pyspark_kafka.spark.table_source import as_data_source
+from pyspark_kafka.table.kafka_table import KafkaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,7 +87,7 @@ class NumberReaderFactory(PartitionReaderFactory):
         return NumberReader(partition)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Position(Offset):
     at: int
 
@@ -227,9 +230,30 @@ def test_a_stream_is_asked_in_its_own_values_and_answers_in_sparks() -> None:
     ]
 
 
-def test_a_stream_without_admission_control_is_refused() -> None:
-    with pytest.raises(TypeError, match="no admission control"):
-        StreamReaderAdapter(Mock(spec=MicroBatchStream))
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_rows_of_another_schema_are_refused_where_they_are_checked(kind: str) -> None:
+    schema = pa.schema([("n", pa.string())])
+    batch, stream = BatchReaderAdapter(NumberBatch(), schema), StreamReaderAdapter(NumberStream(), schema)
+    adapter: Any = batch if kind == "batch" else stream
+    copy = pickle.loads(pickle.dumps(adapter))  # noqa: S301 - our own bytes
+    with pytest.raises(ContractError, match=r"NumberReader.get\(\) returned rows of another schema"):
+        list(copy.read(SparkPartition(Numbers(1))))
+    assert EVENTS[-1] == "close"
+
+
+def test_table_of_the_user_is_checked_and_kafka_is_not() -> None:
+    options = {"kafka.bootstrap.servers": "not-asked:9092", "subscribe": "t"}
+    kafka = KafkaDataSource(options)
+    assert isinstance(kafka.streamReader(kafka.schema())._factory, KafkaPartitionReaderFactory)  # type: ignore[attr-defined]
+    other = as_data_source(KafkaTable())(options)
+    assert isinstance(other.streamReader(kafka.schema())._factory, CheckedReaderFactory)  # type: ignore[attr-defined]
+
+
+def test_stream_that_goes_backwards_is_refused() -> None:
+    adapter = StreamReaderAdapter(NumberStream())
+    text = r'NumberStream.latestOffset\(\) must not go backwards: it returned \{"t": \{"0": 9\}\} after .*10.*Nothing'
+    with pytest.raises(ContractError, match=text):
+        adapter.latestOffset({"t": {"0": 10}}, spark_limits.ReadAllAvailable())
 
 
 def test_limits_keep_their_meaning_both_ways() -> None:

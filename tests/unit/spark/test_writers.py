@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from pyspark_kafka.connector import (
     StreamingWrite,
     WriterCommitMessage,
 )
-from pyspark_kafka.errors import DeliveryError
+from pyspark_kafka.errors import CallError, ContractError, DeliveryError
 from pyspark_kafka.spark import writers
 from pyspark_kafka.spark.writers import BatchWriterAdapter, SparkMessage, StreamWriterAdapter, write_partition
 
@@ -84,6 +85,45 @@ def test_a_writer_that_fails_is_aborted_and_closed_and_its_error_is_raised(fails
     with pytest.raises(DeliveryError, match=f"{fails} failed"):
         write_partition(writer, iter([ROWS]))
     assert writer.events == events
+
+
+@pytest.mark.parametrize("method", ["write", "commit"])
+def test_error_of_a_writer_is_named_and_is_the_cause(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = OSError("disk full")
+    monkeypatch.setattr(CountingWriter, method, Mock(side_effect=failure))
+    with pytest.raises(CallError) as raised:
+        write_partition(CountingWriter(), iter([ROWS]))
+    assert str(raised.value).startswith(
+        f"[CONNECTOR_CALL_FAILED] CountingWriter.{method}() raised OSError: disk full. The task failed and is aborted; "
+        "a new attempt writes its rows again."
+    )
+    assert raised.value.__cause__ is failure
+
+
+@pytest.mark.parametrize(("message", "found"), [(None, "None"), ("done", "a str")])
+def test_commit_without_a_message_is_refused_and_aborted(
+    message: Any, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = CountingWriter()
+    monkeypatch.setattr(CountingWriter, "commit", lambda _: message)
+    text = rf"CountingWriter.commit\(\) must return a WriterCommitMessage, and returned {found}\."
+    with pytest.raises(ContractError, match=text):
+        write_partition(writer, iter([ROWS]))
+    assert writer.events == ["write", "abort", "close"]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "arguments", "outcome"),
+    [("BatchJob", (), "The write is aborted."), ("StreamJob", (3,), "Micro-batch 3 is not committed; a restart runs")],
+)
+def test_error_of_a_commit_says_what_happens_to_the_rows(
+    adapter: str, arguments: tuple[int, ...], outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = globals()[adapter]()
+    monkeypatch.setattr(type(job), "commit", Mock(side_effect=OSError("gone")))
+    of_spark = BatchWriterAdapter(job) if adapter == "BatchJob" else StreamWriterAdapter(job)
+    with pytest.raises(CallError, match=rf"{adapter}.commit\(\) raised OSError: gone. {outcome}"):
+        of_spark.commit([], *arguments)
 
 
 def test_rows_that_cannot_be_had_abort_the_writer_whatever_the_reason() -> None:

@@ -1,5 +1,5 @@
-"""What every engine does around the contracts: holds them, and stands in for what a stream leaves to it.
+"""What every engine does around the contracts: it checks what a mistake makes dangerous, and replaces optional methods.
 
-Entry points: `checked_read.CheckedMicroBatchStream`, `checked_write.CheckedStreamingWrite`.
-Invariant: a wrapper changes nothing that keeps its contract. Layer: connector.
+Entry points: `checked_reader.CheckedReaderFactory`, `available_now.admission_control_of`.
+Invariant: a check changes nothing that keeps its contract. Layer: connector.
 """

@@ -1,27 +1,25 @@
-"""Contracts, held while an engine runs: what a source or a sink returns is looked at, and said plainly if it is wrong.
+"""Checks while an engine runs: of answers that would lose or double rows silently, and errors that name their method.
 
-Python has no compiler that finds a forgotten `return`. Without these checks such a mistake shows as an error of Spark,
-about something else, or as rows that are missing.
+Python has no compiler that finds a forgotten `return`. A reader whose `next()` returns None would end its read early,
+and an offset that goes backwards would read rows twice. Other mistakes end the query with an error of Python; the
+suites of `pyspark_kafka.testing.conformance` name them earlier.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark_kafka.connector.offsets import Offset, PartitionOffset
-from pyspark_kafka.connector.read import InputPartition
-from pyspark_kafka.connector.write import WriterCommitMessage
 from pyspark_kafka.errors import CallError, ConnectorError, ContractError, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
     from pyspark_kafka.connector.filters import Filter
+    from pyspark_kafka.connector.offsets import Offset
 
 _T = TypeVar("_T")
 
@@ -51,43 +49,6 @@ def found(value: object) -> str:
     return f"returned {described(value)}"
 
 
-def check_offset(value: Any, owner: object, method: str) -> Offset:
-    """Return the value if it is an offset.
-
-    Raises:
-        ContractError: it is none, or its `json()` is no text.
-    """
-    offset = check_read_offset(value, owner, method)
-    text = offset.json()
-    if not isinstance(text, str):
-        raise ContractError.violated(offset, "json", f"must return text, and {found(text)}.")
-    return offset
-
-
-def check_read_offset(value: Any, owner: object, method: str) -> Offset:
-    """Return the value if it is an offset, which was read from its text: that is not written again to look at it.
-
-    Raises:
-        ContractError: it is none.
-    """
-    if isinstance(value, type) or not isinstance(value, Offset):
-        raise ContractError.violated(owner, method, f"must return an Offset, and {found(value)}.")
-    return value
-
-
-def check_position(value: Any, owner: object, method: str) -> PartitionOffset:
-    """Return the value if it is the position of a continuous reader.
-
-    Raises:
-        ContractError: it is none, or its `json()` is no text.
-    """
-    position: PartitionOffset = check_instance(value, PartitionOffset, owner, method)
-    text = position.json()
-    if not isinstance(text, str):
-        raise ContractError.violated(position, "json", f"must return text, and {found(text)}.")
-    return position
-
-
 def check_not_backwards(end: Offset, start: Offset, owner: object, method: str, outcome: str) -> None:
     """Check that one offset is not before another, as far as the offsets of the source compare.
 
@@ -112,23 +73,6 @@ def check_not_backwards(end: Offset, start: Offset, owner: object, method: str, 
         )
 
 
-def check_partitions(value: Any, owner: object) -> Sequence[InputPartition]:
-    """Return the value if it is a sequence of input partitions.
-
-    Raises:
-        ContractError: it is not.
-    """
-    method = "planInputPartitions"
-    if not isinstance(value, Sequence):
-        raise ContractError.violated(owner, method, f"must return a list of InputPartition, and {found(value)}.")
-    for each in value:
-        if not isinstance(each, InputPartition):
-            raise ContractError.violated(
-                owner, method, f"must return a list of InputPartition, and there is {described(each)} in it."
-            )
-    return value
-
-
 def check_filters(value: Any, wanted: Sequence[Filter], owner: object) -> Sequence[Filter]:
     """Return the filters that a read leaves to the engine if they are of those that it was given.
 
@@ -148,31 +92,6 @@ def check_filters(value: Any, wanted: Sequence[Filter], owner: object) -> Sequen
     return value
 
 
-def check_message(value: Any, owner: object, dumps: Callable[[Any], bytes] = pickle.dumps) -> WriterCommitMessage:
-    """Return the value if it is a commit message that reaches the driver.
-
-    Args:
-        value: what `commit` returned.
-        owner: the writer.
-        dumps: how the engine pickles it.
-
-    Raises:
-        ContractError: it is none, or cannot be pickled.
-    """
-    if not isinstance(value, WriterCommitMessage):
-        raise ContractError.violated(owner, "commit", f"must return a WriterCommitMessage, and {found(value)}.")
-    try:
-        dumps(value)
-    except Exception as error:
-        raise ContractError.violated(
-            owner,
-            "commit",
-            f"returned a {type(value).__qualname__} that cannot be pickled: {error}.",
-            hint="Make the message a dataclass of plain data: no connection, file or lock.",
-        ) from error
-    return value
-
-
 def check_instance(value: _T, kind: type[Any], owner: object, method: str) -> _T:
     """Return the value if it is of a kind.
 
@@ -180,7 +99,8 @@ def check_instance(value: _T, kind: type[Any], owner: object, method: str) -> _T
         ContractError: it is not.
     """
     if not isinstance(value, kind):
-        raise ContractError.violated(owner, method, f"must return a {kind.__name__}, and {found(value)}.")
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ContractError.violated(owner, method, f"must return {article} {kind.__name__}, and {found(value)}.")
     return value
 
 

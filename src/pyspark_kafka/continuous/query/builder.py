@@ -23,8 +23,6 @@ from pyspark_kafka.connector import (
     Table,
     TableCapability,
 )
-from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousStream
-from pyspark_kafka.connector.engine.checked_write import CheckedStreamingWrite, not_pickled
 from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.continuous.channel.driver_side import ALIVE_SECONDS, LOST_SECONDS
 from pyspark_kafka.continuous.channel.file_limit import file_limit, raise_file_limit, room_for_tasks
@@ -428,9 +426,8 @@ class ContinuousWriter(GuessedNames):
         most_failures = self._number("maxFailures", 10_000, "3", least=0)
         names = QueryNames(query_id, str(uuid.uuid4()), self._name, frame.table.name(), self._table.name())
         plan = QueryPlan(
-            # From here on whatever source and sink return is looked at.
-            stream=CheckedContinuousStream(stream, schema),
-            write=_checked(write),
+            stream=stream,
+            write=write,
             stages=stages,
             tasks=self._tasks(),
             interval_ms=self._interval_ms,
@@ -438,6 +435,7 @@ class ContinuousWriter(GuessedNames):
             port=self._number("coordinatorPort", 65_535, "any port that is free") or 0,
             most_failures=_MOST_FAILURES if most_failures is None else most_failures,
             available_now=self._available_now,
+            schema=None if frame.table.name() == _KAFKA else schema,
             pauses=RestartPauses(
                 self._span_ms("restartBackoff", _PAUSES.first_ms),
                 self._span_ms("restartBackoffMax", _PAUSES.longest_ms),
@@ -591,11 +589,6 @@ def as_arrow_schema(schema: Schema) -> pa.Schema:
     if not isinstance(parsed, StructType):
         raise TypeError(f"a schema is DDL text, a StructType or an Arrow schema, not {schema!r}")
     return arrow_schema(parsed)
-
-
-def _checked(write: StreamingWrite) -> StreamingWrite:
-    # Kafka's own writes with positions have contracts of their own.
-    return write if isinstance(write, SupportsSourceOffsets) else CheckedStreamingWrite(write, not_pickled, "Epoch")
 
 
 def interval_ms(text: str, problem: str | None = None) -> int:

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.connector import SupportsSourceOffsets
-from pyspark_kafka.connector.engine.checks import check_offset
+from pyspark_kafka.connector import SupportsSourceOffsets, WriterCommitMessage
+from pyspark_kafka.connector.engine.checks import check_instance, check_not_backwards, named
 from pyspark_kafka.continuous.epochs.recovery import recover
 from pyspark_kafka.continuous.run.states import QueryStates
 from pyspark_kafka.errors import CheckpointError
@@ -54,6 +54,8 @@ class EpochCommits:
         self, plan: QueryPlan, query_id: str, files: CheckpointFiles, epochs: EpochFiles, progress: ProgressLog
     ) -> None:
         self.start = ""
+        # The same as an offset, once an epoch of this start was committed.
+        self._end: Offset | None = None
         self._plan, self._query_id = plan, query_id
         self._files, self._epochs, self._progress = files, epochs, progress
         self.states = QueryStates(plan.stages.with_state, files, epochs)
@@ -102,15 +104,15 @@ class EpochCommits:
         if found.unfinished is not None:
             unfinished = found.unfinished
             _LOG.info("Continuous query %s commits epoch %d again", self._query_id, unfinished.epoch)
-            messages = [write.deserializeMessage(each) for each in unfinished.messages]
-            write.commit(unfinished.epoch, messages)
+            self._commit_sink(unfinished.epoch, unfinished.messages)
             self._epochs.commit(unfinished.epoch, self._epochs.prepared_state(unfinished.epoch))
         self.states.open(found.next_epoch)
         stream = self._plan.stream
         if found.start is not None:
             self.start = found.start
         else:
-            self.start = check_offset(stream.initialOffset(), stream, "initialOffset").json()
+            self.start = stream.initialOffset().json()
+        self._end = None
         if isinstance(write, SupportsSourceOffsets):
             # What is visible already may be ahead of the checkpoint.
             self.start = write.committedOffset(stream.deserializeOffset(self.start))
@@ -149,18 +151,19 @@ class EpochCommits:
         Raises:
             CheckpointError: another query writes this checkpoint, or it cannot be written.
         """
-        stream, write = self._plan.stream, self._plan.write
-        steps = _Steps()
+        stream, steps = self._plan.stream, _Steps()
         parts = [stream.deserializePartitionOffset(report.offset) for report in action.reports]
-        end = check_offset(stream.mergeOffsets(parts), stream, "mergeOffsets")
-        messages = [write.deserializeMessage(report.message) for report in action.reports]
+        end = stream.mergeOffsets(parts)
+        outcome = "The epoch was not committed, and its rows will be read again."
+        before = self._end or stream.deserializeOffset(self.start)
+        check_not_backwards(end, before, stream, "mergeOffsets", outcome)
         state = self.states.after(action.reports)
         self._prepared = action.epoch
         self._epochs.prepare(
             action.epoch, end.json(), [each.message for each in action.reports], int(time.time() * 1000), state
         )
         steps.ended("walCommit")
-        write.commit(action.epoch, messages)
+        self._commit_sink(action.epoch, [each.message for each in action.reports])
         steps.ended("commitSink")
         self._epochs.commit(action.epoch, state)
         self.states.committed(action.epoch, state)
@@ -169,8 +172,17 @@ class EpochCommits:
         self._progress.add(
             action.epoch, action.reports, (self.start, end), steps.durations_ms, (time.time(), time.monotonic())
         )
-        self.start = end.json()
+        self.start, self._end = end.json(), end
         return end
+
+    def _commit_sink(self, epoch: int, texts: Sequence[str]) -> None:
+        write = self._plan.write
+        messages = [
+            check_instance(write.deserializeMessage(text), WriterCommitMessage, write, "deserializeMessage")
+            for text in texts
+        ]
+        with named(write, "commit", f"Epoch {epoch} is not committed; a restart runs it again."):
+            write.commit(epoch, messages)
 
     def abort(self, open_reports: Mapping[int, Sequence[LaneReport]]) -> None:
         """Abort the epochs that lanes have reported and that are not committed; errors are logged.

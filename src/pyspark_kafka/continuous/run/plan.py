@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.continuous.channel.driver_side import LOST_SECONDS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from pyspark_kafka.connector import ContinuousStream, StreamingWrite
     from pyspark_kafka.continuous.task.stages import Stages
 
@@ -47,6 +49,7 @@ class QueryPlan:
         available_now: whether the query ends at what was there when it started.
         pauses: between a failure and the next start.
         lost_s: after how many seconds of silence a task, or the driver, is lost.
+        schema: of the rows that are read, with which they are compared; None: they are not.
     """
 
     stream: ContinuousStream
@@ -60,3 +63,4 @@ class QueryPlan:
     available_now: bool = False
     pauses: RestartPauses = RestartPauses()
     lost_s: float = LOST_SECONDS
+    schema: pa.Schema | None = None

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import PhysicalWriteInfo, SupportsSourceOffsets
-from pyspark_kafka.connector.engine.checks import check_partitions
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.continuous.channel.file_limit import file_limit, room_for_tasks
 from pyspark_kafka.continuous.task.run_task import TaskPlan
 from pyspark_kafka.errors import CapabilityError
@@ -74,7 +74,7 @@ class RunPlanner:
         stream = self._plan.stream
         stream.prepareForTasks(tasks)
         start = stream.deserializeOffset(self._context.commits.start)
-        return check_partitions(stream.planInputPartitions(start), stream)
+        return stream.planInputPartitions(start)
 
     def prepare_lanes(self, lanes: int) -> float | None:
         """Prepare a sink that keeps the positions of the source, and return its idle seconds before an epoch ends.
@@ -103,11 +103,12 @@ class RunPlanner:
         if not plan.available_now and not self._control.has_warned_of_all_slots and tasks >= context.slots.count():
             self._control.has_warned_of_all_slots = True
             self._log.take_all_slots(tasks)
+        readers = plan.stream.createContinuousReaderFactory()
         return TaskPlan(
             address=(plan.host, port),
             key=key,
             lanes=tuple(lanes),
-            readers=plan.stream.createContinuousReaderFactory(),
+            readers=readers if plan.schema is None else CheckedReaderFactory(readers, plan.schema),
             stages=plan.stages,
             writers=plan.write.createStreamingWriterFactory(PhysicalWriteInfo(len(partitions))),
             query_id=context.query_id,

@@ -17,14 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.connector import ContinuousStream, Offset, SupportsRead, TableCapability
-from pyspark_kafka.connector.engine.checked_continuous import CheckedContinuousStream
+from pyspark_kafka.connector import (
+    ContinuousPartitionReaderFactory,
+    ContinuousStream,
+    Offset,
+    PartitionOffset,
+    SupportsRead,
+    TableCapability,
+)
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
+from pyspark_kafka.connector.engine.checks import check_instance, check_not_backwards
+from pyspark_kafka.testing.conformance.answers import check_offset, check_partitions, check_position
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyspark_kafka.connector import ContinuousPartitionReader, PartitionOffset
+    from pyspark_kafka.connector import ContinuousPartitionReader
     from pyspark_kafka.testing.conformance.killed import Steps
 
 _MOST_STEPS = 200
@@ -73,6 +82,35 @@ class ContinuousSourceContract(ABC):
         assert TableCapability.CONTINUOUS_READ in named, "the table does not name CONTINUOUS_READ"
         stream = source.scan().toContinuousStream(None)
         assert isinstance(stream, ContinuousStream), "toContinuousStream() returned no ContinuousStream"
+
+    def test_answers_have_the_types_of_the_contract(self, source: _Continuous) -> None:
+        """No method forgets to return its answer, or returns another kind of object."""
+        stream = source.stream()
+        start = check_offset(stream.initialOffset(), stream, "initialOffset")
+        check_offset(stream.deserializeOffset(start.json()), stream, "deserializeOffset")
+        planned = check_partitions(stream.planInputPartitions(start), stream)
+        factory = stream.createContinuousReaderFactory()
+        check_instance(factory, ContinuousPartitionReaderFactory, stream, "createContinuousReaderFactory")
+        positions = []
+        for reader in map(factory.createReader, planned):
+            positions.append(check_position(reader.getOffset(), reader, "getOffset"))
+            heard = reader.getLatestOffset()
+            assert heard is None or check_position(heard, reader, "getLatestOffset")
+            check_instance(reader.describeRows(), str, reader, "describeRows")
+            check_instance(reader.hasEnded(), bool, reader, "hasEnded")
+            reader.close()
+        for position in positions:
+            arrived = stream.deserializePartitionOffset(position.json())
+            check_position(arrived, stream, "deserializePartitionOffset")
+        merged = check_offset(stream.mergeOffsets(positions), stream, "mergeOffsets")
+        check_offset(stream.mergeLatestOffsets(positions), stream, "mergeLatestOffsets")
+        planned_at, latest = stream.plannedOffset(), stream.latestOffset()
+        assert planned_at is None or check_offset(planned_at, stream, "plannedOffset")
+        if latest is not None:
+            check_offset(latest, stream, "latestOffset")
+            check_instance(stream.hasReached(merged, latest), bool, stream, "hasReached")
+        check_instance(stream.needsReconfiguration(), bool, stream, "needsReconfiguration")
+        stream.stop()
 
     def test_rows_have_the_schema_that_the_scan_tells(self, source: _Continuous) -> None:
         """Every row arrives, and every Arrow batch has the schema of `readSchema`, nullability included."""
@@ -219,9 +257,9 @@ class _Continuous:
     def scan(self) -> Any:
         return self.table.newScanBuilder(self._options).build()
 
-    def stream(self) -> CheckedContinuousStream:
-        scan = self.scan()
-        return CheckedContinuousStream(scan.toContinuousStream(self._location), scan.readSchema())
+    def stream(self) -> ContinuousStream:
+        stream: ContinuousStream = self.scan().toContinuousStream(self._location)
+        return stream
 
     @contextmanager
     def run(self, start: Offset | None = None) -> Iterator[_ContinuousRun]:
@@ -238,9 +276,9 @@ class _Continuous:
 class _ContinuousRun:
     """A stream with its readers: what an engine keeps while a continuous query runs."""
 
-    def __init__(self, source: _Continuous, stream: CheckedContinuousStream, start: Offset) -> None:
+    def __init__(self, source: _Continuous, stream: ContinuousStream, start: Offset) -> None:
         self._source, self._stream = source, stream
-        self.start = start
+        self.start = self._reached = start
         self.rows: list[dict[str, Any]] = []
         self._readers: list[_ReaderThread] = []
         self._plan(start)
@@ -285,7 +323,10 @@ class _ContinuousRun:
 
     def offset(self) -> Offset:
         """End an epoch; return its offset."""
-        return self._stream.mergeOffsets(self.positions())
+        end = self._stream.mergeOffsets(self.positions())
+        check_not_backwards(end, self._reached, self._stream, "mergeOffsets", "")
+        self._reached = end
+        return end
 
     def commit(self, end: Offset) -> None:
         """Tell the stream that an epoch is processed."""
@@ -296,7 +337,8 @@ class _ContinuousRun:
         self._close_readers()
 
     def _plan(self, start: Offset) -> None:
-        factory = self._stream.createContinuousReaderFactory()
+        schema = self._source.scan().readSchema()
+        factory = CheckedReaderFactory(self._stream.createContinuousReaderFactory(), schema)
         for partition in self._stream.planInputPartitions(start):
             limit = self._source.longest_call
             self._readers.append(_ReaderThread(lambda each=partition: factory.createReader(each), limit))  # type: ignore[misc]

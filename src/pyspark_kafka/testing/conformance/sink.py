@@ -13,20 +13,24 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafka.connector import (
+    BatchWrite,
+    DataWriter,
+    DataWriterFactory,
     LogicalWriteInfo,
     PhysicalWriteInfo,
+    StreamingDataWriterFactory,
+    StreamingWrite,
     SupportsWrite,
     TableCapability,
     WriterCommitMessage,
 )
-from pyspark_kafka.connector.engine.checked_write import CheckedBatchWrite, CheckedStreamingWrite
+from pyspark_kafka.connector.engine.checks import check_instance
 from pyspark_kafka.testing.conformance.killed import InnerSteps, run_until_killed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark_kafka.connector import DataWriter, StreamingDataWriterFactory
     from pyspark_kafka.testing.conformance.killed import Steps
 
 _TASKS = 2
@@ -91,6 +95,21 @@ class SinkContract(ABC):
             sink.streaming()
         if TableCapability.BATCH_WRITE in named:
             sink.batch()
+
+    def test_answers_have_the_types_of_the_contract(self, sink: _Sink) -> None:
+        """No method forgets to return its answer, or returns another kind of object."""
+        self.begin_epoch(0)
+        job = sink.streaming()
+        check_instance(job.useCommitCoordinator(), bool, job, "useCommitCoordinator")
+        factory = job.createStreamingWriterFactory(PhysicalWriteInfo(_TASKS))
+        check_instance(factory, StreamingDataWriterFactory, job, "createStreamingWriterFactory")
+        writer = check_instance(factory.createWriter(0, 0, 0), DataWriter, factory, "createWriter")
+        sink.write(writer, 0, 0)
+        if TableCapability.BATCH_WRITE in sink.table.capabilities():
+            batch = sink.batch()
+            check_instance(batch.useCommitCoordinator(), bool, batch, "useCommitCoordinator")
+            factories = batch.createBatchWriterFactory(PhysicalWriteInfo(_TASKS))
+            check_instance(factories, DataWriterFactory, batch, "createBatchWriterFactory")
 
     def test_table_pickles(self, sink: _Sink) -> None:
         """The table reaches the processes in which Spark plans."""
@@ -238,11 +257,15 @@ class _Sink:
         info = LogicalWriteInfo(self._contract.options(), self._contract.schema())
         return self.table.newWriteBuilder(info).build()
 
-    def streaming(self) -> CheckedStreamingWrite:
-        return CheckedStreamingWrite(self._write().toStreaming())
+    def streaming(self) -> StreamingWrite:
+        write = self._write()
+        job: StreamingWrite = check_instance(write.toStreaming(), StreamingWrite, write, "toStreaming")
+        return job
 
-    def batch(self) -> CheckedBatchWrite:
-        return CheckedBatchWrite(self._write().toBatch())
+    def batch(self) -> BatchWrite:
+        write = self._write()
+        job: BatchWrite = check_instance(write.toBatch(), BatchWrite, write, "toBatch")
+        return job
 
     def begin(self, epoch: int) -> StreamingDataWriterFactory:
         """Return the factory of an epoch that begins, or begins again."""
@@ -260,10 +283,10 @@ class _Sink:
     def write(self, writer: DataWriter, epoch: int, task: int) -> WriterCommitMessage:
         try:
             writer.write(self.batch_of(epoch, task))
-            message: WriterCommitMessage = pickle.loads(pickle.dumps(writer.commit()))  # noqa: S301 - our own bytes
+            message = check_instance(writer.commit(), WriterCommitMessage, writer, "commit")
         finally:
             writer.close()
-        return message
+        return pickle.loads(pickle.dumps(message))  # type: ignore[no-any-return]  # noqa: S301 - our own bytes
 
     def write_epoch(self, epoch: int, attempt: int = 0) -> list[WriterCommitMessage]:
         factory: StreamingDataWriterFactory = pickle.loads(pickle.dumps(self.begin(epoch)))  # noqa: S301 - our own bytes

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pyspark_kafka.connector import (
+    Batch,
     MicroBatchStream,
     Offset,
+    PartitionReaderFactory,
     ReadAllAvailable,
+    ReadLimit,
     ReadMaxRows,
     Scan,
     SupportsAdmissionControl,
@@ -24,14 +27,18 @@ from pyspark_kafka.connector import (
     SupportsRead,
     TableCapability,
 )
-from pyspark_kafka.connector.engine.checked_read import CheckedBatch, CheckedMicroBatchStream
-from pyspark_kafka.connector.engine.checks import check_filters
+from pyspark_kafka.connector.engine.available_now import admission_control_of
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
+from pyspark_kafka.connector.engine.checks import check_filters, check_instance, check_not_backwards
+from pyspark_kafka.testing.conformance.answers import check_offset, check_partitions
 from pyspark_kafka.testing.conformance.killed import run_until_killed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark_kafka.connector import InputPartition, PartitionReaderFactory
+    import pyarrow as pa
+
+    from pyspark_kafka.connector import InputPartition
     from pyspark_kafka.connector.filters import Filter
     from pyspark_kafka.testing.conformance.killed import Steps
 
@@ -97,6 +104,24 @@ class SourceContract(ABC):
             factory = batch.createReaderFactory()
             for partition in batch.planInputPartitions():
                 factory.createReader(partition).close()
+
+    def test_answers_have_the_types_of_the_contract(self, source: _Source) -> None:
+        """No method forgets to return its answer, or returns another kind of object."""
+        scan = source.scan()
+        stream = check_instance(scan.toMicroBatchStream(None), MicroBatchStream, scan, "toMicroBatchStream")
+        control = admission_control_of(stream)
+        start = check_offset(stream.initialOffset(), stream, "initialOffset")
+        check_offset(stream.deserializeOffset(start.json()), stream, "deserializeOffset")
+        check_instance(control.getDefaultReadLimit(), ReadLimit, stream, "getDefaultReadLimit")
+        end = check_offset(control.latestOffset(start, ReadAllAvailable()), stream, "latestOffset")
+        newest = control.reportLatestOffset()
+        assert newest is None or check_offset(newest, stream, "reportLatestOffset")
+        check_partitions(stream.planInputPartitions(start, end), stream)
+        check_instance(stream.createReaderFactory(), PartitionReaderFactory, stream, "createReaderFactory")
+        if TableCapability.BATCH_READ in source.table.capabilities():
+            batch = check_instance(scan.toBatch(), Batch, scan, "toBatch")
+            check_partitions(batch.planInputPartitions(), batch)
+            check_instance(batch.createReaderFactory(), PartitionReaderFactory, batch, "createReaderFactory")
 
     def test_table_pickles(self, source: _Source) -> None:
         """The table reaches the processes in which Spark plans."""
@@ -164,12 +189,12 @@ class SourceContract(ABC):
         first, start = stream.initialOffset(), source.latest(stream)
         limits = (ReadMaxRows(1), ReadMaxRows(self.rows_at_first + 1), ReadAllAvailable())
         for limit in limits:
-            assert source.stream().latestOffset(start, limit) == start, f"{limit} moved an offset without new rows"
+            assert source.latest(source.stream(), start, limit) == start, f"{limit} moved an offset without new rows"
         before = source.comparable(source.read(stream, first, start))
         self.add_rows(4)
         for limit in limits:
             again = source.stream()
-            end = again.latestOffset(again.deserializeOffset(start.json()), limit)
+            end = source.latest(again, again.deserializeOffset(start.json()), limit)
             after = source.comparable(source.read(again, first, end))
             assert len(after) >= len(before), f"{limit}: {end.json()} is behind {start.json()}"
 
@@ -185,11 +210,11 @@ class SourceContract(ABC):
     def test_limits_are_respected_and_never_stall(self, source: _Source, rows: int) -> None:
         """With `ReadMaxRows`, every micro-batch has at most these rows, and all rows come in the end."""
         stream = source.stream()
-        if not self.counts_rows or not isinstance(source.inner, SupportsAdmissionControl):
+        if not self.counts_rows or not isinstance(stream, SupportsAdmissionControl):
             pytest.skip("the source has no admission control, or does not count rows")
         start, seen = stream.initialOffset(), []
         for _ in range(_MOST_BATCHES):
-            end = stream.latestOffset(start, ReadMaxRows(rows))
+            end = source.latest(stream, start, ReadMaxRows(rows))
             if end == start:
                 break
             batch = source.read(stream, start, end)
@@ -203,10 +228,11 @@ class SourceContract(ABC):
     def test_available_now_ends(self, source: _Source) -> None:
         """After `prepareForTriggerAvailableNow`, rows that come later are left for the next run."""
         stream = source.stream()
-        stream.prepareForTriggerAvailableNow()
+        control = admission_control_of(stream)
+        control.prepareForTriggerAvailableNow()
         start, seen = stream.initialOffset(), []
         for _ in range(_MOST_BATCHES):
-            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            end = control.latestOffset(start, control.getDefaultReadLimit())
             if end == start:
                 break
             seen += source.read(stream, start, end)
@@ -292,29 +318,32 @@ class _Source:
         self._options = options
         self._location = location
         self._ordered = ordered
-        # The stream as it is, which may have admission control or not.
-        self.inner: Any = None
 
     def scan(self) -> Scan:
         return self.table.newScanBuilder(self._options).build()
 
-    def stream(self) -> CheckedMicroBatchStream:
-        scan = self.scan()
-        self.inner = scan.toMicroBatchStream(self._location)
-        return CheckedMicroBatchStream(self.inner, scan.readSchema())
+    def stream(self) -> MicroBatchStream:
+        return self.scan().toMicroBatchStream(self._location)
 
-    def latest(self, stream: CheckedMicroBatchStream, start: Offset | None = None) -> Offset:
-        return stream.latestOffset(stream.initialOffset() if start is None else start, ReadAllAvailable())
+    @staticmethod
+    def latest(stream: MicroBatchStream, start: Offset | None = None, limit: ReadLimit | None = None) -> Offset:
+        begin = stream.initialOffset() if start is None else start
+        end = admission_control_of(stream).latestOffset(begin, limit or ReadAllAvailable())
+        check_not_backwards(end, begin, stream, "latestOffset", "")
+        return end
 
-    def read(self, stream: CheckedMicroBatchStream, start: Offset, end: Offset) -> list[dict[str, Any]]:
-        rows = self._rows(stream.createReaderFactory(), stream.planInputPartitions(start, end))
+    def read(self, stream: MicroBatchStream, start: Offset, end: Offset) -> list[dict[str, Any]]:
+        schema = self.scan().readSchema()
+        rows = self._rows(stream.createReaderFactory(), stream.planInputPartitions(start, end), schema)
         return rows if self._ordered else self.comparable(rows)
 
     @staticmethod
-    def _rows(factory: PartitionReaderFactory, planned: Sequence[InputPartition]) -> list[dict[str, Any]]:
+    def _rows(
+        factory: PartitionReaderFactory, planned: Sequence[InputPartition], schema: pa.Schema
+    ) -> list[dict[str, Any]]:
         rows = []
         for partition in planned:
-            reader = factory.createReader(partition)
+            reader = CheckedReaderFactory(factory, schema).createReader(partition)
             try:
                 while reader.next():
                     rows += reader.get().to_pylist()
@@ -330,8 +359,8 @@ class _Source:
         assert isinstance(builder, SupportsPushDownFilters), "newScanBuilder() returns no SupportsPushDownFilters"
         left = check_filters(builder.pushFilters(pushed), pushed, builder)
         scan = builder.build()
-        batch = CheckedBatch(scan.toBatch(), scan.readSchema())
-        return self._rows(batch.createReaderFactory(), batch.planInputPartitions()), left
+        batch = scan.toBatch()
+        return self._rows(batch.createReaderFactory(), batch.planInputPartitions(), scan.readSchema()), left
 
     def read_all(self) -> list[dict[str, Any]]:
         stream = self.stream()
@@ -345,7 +374,8 @@ class _Source:
 def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
     """Run micro-batches as Spark does: the end is logged before the batch, the commit after it."""
     stream = source.stream()
-    stream.prepareForTriggerAvailableNow()
+    control = admission_control_of(stream)
+    control.prepareForTriggerAvailableNow()
     number, start = 0, None
     while (log / f"commit-{number}").exists():
         start = stream.deserializeOffset((log / f"end-{number}").read_text())
@@ -361,7 +391,7 @@ def _run_engine(source: _Source, log: Path, steps: Steps) -> None:
             start = stream.deserializeOffset(start_kept)
         else:
             steps.next()
-            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            end = control.latestOffset(start, control.getDefaultReadLimit())
             if end == start:
                 break
             (log / f"start-{number}").write_text(start.json())

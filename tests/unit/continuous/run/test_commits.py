@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from pyspark_kafka.connector import StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
-from pyspark_kafka.continuous.epochs.coordinator import EpochCoordinator, LaneReport
+from pyspark_kafka.connector import Offset, StreamingWrite, SupportsSourceOffsets, WriterCommitMessage
+from pyspark_kafka.continuous.epochs.coordinator import CommitEpoch, EpochCoordinator, LaneReport
 from pyspark_kafka.continuous.run import commits as commits_module
 from pyspark_kafka.continuous.run.commits import EpochCommits
 from pyspark_kafka.continuous.run.plan import QueryPlan
 from pyspark_kafka.continuous.task.stages import Stages
-from pyspark_kafka.errors import CheckpointError, TransportError
+from pyspark_kafka.errors import CallError, CheckpointError, ContractError, TransportError
 from pyspark_kafka.interrupt import pause
 
 
@@ -57,6 +60,51 @@ def test_epochs_that_are_not_committed_are_aborted() -> None:
 
 def test_epoch_that_will_be_committed_again_is_not_aborted() -> None:
     assert aborted_epochs(4) == [5]
+
+
+@dataclass(frozen=True)
+class Row(Offset):
+    number: int
+
+    def json(self) -> str:
+        return str(self.number)
+
+    def __lt__(self, other: Row) -> bool:
+        return self.number < other.number
+
+
+def commit_epochs(*ends: int, write: Any) -> None:
+    """Commit epochs with these ends, after one that ended at row 4."""
+    stream = Mock(deserializeOffset=lambda text: Row(int(text)), mergeOffsets=Mock(side_effect=map(Row, ends)))
+    plan = QueryPlan(stream, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
+    commits = EpochCommits(plan, "id-of-the-query", Mock(), Mock(), Mock())
+    commits.start = "4"
+    for epoch in range(len(ends)):
+        commits.commit_epoch(CommitEpoch(epoch, (LaneReport(0, epoch, "{}", "{}"),)))
+
+
+def test_epoch_that_ends_before_the_former_one_is_not_committed() -> None:
+    write = Mock(deserializeMessage=lambda _: WriterCommitMessage())
+    text = "must not go backwards: it returned 3 after 4. The epoch was not committed, and its rows will be read again."
+    with pytest.raises(ContractError, match=re.escape(text)):
+        commit_epochs(3, write=write)
+    assert not write.commit.called
+    with pytest.raises(ContractError, match="it returned 8 after 9"):
+        commit_epochs(9, 9, 8, write=write)
+    assert write.commit.call_count == 2
+
+
+def test_message_that_is_lost_on_its_way_is_named() -> None:
+    with pytest.raises(
+        ContractError, match=r"deserializeMessage\(\) must return a WriterCommitMessage, and returned No"
+    ):
+        commit_epochs(9, write=Mock(deserializeMessage=lambda _: None))
+
+
+def test_error_of_a_commit_says_what_happens_to_its_epoch() -> None:
+    write = Mock(deserializeMessage=lambda _: WriterCommitMessage(), commit=Mock(side_effect=OSError("gone")))
+    with pytest.raises(CallError, match=r"commit\(\) raised OSError: gone. Epoch 0 is not committed; a res"):
+        commit_epochs(9, write=write)
 
 
 class FencingWrite(NotingWrite, SupportsSourceOffsets):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyspark_kafka.connector import InputPartition
+from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.reports.run_log import RunLog
 from pyspark_kafka.continuous.run import planner as planner_module
@@ -18,7 +19,12 @@ from pyspark_kafka.continuous.run.planner import RunPlanner
 
 
 def planner_of(
-    *, slots: int = 2, tasks: int | None = None, are_exact: bool = True, available_now: bool = False
+    *,
+    slots: int = 2,
+    tasks: int | None = None,
+    are_exact: bool = True,
+    available_now: bool = False,
+    schema: Any = None,
 ) -> tuple[RunPlanner, QueryControl]:
     control = QueryControl()
     nothing = SimpleNamespace(
@@ -29,6 +35,7 @@ def planner_of(
     context: Any = SimpleNamespace(
         plan=SimpleNamespace(
             stream=nothing, write=nothing, stages=None, tasks=tasks, available_now=available_now, host="", lost_s=20.0,
+            schema=schema,
         ),
         control=control, query_id="the query", commits=SimpleNamespace(states=nothing), pace=EpochPace(100),
         slots=SimpleNamespace(count=lambda: slots, are_exact=are_exact),
@@ -54,6 +61,13 @@ def test_query_that_takes_every_slot_is_warned_of_once(
         planner.plan_tasks([InputPartition()] * tasks, tasks, first_epoch, b"", 1)
     assert len(caplog.messages) == bool(warning)
     assert warning in caplog.text
+
+
+def test_readers_are_checked_where_the_plan_has_a_schema() -> None:
+    schema: Any = object()
+    assert planner_of()[0].plan_tasks([InputPartition()], 1, 0, b"", 1).readers is None
+    readers = planner_of(schema=schema)[0].plan_tasks([InputPartition()], 1, 0, b"", 1).readers
+    assert readers == CheckedReaderFactory(None, schema)  # type: ignore[arg-type]
 
 
 def test_partitions_are_dealt_out_to_tasks_in_turn() -> None:
