@@ -9,6 +9,7 @@ VENV := .venv
 comma := ,
 ARGS :=
 JVM_JARS :=
+TAG :=
 CASES :=
 WORKERS := 4
 SECONDS := 75
@@ -35,7 +36,7 @@ checks := types style imports commits
 unexport PYTHONDONTWRITEBYTECODE
 side_by_side = $(MAKE) --no-print-directory -j2
 
-.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
+.PHONY: help demo test quick test-all lint $(VENV) types style imports commits quick-wheel wheel ready format sdist wheels check-release release-dry-run test-pyspark42 test-interop test-faults security-matrix test-chaos soak audit bench bench-typed bench-decoders bench-latency bench-start bench-scale bench-state bench-checkpoints bench-group fuzz fuzz-asan fuzz-corpus clean
 .DEFAULT_GOAL := help
 # A file that is half written is worse than none.
 .DELETE_ON_ERROR:
@@ -94,6 +95,22 @@ format:  ## Format the code and fix what can be fixed
 	@$(prepare) $(VENV) --group dev
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
+
+sdist:  ## Build the sdist and the pure-Python wheel into dist/
+	@$(prepare) .venv-release --group release
+	@.venv-release/bin/python tools/build_wheels.py --pure
+
+wheels:  ## Build into dist/ the sdist and all wheels that this machine can build, and check them
+	@$(prepare) .venv-release --group release
+	@.venv-release/bin/python tools/build_wheels.py
+
+check-release:  ## Compare TAG with the version and the changelog
+	@$(prepare) .venv-release --group release
+	@.venv-release/bin/python tools/check_release.py $(TAG)
+
+release-dry-run: check-release wheels  ## Do all of a release but publish; see RELEASING.md
+	@.venv-release/bin/python tools/try_wheel.py dist/*-py3-none-any.whl
+	@.venv-release/bin/python tools/try_wheel.py dist
 
 # `--strict` and frozen versions: what cannot be looked up is a failure, and no package is passed over silently.
 audit:  ## Look for known vulnerabilities in all dependencies; needs a registry that tells them

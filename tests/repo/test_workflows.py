@@ -1,0 +1,69 @@
+"""The workflows: actions pinned by hash, least rights, and nothing that a person cannot run with `make`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+MAY_WRITE = {("release.yml", "publish", "id-token"), ("release.yml", "publish", "attestations")}
+
+
+def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (workflow, job, its definition)."""
+    for path in WORKFLOWS:
+        for name, job in yaml.safe_load(path.read_text())["jobs"].items():
+            yield path.name, name, job
+
+
+def test_each_action_is_pinned_by_the_hash_of_a_named_release() -> None:
+    uses = [
+        line.strip().removeprefix("- ")
+        for path in WORKFLOWS
+        for line in path.read_text().splitlines()
+        if "uses:" in line
+    ]
+    assert uses
+    assert [line for line in uses if not PINNED.fullmatch(line)] == []
+
+
+def test_no_job_has_rights_but_those_of_publishing() -> None:
+    for path in WORKFLOWS:
+        assert yaml.safe_load(path.read_text())["permissions"] in ({}, {"contents": "read"}), path.name
+    granted = {
+        (workflow, name, right)
+        for workflow, name, job in jobs()
+        for right, level in job.get("permissions", {}).items()
+        if level == "write"
+    }
+    assert granted == MAY_WRITE
+
+
+def test_checkouts_keep_no_credentials() -> None:
+    steps = [step for _, _, job in jobs() for step in job["steps"] if "checkout@" in step.get("uses", "")]
+    assert steps
+    assert all(step["with"]["persist-credentials"] is False for step in steps)
+
+
+def test_each_command_is_a_target_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = [step["run"] for _, _, job in jobs() for step in job["steps"] if "run" in step]
+    for _, _, job in jobs():
+        matrix = job.get("strategy", {}).get("matrix", {}).get("target", [])
+        commands += [f"make {target}" for target in matrix]
+    called = [command.split()[:2] for command in commands if "${{ matrix." not in command]
+    assert called
+    assert [command for command in called if command[0] != "make" or command[1] not in targets] == []
+
+
+def test_no_command_takes_a_value_of_an_event_into_its_text() -> None:
+    taken = [step["run"] for _, _, job in jobs() for step in job["steps"] if "${{ github." in step.get("run", "")]
+    assert taken == []
