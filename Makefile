@@ -200,6 +200,10 @@ bench-latency:  ## Measure latencies of micro-batches, of continuous queries, of
 	.venv-bench/bin/python bench/planning.py
 	.venv-bench/bin/python bench/held_back.py
 
+bench-cycle:  ## Count calls, system calls and requests of one turn of a continuous query; ARGS="--modules 20" for where
+	@$(prepare) $(VENV) --group test
+	PYTHONPATH="$(CURDIR)/tests" $(VENV)/bin/python bench/cycle.py $(ARGS)
+
 bench-scale:  ## Measure what grows with the cluster and with the batch, 10 minutes; ARGS="--parts lookups,store" for some
 	@$(prepare) .venv-bench --group bench --with 'pyspark==4.2.0'
 	PYTHONPATH="$(CURDIR)/tests" .venv-bench/bin/python bench/scale.py $(ARGS)

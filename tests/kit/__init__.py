@@ -74,6 +74,7 @@
 | what documents point to | `pointers.py` |
 | the Python files of the repository, their texts and syntax trees | `source_tree.py` |
 | how much work a call is | `costs.py` |
+| the calls and requests of one turn of a continuous read and write | `cycle.py` |
 | a part of a page that a program writes, a table for it | `marked_page.py` |
 | ways to log in, and what is done with them | `security_matrix.py` |
 | these on a client of Spark Connect | `programs/matrix_client.py` |
