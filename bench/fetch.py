@@ -22,7 +22,7 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -26,7 +26,7 @@ from pyspark_kafka.client.wire.messages import ApiVersionsRequest
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.options import FetchOptions, parse_batch_read_options
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.administration import delete_topic
 

@@ -29,7 +29,7 @@ from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.offsets import Latest
 from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -52,7 +52,7 @@ from pyspark_kafka.model import TopicPartition
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.sink.driver.at_least_once import KafkaStreamingWrite
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
-from pyspark_kafka.source.handoff import KafkaContinuousInputPartition
+from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import pack_ranges
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.input_partition import KafkaInputPartition
 from pyspark_kafka.testing import EmbeddedKafka
 from pyspark_kafka.testing.broker_config import WARM_JVM_FLAGS
 

@@ -18,7 +18,7 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.records import iter_decode
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.partition_reader import KafkaPartitionReader
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

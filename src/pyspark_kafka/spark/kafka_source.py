@@ -20,7 +20,7 @@ from pyspark_kafka.errors import CheckpointError, OptionError
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.options import OPTIONS, Scope, parse_stream_read_options
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
-from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.input_partition import KafkaInputPartition
 from pyspark_kafka.source.read_columns import plan_columns, reader_schemas
 from pyspark_kafka.spark.compat import from_spark_limit, spark_schema
 from pyspark_kafka.spark.processes.python_choice import warn_without_package, without_package

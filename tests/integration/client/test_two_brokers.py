@@ -35,7 +35,7 @@ from pyspark_kafka.sink.executor.data_writer import KafkaDataWriter
 from pyspark_kafka.sink.executor.outbox import Chunk, PreparedBatch
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.source.handoff import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

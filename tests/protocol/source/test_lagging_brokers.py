@@ -20,7 +20,7 @@ from pyspark_kafka.offsets import Earliest, KafkaSourceOffset
 from pyspark_kafka.options import FetchOptions, StreamReadOptions, Subscription
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

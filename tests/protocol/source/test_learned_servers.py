@@ -22,7 +22,7 @@ from pyspark_kafka.options import BatchReadOptions, ConnectionOptions, StreamRea
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.micro_batch import KafkaMicroBatchStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

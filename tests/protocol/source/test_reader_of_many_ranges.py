@@ -19,7 +19,7 @@ from pyspark_kafka.client.wire.messages import FetchRequest, OffsetForLeaderEpoc
 from pyspark_kafka.errors import DataLossError
 from pyspark_kafka.model import OffsetRange, TopicPartition
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
-from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

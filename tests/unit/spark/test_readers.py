@@ -32,7 +32,7 @@ from pyspark_kafka.connector import (
 )
 from pyspark_kafka.connector.engine.checked_reader import CheckedReaderFactory
 from pyspark_kafka.errors import ContractError, OptionError
-from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaPartitionReaderFactory
 from pyspark_kafka.spark.compat import from_spark_limit, to_spark_limit
 from pyspark_kafka.spark.data_source import KafkaDataSource
 from pyspark_kafka.spark.readers import BatchReaderAdapter, SparkPartition, StreamReaderAdapter, read_partition

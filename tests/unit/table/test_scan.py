@@ -12,7 +12,7 @@ from pyspark_kafka.errors import OptionError, SchemaError
 from pyspark_kafka.source.driver.batch import KafkaBatch
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA, source_schema
-from pyspark_kafka.source.handoff import KafkaContinuousPartitionReaderFactory, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaContinuousPartitionReaderFactory, KafkaPartitionReaderFactory
 from pyspark_kafka.table.scan import KafkaScan, KafkaScanBuilder
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyspark_kafka.planning.open_ends import PlannedRange, plan_open_ends, split
 from pyspark_kafka.source.driver.edge_resolver import EdgeResolver, resolve_listed
 from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
 from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks, ids_of
-from pyspark_kafka.source.handoff import KafkaInputPartition, KafkaPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaInputPartition, KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

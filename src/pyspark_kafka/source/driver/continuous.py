@@ -18,13 +18,11 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.client.cluster.pool import learned_servers
 from pyspark_kafka.client.retry import Backoff, attempts
 from pyspark_kafka.connector import ContinuousStream, InputPartition, Offset, PartitionOffset
 from pyspark_kafka.errors import ConnectorError, ContractError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import (
     count_lost,
     data_loss_error,
@@ -35,18 +33,12 @@ from pyspark_kafka.planning import (
     plan_continuous,
     share_partitions,
 )
-from pyspark_kafka.source.driver.micro_batch import kafka_offset
-from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.driver.reporting.finished import FinishedBatches
-from pyspark_kafka.source.driver.starting_position import StartingPosition
-from pyspark_kafka.source.driver.topic_losses import TopicLosses
-from pyspark_kafka.source.driver.topic_watch import TopicWatch
+from pyspark_kafka.source.driver.stream import KafkaStream, kafka_offset
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.source.handoff import (
+from pyspark_kafka.source.input_partition import (
     KafkaContinuousInputPartition,
     KafkaContinuousPartitionReaderFactory,
 )
-from pyspark_kafka.source.read_columns import plan_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -74,7 +66,7 @@ _PAUSE_MS, _LONGEST_PAUSE_MS = 1_000, 10_000
 _WARN_EVERY_S = 60.0
 
 
-class KafkaContinuousStream(ContinuousStream):
+class KafkaContinuousStream(KafkaStream, ContinuousStream):
     """A Kafka subscription that tasks read without an end.
 
     The options are those of a streaming read; those that make or split micro-batches have no effect, which is logged.
@@ -85,20 +77,16 @@ class KafkaContinuousStream(ContinuousStream):
     reader factory does.
 
     Args:
-        options: the parsed options of the stream.
-        schema: the Arrow schema of the batches that readers return.
-        formats: what its keys and values are; None: bytes.
+        options, schema, formats, location, versions, clock: as in `KafkaStream`.
         tasks: how many tasks there are at most; takes precedence over `maxPartitionsPerTask`.
-        location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
-            the query's checkpoint, if an option names that, which takes precedence.
-        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
-        clock: monotonic seconds.
 
     Attributes:
         knownPartitions: the partitions that were planned last; empty before.
 
     Source: Spark `KafkaContinuousStream`.
     """
+
+    is_continuous = True
 
     def __init__(
         self,
@@ -111,23 +99,9 @@ class KafkaContinuousStream(ContinuousStream):
         versions: PendingReaderSchemas | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options = options
-        self._versions = versions
-        self._schema = schema
-        self._formats = formats
+        super().__init__(options, schema, formats, location=location, versions=versions, clock=clock)
         self._tasks = tasks
         self._prepared_tasks: int | None = None
-        self._clock = clock
-        self._offset_reader = KafkaOffsetReader.from_options(options)
-        files, directory = None, ""
-        if options.checkpoint_location is not None:
-            files, directory = CheckpointFiles(options.checkpoint_location), f"sources/{options.source_index}"
-        elif location is not None:
-            files = CheckpointFiles(location)
-        self._watch = TopicWatch(files, directory)
-        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock)
-        self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
-        self._finished = FinishedBatches.from_options(options, None, clock)
         self.knownPartitions: frozenset[TopicPartition] = frozenset()
         self._planned = False
         self._plan_starts: KafkaSourceOffset | None = None
@@ -162,49 +136,8 @@ class KafkaContinuousStream(ContinuousStream):
         """The consumer group that positions are committed to for Kafka's own tools; None: none."""
         return self._options.committed_group
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, str], *, tasks: int | None = None) -> KafkaContinuousStream:
-        """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
-
-        Args:
-            options: see `docs/options.md`.
-            tasks: as in the class.
-
-        Raises:
-            OptionError: options are missing, unknown, malformed or in conflict.
-            SchemaError, RegistryError, CheckpointError, MissingDependencyError: keys or values have a format; see
-                `plan_columns`.
-        """
-        parsed = parse_stream_read_options(options)
-        for note in parsed.notes:
-            _LOG.warning("%s", note)
-        columns = plan_columns(parsed, starts=True)
-        return cls(parsed, columns.schema, columns.formats, tasks=tasks, versions=columns.versions)
-
     def __repr__(self) -> str:
         return f"KafkaSource[{self._options.subscription.describe()}]"
-
-    def initialOffset(self) -> KafkaSourceOffset:
-        """Return where a new query starts: the starting option, resolved for the partitions of the first call.
-
-        Later calls return the same; if the location of the checkpoint is known, also in later runs.
-
-        Raises:
-            OptionError: the option names other partitions than the subscription, or a time without a record.
-            CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
-        """
-        found = self._starting.get()
-        self._starting.check()
-        self._keep_versions()
-        return KafkaSourceOffset(found)
-
-    def deserializeOffset(self, json: str) -> KafkaSourceOffset:
-        """Read an offset of a checkpoint, this connector's or Spark's own.
-
-        Raises:
-            CheckpointError: the text is not an offset of a Kafka source.
-        """
-        return KafkaSourceOffset.from_json(json)
 
     def deserializePartitionOffset(self, text: str) -> KafkaSourcePartitionOffset:
         """Read the positions that a reader reported.
@@ -270,12 +203,6 @@ class KafkaContinuousStream(ContinuousStream):
             for group in groups
         ]
 
-    def _keep_versions(self) -> None:
-        """Write which schemas are read with: not before a step that refuses the checkpoint of another query."""
-        if self._versions is not None:
-            self._versions.keep()
-            self._versions = None
-
     def plannedOffset(self) -> KafkaSourceOffset | None:
         """Return where the tasks of the last plan begin; None before the first."""
         return self._plan_starts
@@ -290,7 +217,7 @@ class KafkaContinuousStream(ContinuousStream):
         """Return the factory that executors read with."""
         options = self._options
         return KafkaContinuousPartitionReaderFactory(
-            options.connection, options.fetch, self._schema, options.fail_on_data_loss, self._formats
+            options.connection, options.fetch, self._schema, options.fail_on_data_loss, formats=self._formats
         )
 
     def mergeOffsets(self, offsets: Sequence[PartitionOffset]) -> KafkaSourceOffset:
@@ -370,20 +297,6 @@ class KafkaContinuousStream(ContinuousStream):
 
     def _plan_next_list(self) -> None:
         self._list_at = self._clock() + self._options.connection.metadata_max_age_ms / 1000
-
-    def commit(self, end: Offset) -> None:
-        """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.
-
-        The position itself is in the checkpoint. Does not block.
-        """
-        self._finished.note(kafka_offset(end).partitions)
-
-    def stop(self) -> None:
-        """Wait, for at most about 2 s, until Kafka's tools know what is finished, if an option names a group for that.
-
-        Connections belong to the process's pool.
-        """
-        self._finished.stop()
 
     def _ends_of(
         self, starts: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int], assignment: Assignment

@@ -18,7 +18,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.checkpoint.files import CheckpointFiles
 from pyspark_kafka.connector import (
     InputPartition,
     MicroBatchStream,
@@ -28,20 +27,13 @@ from pyspark_kafka.connector import (
     ReportsSourceMetrics,
     SupportsTriggerAvailableNow,
 )
-from pyspark_kafka.errors import CheckpointError
 from pyspark_kafka.offsets import KafkaSourceOffset
-from pyspark_kafka.options import parse_stream_read_options
 from pyspark_kafka.planning import count_lost, data_loss_error, lag_metrics, plan_ranges, split_ranges
 from pyspark_kafka.source.driver.admission import Admission, AvailableNow, default_read_limit
-from pyspark_kafka.source.driver.offset_reader import KafkaOffsetReader
-from pyspark_kafka.source.driver.reporting.finished import FinishedBatches
 from pyspark_kafka.source.driver.reporting.headroom_warnings import HeadroomWarnings
-from pyspark_kafka.source.driver.starting_position import StartingPosition
+from pyspark_kafka.source.driver.stream import KafkaStream, kafka_offset
 from pyspark_kafka.source.driver.tasks import advise_sharing, build_tasks
-from pyspark_kafka.source.driver.topic_losses import TopicLosses
-from pyspark_kafka.source.driver.topic_watch import TopicWatch
-from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
-from pyspark_kafka.source.read_columns import plan_columns
+from pyspark_kafka.source.input_partition import KafkaPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.typed.reading import ReadFormats
 
 
-class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
+class KafkaMicroBatchStream(KafkaStream, MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics):
     """A Kafka subscription as a sequence of bounded batches.
 
     The driver plans and the executors obey: offsets, new partitions and data loss are decided here. Spark drives one
@@ -65,15 +57,27 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
     reader factory does.
 
     Args:
-        options: the parsed options of the stream.
-        schema: the Arrow schema of the batches that readers return.
-        formats: what its keys and values are; None: bytes.
-        location: a directory of this stream alone, where it keeps its start and the ids of its topics; None: below
-            the query's checkpoint, if an option names that, which takes precedence.
-        versions: of the schemas it reads with, to be kept once the checkpoint is known to be that of the query.
+        options, schema, formats, location, versions: as in `KafkaStream`.
         starts_are_finished: whether a start of `latestOffset` is the end of a batch that the engine has finished, as
             with Spark; else only `commit` says so.
         clock: monotonic seconds; for `maxTriggerDelay` and deadlines.
+
+    Example:
+        A batch by hand, without Spark::
+
+            stream = KafkaMicroBatchStream.from_options(
+                {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders", "startingOffsets": "earliest"}
+            )
+            start = stream.initialOffset()
+            end = stream.latestOffset(start, stream.getDefaultReadLimit())
+            factory = stream.createReaderFactory()
+            for partition in stream.planInputPartitions(start, end):
+                reader = factory.createReader(partition)
+                while reader.next():
+                    print(reader.get().num_rows)
+                reader.close()
+            stream.commit(end)
+            stream.stop()
 
     Source: Spark `KafkaMicroBatchStream`.
     """
@@ -89,77 +93,18 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
         starts_are_finished: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options = options
-        self._versions = versions
-        self._schema = schema
-        self._formats = formats
-        self._offset_reader = KafkaOffsetReader.from_options(options)
-        files, directory = None, ""
-        if options.checkpoint_location is not None:
-            files, directory = CheckpointFiles(options.checkpoint_location), f"sources/{options.source_index}"
-        elif location is not None:
-            files = CheckpointFiles(location)
-        self._watch = TopicWatch(files, directory)
-        # The micro-batch that follows the loss of a topic has an end without it, and its plan counts that.
-        self._losses = TopicLosses(options, self._offset_reader, self._watch, clock, counts_deleted=False)
-        self._starting = StartingPosition(options, self._offset_reader, self._watch, files, directory)
+        super().__init__(options, schema, formats, location=location, versions=versions, clock=clock)
         self._admission = Admission(self._offset_reader, clock)
         self._available_now = AvailableNow()
         # What the last look-up found, and the end that was returned after it; a plan of that end need not look again.
         self._assignment: Assignment | None = None
         self._latest: Mapping[TopicPartition, int] | None = None
         self._end: KafkaSourceOffset | None = None
-        self._finished = FinishedBatches.from_options(options, files, clock)
         self._headroom = HeadroomWarnings.from_options(options)
         self._starts_are_finished = starts_are_finished
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> KafkaMicroBatchStream:
-        """Build the stream from the options of `spark.readStream.format("pyspark_kafka")`, with all their columns.
-
-        Raises:
-            OptionError: options are missing, unknown, malformed or in conflict.
-            SchemaError, RegistryError, CheckpointError, MissingDependencyError: keys or values have a format; see
-                `plan_columns`.
-
-        Example:
-            A batch by hand, without Spark::
-
-                stream = KafkaMicroBatchStream.from_options(
-                    {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "orders", "startingOffsets": "earliest"}
-                )
-                start = stream.initialOffset()
-                end = stream.latestOffset(start, stream.getDefaultReadLimit())
-                factory = stream.createReaderFactory()
-                for partition in stream.planInputPartitions(start, end):
-                    reader = factory.createReader(partition)
-                    while reader.next():
-                        print(reader.get().num_rows)
-                    reader.close()
-                stream.commit(end)
-                stream.stop()
-        """
-        parsed = parse_stream_read_options(options)
-        columns = plan_columns(parsed, starts=True)
-        return cls(parsed, columns.schema, columns.formats, versions=columns.versions)
-
     def __repr__(self) -> str:
         return f"KafkaV2[{self._options.subscription.describe()}]"
-
-    def initialOffset(self) -> KafkaSourceOffset:
-        """Return where a new query starts: the starting option, resolved for the partitions of the first call.
-
-        Later calls return the same, with `checkpointLocation` also in later runs. Without it, a starting option that
-        does not fit is an error of `latestOffset`, which a new query calls next; a query whose first batch was planned
-        by a former run does not need it.
-
-        Raises:
-            OptionError: with `checkpointLocation`, the option does not fit; see `latestOffset`.
-            CheckpointError: `checkpointLocation` is another query's, or cannot be read or written.
-        """
-        found = self._starting.get()
-        self._keep_versions()
-        return KafkaSourceOffset(found)
 
     def resolve_start(self) -> Mapping[TopicPartition, int]:
         """Return where a query starts that has no start yet; keep nothing.
@@ -168,14 +113,6 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             OptionError: the option names other partitions than the subscription, or a time without a record.
         """
         return self._starting.resolve()
-
-    def deserializeOffset(self, json: str) -> KafkaSourceOffset:
-        """Read an offset of a checkpoint, this connector's or Spark's own.
-
-        Raises:
-            CheckpointError: the text is not an offset of a Kafka source.
-        """
-        return KafkaSourceOffset.from_json(json)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return `minOffsetsPerTrigger`, `maxOffsetsPerTrigger` and `maxBytesPerTrigger` as one read limit."""
@@ -272,39 +209,12 @@ class KafkaMicroBatchStream(MicroBatchStream, SupportsTriggerAvailableNow, Repor
             formats=self._formats,
         )
 
-    def commit(self, end: Offset) -> None:
-        """Tell Kafka's tools that everything below `end` is processed, if an option names a group for that.
-
-        The position itself is in the checkpoint. Does not block.
-        """
-        self._finished.note(kafka_offset(end).partitions)
-
     def stop(self) -> None:
-        """Wait, for at most about 2 s, until Kafka's tools know what is finished, if an option names a group for that.
-
-        Connections belong to the process's pool.
-        """
+        """Stop as `KafkaStream` does, and the watch of the time to deletion."""
         if self._headroom is not None:
             self._headroom.stop()
-        self._finished.stop()
-
-    def _keep_versions(self) -> None:
-        """Write which schemas are read with: not before a step that refuses the checkpoint of another query."""
-        if self._versions is not None:
-            self._versions.keep()
-            self._versions = None
+        super().stop()
 
     def _look_up_latest(self, known: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         self._assignment, latest = self._losses.fetch_latest_offsets(known)
         return latest
-
-
-def kafka_offset(offset: Offset) -> KafkaSourceOffset:
-    """Return an offset that an engine hands back; raise CheckpointError if it is another source's."""
-    if not isinstance(offset, KafkaSourceOffset):
-        raise CheckpointError(
-            f"Expected an offset of a Kafka source, got {offset.json()}.",
-            condition="CHECKPOINT_OFFSET_INVALID",
-            hint="Start the query with a new checkpointLocation: this checkpoint belongs to another source.",
-        )
-    return offset

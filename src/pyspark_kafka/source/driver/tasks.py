@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_kafka.client.cluster.pool import learned_servers
 from pyspark_kafka.planning import pack_ranges
-from pyspark_kafka.source.handoff import KafkaInputPartition
+from pyspark_kafka.source.input_partition import KafkaInputPartition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

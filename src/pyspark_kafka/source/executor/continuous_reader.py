@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.model import TopicPartition
     from pyspark_kafka.records import Decoded
-    from pyspark_kafka.source.executor.assembling import Assembler
-    from pyspark_kafka.source.handoff import KafkaContinuousPartitionReaderFactory
+    from pyspark_kafka.source.read_settings import ReadSettings
 
 # How long `next` waits for rows.
 _WAIT_MS = 100
@@ -51,7 +50,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
     Runs on: executor, for as long as the query runs. `next` waits about 100 ms for rows, longer only if a leader has to
     be looked up. One thread; `close` may be called from another one and returns when `next` has.
 
-    Shape: the factory's schema; at most about 4 MiB or 40,000 rows a batch. Memory: a few fetches.
+    Shape: the schema of the settings; at most about 4 MiB or 40,000 rows a batch. Memory: a few fetches.
 
     Raises:
         DataLossError: records are gone and `failOnDataLoss` is true.
@@ -65,21 +64,19 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
 
     def __init__(
         self,
-        factory: KafkaContinuousPartitionReaderFactory,
+        settings: ReadSettings,
         starts: Mapping[TopicPartition, int],
         topic_ids: Mapping[str, str],
         ends: Mapping[TopicPartition, int],
     ) -> None:
-        self._factory = factory
+        self._settings = settings
         self._endless = not ends
         self._ranges = {tp: OffsetRange(tp, start, ends.get(tp, NO_END)) for tp, start in starts.items()}
         self._topic_ids = topic_ids
         self._positions = dict(starts)
         self._resources = ExitStack()
         self._fetcher: Fetcher | None = None
-        self._assembling = Assembling(factory.schema, factory.formats)
-        # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
-        self._assembler: Assembler | None = None
+        self._assembling = Assembling(settings.schema, settings.formats)
         # The response that is decoded: of which partition, the rest of its pieces, the position behind the last one.
         self._topic_partition: TopicPartition | None = None
         self._pieces: Iterator[Decoded] | None = None
@@ -89,7 +86,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         self._current_at: tuple[TopicPartition, int] | None = None
         # Of the batch that `get` returned last: topic-partition, first offset, the one behind the last.
         self._returned: tuple[TopicPartition, int, int] | None = None
-        self._timestamps = factory.schema.get_field_index("timestamp")
+        self._timestamps = settings.schema.get_field_index("timestamp")
         # Held by `next`, so that `close` waits for it.
         self._reading = threading.Lock()
         self._closing = threading.Event()
@@ -175,9 +172,9 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
             self._resources.close()
 
     def _open(self) -> Fetcher:
-        client = self._resources.enter_context(borrow_client(self._factory.connection))
+        client = self._resources.enter_context(borrow_client(self._settings.connection))
         return self._resources.enter_context(
-            Fetcher(client, self._ranges.values(), self._factory.fetch, topic_ids=self._topic_ids)
+            Fetcher(client, self._ranges.values(), self._settings.fetch, topic_ids=self._topic_ids)
         )
 
     def _poll(self, until: Deadline) -> None:
@@ -189,7 +186,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         except LOSSES as error:
             lost = error.offset_range
             position = resume_or_raise(
-                error, lost, fail_on_data_loss=self._factory.fail_on_data_loss, leaves_recreated=True
+                error, lost, fail_on_data_loss=self._settings.fail_on_data_loss, leaves_recreated=True
             )
             self._fetcher.resume(lost.topic_partition, position)
             # The position in a topic that is gone says how far it was read; the next plan finds out what became of it.
@@ -199,24 +196,22 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
         if found is None:
             return
         topic_partition, fetched = found
-        if topic_partition != self._topic_partition or self._assembler is None:
-            self._topic_partition = topic_partition
-            self._assembler = self._assembling.assembler(topic_partition)
-        columns = self._assembler.decoded_columns
+        self._topic_partition = topic_partition
+        columns = self._assembling.assembler(topic_partition).decoded_columns
         self._decoded_to = fetched.start_offset
         self._pieces = decode_range(
             fetched,
             self._ranges[topic_partition],
             columns,
-            self._factory.fetch,
+            self._settings.fetch,
             target_bytes=_BATCH_BYTES,
             target_rows=_BATCH_ROWS,
         )
 
     def _decode(self, pieces: Iterator[Decoded]) -> bool:
         """Decode the next piece; return whether it has rows."""
-        topic_partition, assembler, fetcher = self._topic_partition, self._assembler, self._fetcher
-        if topic_partition is None or assembler is None or fetcher is None:
+        topic_partition, fetcher = self._topic_partition, self._fetcher
+        if topic_partition is None or fetcher is None:
             raise RuntimeError("nothing was fetched")
         decoded = next(pieces, None)
         if decoded is None:
@@ -226,6 +221,7 @@ class KafkaContinuousPartitionReader(ContinuousPartitionReader):
                 self._assembling.finish()
             return False
         self._decoded_to = decoded.next_offset
+        assembler = self._assembling.assembler(topic_partition)
         if not decoded.batch.num_rows or not (batch := assembler.assemble(decoded)).num_rows:
             self._positions[topic_partition] = decoded.next_offset
             return False

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark_kafka.client.cluster.pool import borrow_client
 from pyspark_kafka.client.fetch.errors import LOSSES, LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError
 from pyspark_kafka.client.fetch.fetcher import Fetcher
+from pyspark_kafka.client.lookups.offsets import list_offsets
 from pyspark_kafka.connector import PartitionReader
 from pyspark_kafka.errors import BrokerError
+from pyspark_kafka.offsets import Earliest, Latest
 from pyspark_kafka.source.executor.assembling import Assembling
-from pyspark_kafka.source.executor.open_ends import close_range
 from pyspark_kafka.source.executor.range_decoding import decode_range, leave_deleted, resume_or_raise
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_kafka.client.cluster.kafka_client import KafkaClient
-    from pyspark_kafka.model import OffsetRange
+    from pyspark_kafka.model import IsolationLevel, OffsetRange
     from pyspark_kafka.planning.open_ends import OpenEnds
-    from pyspark_kafka.source.handoff import KafkaPartitionReaderFactory
+    from pyspark_kafka.source.read_settings import ReadSettings
 
 
 class KafkaPartitionReader(PartitionReader):
@@ -35,7 +36,7 @@ class KafkaPartitionReader(PartitionReader):
 
     Runs on: executor; blocks on the network, at most `kafkaConsumer.pollTimeoutMs` without progress.
 
-    Shape: the factory's schema; about 1 MiB or 10,000 rows a batch. Memory: a few fetches, whatever the range.
+    Shape: the schema of the settings; about 1 MiB or 10,000 rows a batch. Memory: a few fetches, whatever the range.
 
     Raises:
         DataLossError: records of the range are gone and `failOnDataLoss` is true.
@@ -50,18 +51,15 @@ class KafkaPartitionReader(PartitionReader):
 
     def __init__(
         self,
-        factory: KafkaPartitionReaderFactory,
+        settings: ReadSettings,
         *offset_ranges: OffsetRange,
         open_ends: OpenEnds | None = None,
         topic_ids: Mapping[str, str] | None = None,
     ) -> None:
-        self._factory = factory
+        self._settings = settings
         self._open_ends = open_ends
         self._topic_ids = topic_ids
-        self._assembling = Assembling(factory.schema, factory.formats)
-        # One at a time, however many partitions there are: it keeps columns of the partition's name and number.
-        self._assembler = self._assembling.assembler(offset_ranges[0].topic_partition)
-        self._assembled = offset_ranges[0].topic_partition
+        self._assembling = Assembling(settings.schema, settings.formats)
         self._batches = self._read(offset_ranges)
         self._current: pa.RecordBatch | None = None
         # Whether no response with records has come yet.
@@ -84,10 +82,10 @@ class KafkaPartitionReader(PartitionReader):
 
     def _read(self, offset_ranges: tuple[OffsetRange, ...]) -> Generator[pa.RecordBatch, None, None]:
         looked_again = False
-        with closing(self._assembling), borrow_client(self._factory.connection) as client:
+        with closing(self._assembling), borrow_client(self._settings.connection) as client:
             while True:
                 ranges = self._close_ranges(client, offset_ranges)
-                with Fetcher(client, ranges, self._factory.fetch, topic_ids=self._topic_ids) as fetcher:
+                with Fetcher(client, ranges, self._settings.fetch, topic_ids=self._topic_ids) as fetcher:
                     try:
                         yield from self._read_ranges(fetcher, ranges)
                     except TopicRecreatedError:
@@ -106,11 +104,11 @@ class KafkaPartitionReader(PartitionReader):
             return offset_ranges
         (planned,) = offset_ranges
         try:
-            return (close_range(client, planned, self._open_ends, self._factory.fetch.isolation_level),)
+            return (close_range(client, planned, self._open_ends, self._settings.fetch.isolation_level),)
         except BrokerError as error:
             if error.condition != "UNKNOWN_TOPIC":
                 raise
-            leave_deleted(planned.topic_partition, fail_on_data_loss=self._factory.fail_on_data_loss)
+            leave_deleted(planned.topic_partition, fail_on_data_loss=self._settings.fail_on_data_loss)
             return ()
 
     def _read_ranges(
@@ -127,12 +125,9 @@ class KafkaPartitionReader(PartitionReader):
                 fetcher.resume(lost.topic_partition, self._resume_or_raise(error, lost))
                 continue
             self._unread = False
-            if topic_partition != self._assembled:
-                self._assembled = topic_partition
-                self._assembler = self._assembling.assembler(topic_partition)
-            assembler, position = self._assembler, fetched.start_offset
+            assembler, position = self._assembling.assembler(topic_partition), fetched.start_offset
             columns = assembler.decoded_columns
-            for decoded in decode_range(fetched, ranges[topic_partition], columns, self._factory.fetch):
+            for decoded in decode_range(fetched, ranges[topic_partition], columns, self._settings.fetch):
                 position = decoded.next_offset
                 if decoded.batch.num_rows and (batch := assembler.assemble(decoded)).num_rows:
                     yield batch
@@ -142,8 +137,29 @@ class KafkaPartitionReader(PartitionReader):
         return resume_or_raise(
             error,
             offset_range,
-            fail_on_data_loss=self._factory.fail_on_data_loss,
+            fail_on_data_loss=self._settings.fail_on_data_loss,
             # Open until something was read, however often the log's first offset moves.
             open_start=self._open_ends is not None and self._open_ends.start_from is not None and self._unread,
-            leaves_recreated=self._factory.leaves_recreated,
+            leaves_recreated=self._settings.leaves_recreated,
         )
+
+
+def close_range(
+    client: KafkaClient, planned: OffsetRange, open_ends: OpenEnds, isolation_level: IsolationLevel
+) -> OffsetRange:
+    """Look up the open ends of a range as they are now.
+
+    Runs on: executor, when a task starts; one request for each end that must be known, mostly one in all.
+
+    Raises:
+        OptionError: an end was found on the wrong side of the one that an option names.
+        ConnectorError: the look-up failed.
+    """
+    topic_partition = planned.topic_partition
+    first_offset = log_end = None
+    # The start first: a log never ends before a start that it had earlier.
+    if open_ends.asks_first_offset(planned):
+        first_offset = list_offsets(client, {topic_partition: Earliest()}, isolation_level)[topic_partition]
+    if open_ends.end_by is not None:
+        log_end = list_offsets(client, {topic_partition: Latest()}, isolation_level)[topic_partition]
+    return open_ends.close(planned, first_offset, log_end)

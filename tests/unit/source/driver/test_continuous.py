@@ -17,7 +17,7 @@ from pyspark_kafka.options import ConnectionOptions, StreamReadOptions, Subscrip
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
 from pyspark_kafka.source.executor.columns import source_schema
 from pyspark_kafka.source.executor.partition_offset import KafkaSourcePartitionOffset
-from pyspark_kafka.source.handoff import KafkaContinuousInputPartition
+from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from pyspark_kafka.options import ConnectionOptions, FetchOptions
 from pyspark_kafka.source.executor import continuous_reader
 from pyspark_kafka.source.executor.columns import SOURCE_SCHEMA
 from pyspark_kafka.source.executor.continuous_reader import KafkaContinuousPartitionReader
-from pyspark_kafka.source.handoff import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
+from pyspark_kafka.source.input_partition import KafkaContinuousInputPartition, KafkaContinuousPartitionReaderFactory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

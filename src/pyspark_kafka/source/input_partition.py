@@ -5,7 +5,7 @@ Plain data. The processes of the driver import this, and not the reader, which l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector import (
@@ -15,16 +15,13 @@ from pyspark_kafka.connector import (
     PartitionReader,
     PartitionReaderFactory,
 )
+from pyspark_kafka.source.read_settings import ReadSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
-
     from pyspark_kafka.model import OffsetRange, TopicPartition
-    from pyspark_kafka.options import ConnectionOptions, FetchOptions
     from pyspark_kafka.planning.open_ends import OpenEnds
-    from pyspark_kafka.typed.reading import ReadFormats
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +57,8 @@ class KafkaInputPartition(InputPartition):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaPartitionReaderFactory(PartitionReaderFactory):
-    """Builds the readers of a batch on executors. Plain data: connections are opened where they are used.
-
-    Attributes:
-        connection: how to reach the brokers.
-        fetch: sizes, waits and isolation of the fetch requests.
-        schema: the exact Arrow schema of the batches that readers return.
-        fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
-        leaves_recreated: whether a recreated topic is left to a later batch, which reads it from its beginning. If not,
-            and if loss is tolerated, a task continues in it at the same offset.
-        formats: what keys and values are, of which the schema has columns; None: bytes.
-    """
-
-    connection: ConnectionOptions
-    fetch: FetchOptions
-    schema: pa.Schema
-    fail_on_data_loss: bool
-    leaves_recreated: bool = False
-    formats: ReadFormats | None = None
+class KafkaPartitionReaderFactory(ReadSettings, PartitionReaderFactory):
+    """Builds the readers of a batch on executors."""
 
     def createReader(self, partition: InputPartition) -> PartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""
@@ -86,11 +66,11 @@ class KafkaPartitionReaderFactory(PartitionReaderFactory):
 
         if not isinstance(partition, KafkaInputPartition):
             raise TypeError(f"expected a KafkaInputPartition, got {type(partition).__name__}")
-        factory = self
-        if partition.servers:
-            factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
         return KafkaPartitionReader(
-            factory, *partition.offset_ranges, open_ends=partition.open_ends, topic_ids=partition.topic_ids
+            self.knowing(partition.servers),
+            *partition.offset_ranges,
+            open_ends=partition.open_ends,
+            topic_ids=partition.topic_ids,
         )
 
 
@@ -112,22 +92,8 @@ class KafkaContinuousInputPartition(InputPartition):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaContinuousPartitionReaderFactory(ContinuousPartitionReaderFactory):
-    """Builds the readers of a continuous read on executors. Plain data, as `KafkaPartitionReaderFactory`.
-
-    Attributes:
-        connection: how to reach the brokers.
-        fetch: sizes, waits and isolation of the fetch requests.
-        schema: the exact Arrow schema of the batches that readers return.
-        fail_on_data_loss: whether lost records are an error, or are skipped with a warning.
-        formats: what keys and values are, as in `KafkaPartitionReaderFactory`.
-    """
-
-    connection: ConnectionOptions
-    fetch: FetchOptions
-    schema: pa.Schema
-    fail_on_data_loss: bool
-    formats: ReadFormats | None = None
+class KafkaContinuousPartitionReaderFactory(ReadSettings, ContinuousPartitionReaderFactory):
+    """Builds the readers of a continuous read on executors. A recreated topic is always left to the next plan."""
 
     def createReader(self, partition: InputPartition) -> ContinuousPartitionReader:
         """Build the reader of one input partition; it connects at the first `next()`."""
@@ -137,9 +103,6 @@ class KafkaContinuousPartitionReaderFactory(ContinuousPartitionReaderFactory):
 
         if not isinstance(partition, KafkaContinuousInputPartition):
             raise TypeError(f"expected a KafkaContinuousInputPartition, got {type(partition).__name__}")
-        factory = self
-        if partition.servers:
-            factory = replace(self, connection=replace(self.connection, learned_servers=partition.servers))
         return KafkaContinuousPartitionReader(
-            factory, dict(partition.starts), partition.topic_ids, dict(partition.ends)
+            self.knowing(partition.servers), dict(partition.starts), partition.topic_ids, dict(partition.ends)
         )
