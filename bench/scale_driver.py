@@ -36,7 +36,7 @@ from pyspark_kafka.continuous.channel.frames import (
 from pyspark_kafka.continuous.channel.task_reports import TaskReports
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.epochs.messages import End, Go, Hello, Moved, Reports, Started, Stop, decode, encode
 from pyspark_kafka.continuous.epochs.pace import EpochPace
 from pyspark_kafka.continuous.reports.events import QueryEvents
@@ -255,7 +255,7 @@ def _position(lane: int, each: int, offset: int) -> str:
 
 
 def _figures(lane: int, each: int) -> str:
-    made = LaneFigures(at_ms=time.time() * 1000)
+    made = LaneMetrics(at_ms=time.time() * 1000)
     made.latest = (_position(lane, each, 1_000_000),)
     for number in range(_LATENCIES):
         made.sent.add(1.0 + number * 0.37, 5)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
-from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, RecentTimes
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram, RecentTimes
 
 # From microseconds to a month.
 LATENCIES = st.floats(0, 3e9, allow_nan=False)
@@ -67,8 +66,8 @@ def test_rows_that_took_longer_have_later_percentiles(latencies: list[tuple[floa
 @given(WEIGHTED, st.lists(st.text()).map(tuple), st.booleans())
 def test_figures_survive_their_text(latencies: list[tuple[float, int]], latest: tuple[str, ...], since: bool) -> None:
     sent = histogram_of(latencies)
-    text = LaneFigures(latest, sent, LatencyHistogram(), 1.7e12, since).to_text()
-    found = LaneFigures.from_text(text)
+    text = LaneMetrics(latest, sent, LatencyHistogram(), 1.7e12, since).to_text()
+    found = LaneMetrics.from_text(text)
     assert (found.latest, found.at_ms, found.since_record) == (latest, 1.7e12, since)
     assert found.sent.to_list() == sent.to_list()
     assert found.sent.rows == sent.rows
@@ -77,7 +76,7 @@ def test_figures_survive_their_text(latencies: list[tuple[float, int]], latest: 
 @given(st.recursive(st.none() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=6)))
 def test_other_text_is_refused_as_a_value_error(data: object) -> None:
     try:
-        found = LaneFigures.from_text(json.dumps(data))
+        found = LaneMetrics.from_text(json.dumps(data))
     except ValueError:
         return
     assert found.sent.rows >= 0

@@ -10,7 +10,8 @@
     )
 
 Rooms: `epochs` (when epochs end, what the checkpoint holds), `channel` (between driver and tasks), `task` (what runs on
-executors), `reports` (what a query tells about itself), `query` (the builder, the handle, the thread of the query).
+executors), `placement` (Spark's job and slots), `reports` (progress, events, the log), `run` (one run of a query),
+`query` (the builder, the handle, the thread of the query).
 Invariant: what was not committed is read again; an epoch is committed once by a sink whose commit is idempotent.
 Layer: continuous, above spark/.
 """

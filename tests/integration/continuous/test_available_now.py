@@ -187,10 +187,10 @@ import os, signal, sys, time
 from pyspark.sql import SparkSession
 from pyspark_kafka import continuous
 from pyspark_kafka.continuous.epochs.epoch_files import EpochFiles
-from pyspark_kafka.continuous.query import builder
+from pyspark_kafka.continuous.query import writer
 
 servers, source, target, checkpoint = sys.argv[1:]
-builder._AVAILABLE_NOW_INTERVAL_MS = 100
+writer._AVAILABLE_NOW_INTERVAL_MS = 100
 commit = EpochFiles.commit
 
 def commit_and_die(self, *arguments):

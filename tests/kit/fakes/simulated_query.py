@@ -57,15 +57,15 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.task.stages import Stage
 
 TOPIC = "t"
-_MOST_STEPS = 20_000
+_MAX_STEPS = 20_000
 INTERVAL_MS = 200
 # Rows of a lane that commits by its own clock are visible after this number of epochs, unless its function is busy.
 _VISIBLE = 3
 _SCHEMA = pa.schema({"partition": pa.string(), "number": pa.int64()})
 
 
-class BrokenInvariantError(AssertionError):
-    """An invariant does not hold."""
+class BrokenInvariantError(BaseException):
+    """An invariant does not hold. No code of the package takes it for an error of a source or a sink."""
 
 
 class DriverDied(BaseException):
@@ -494,7 +494,7 @@ class Simulation:
             tasks=1,
             interval_ms=INTERVAL_MS,
             host="",
-            most_failures=3,
+            max_failures=3,
         )
         # As a query has it, for all its runs.
         limit = plan.write.commitLimit() if isinstance(plan.write, SupportsSourceOffsets) else None
@@ -523,7 +523,7 @@ class Simulation:
         for lane in lanes:
             lane.epoch_s = pace.lanes_ms / 1000
         coordinator = self._coordinator(len(lanes), epoch, pace.interval_ms)
-        steps = _MOST_STEPS if self.calm else rng.choice((100, 200, 300))
+        steps = _MAX_STEPS if self.calm else rng.choice((100, 200, 300))
         stop_at = 100 if self.calm else rng.randrange(steps * 2)
         # Some lanes are slow, and so is one channel or the other.
         menu = [choice for choice in range(5) for _ in range(rng.choice((1, 1, 1, 4)))]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = "pyspark_kafka"
-MOST_PAGES = 200
+MAX_PAGES = 200
 
 CONNECT = """
 import json, sys
@@ -228,7 +228,7 @@ class Program:
         pending += ["/SQL/", "/environment/", "/StreamingQuery/", "/connect/", "/jobs/", "/stages/", "/executors/"]
         seen: dict[str, None] = dict.fromkeys(pending)
         saved = 0
-        while pending and saved < MOST_PAGES:
+        while pending and saved < MAX_PAGES:
             path = pending.pop(0)
             try:
                 with urllib.request.urlopen(f"{ui}{path}", timeout=30) as response:  # noqa: S310 - Spark's own

@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.epochs.messages import Reports
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 
 # A character takes 6 bytes of JSON at most, so the reports of a message fit in a frame.
-_MOST_CHARACTERS = 2_000_000
+_MAX_CHARACTERS = 2_000_000
 
 
 class TaskReports:
@@ -46,7 +46,7 @@ class TaskReports:
         """
         with self._lock:
             waiting = self._waiting.setdefault(report.epoch, [])
-            if sum(map(_characters, waiting)) + _characters(report) > _MOST_CHARACTERS:
+            if sum(map(_characters, waiting)) + _characters(report) > _MAX_CHARACTERS:
                 # Alone, so that the error of one that is too long is that of its lane.
                 self._send_waiting()
                 self._send(Reports((report,)))
@@ -70,22 +70,22 @@ class TaskReports:
     def _send_epoch(self, epoch: int) -> None:
         reports = self._waiting.pop(epoch)
         if reports:
-            self._send(Reports(_with_figures_in_one(reports)))
+            self._send(Reports(_with_metrics_merged(reports)))
 
 
 def _characters(report: LaneReport) -> int:
-    return len(report.offset) + len(report.message) + len(report.figures) + len(report.state)
+    return len(report.offset) + len(report.message) + len(report.metrics) + len(report.state)
 
 
-def _with_figures_in_one(reports: Sequence[LaneReport]) -> tuple[LaneReport, ...]:
-    """Let the first report have the figures of all: the driver adds them up."""
-    texts = [report.figures for report in reports if report.figures]
+def _with_metrics_merged(reports: Sequence[LaneReport]) -> tuple[LaneReport, ...]:
+    """Let the first report have the metrics of all: the driver adds them up."""
+    texts = [report.metrics for report in reports if report.metrics]
     if len(texts) < 2:
         return tuple(reports)
-    merged = LaneFigures.from_text(texts[0])
+    merged = LaneMetrics.from_text(texts[0])
     for text in texts[1:]:
-        merged.merge(LaneFigures.from_text(text))
+        merged.merge(LaneMetrics.from_text(text))
     return (
-        replace(reports[0], figures=merged.to_text()),
-        *(replace(report, figures="") for report in reports[1:]),
+        replace(reports[0], metrics=merged.to_text()),
+        *(replace(report, metrics="") for report in reports[1:]),
     )

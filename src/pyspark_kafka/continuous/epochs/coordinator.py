@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 # Epochs that lanes have left and that are not committed: while there are more, epochs grow longer instead.
-MOST_OPEN = 4
+MAX_OPEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class LaneReport:
         message: the JSON of the writer's commit message.
         rows_read: rows that the reader returned.
         rows_written: rows that went to the writer.
-        figures: the text of its `LaneFigures`, also those of other lanes of its task; empty for none.
+        metrics: the text of its `LaneMetrics`, also those of other lanes of its task; empty for none.
         state: the JSON of the versions of states that the epoch has made; empty if it has changed none.
-        looked: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
+        polled: 1 if its reader was asked within the epoch and had no rows; 0 if it may have left rows where they are.
         commit_ms: how long its commits have taken, the longest one.
         cost: what its commits have cost the sink, the greatest one; see `SourceOffsetsWriter.commitCost`.
     """
@@ -36,9 +36,9 @@ class LaneReport:
     message: str
     rows_read: int = 0
     rows_written: int = 0
-    figures: str = field(default="", compare=False)
+    metrics: str = field(default="", compare=False)
     state: str = ""
-    looked: int = field(default=1, compare=False)
+    polled: int = field(default=1, compare=False)
     commit_ms: int = field(default=0, compare=False)
     cost: int = field(default=0, compare=False)
 
@@ -97,7 +97,7 @@ class EpochCoordinator:
     Lanes begin together, when the last one has started: no epoch can end before. Then they read without pause. An epoch
     ends by time, but only if a lane has moved since it began: a query without new rows writes nothing. A lane ends an
     epoch when the driver says so, reports it and continues. An epoch is committed when every lane has reported it, one
-    epoch at a time, in order. If commits are slower than epochs, at most `MOST_OPEN` epochs are open; then the one that
+    epoch at a time, in order. If commits are slower than epochs, at most `MAX_OPEN` epochs are open; then the one that
     runs gets longer, and no lane waits. Lanes that keep positions together with their rows commit these within it, by
     their own clocks.
 
@@ -237,7 +237,7 @@ class EpochCoordinator:
             # Before, there was nothing to read: the first epoch is as long as the others.
             self._current_since_ms = now_ms
         is_due = self._moved and now_ms - self._current_since_ms >= self._interval_ms
-        if not is_due or self._current - self._uncommitted >= MOST_OPEN:
+        if not is_due or self._current - self._uncommitted >= MAX_OPEN:
             return []
         self._current_since_ms = now_ms
         return self._end_current()
@@ -250,13 +250,13 @@ class EpochCoordinator:
         """Return when to call `ticked` next, by its clock; None if something else must happen first."""
         if self._current_since_ms is None or self._stopping or not self._moved or not self.is_running:
             return None
-        if self._current - self._uncommitted >= MOST_OPEN:
+        if self._current - self._uncommitted >= MAX_OPEN:
             return None
         return self._current_since_ms + self._interval_ms
 
     def end_now(self) -> list[EpochCommand]:
         """End the epoch that runs, whether a lane has moved or not, if lanes run and commits keep up."""
-        if self._stopping or not self.is_running or self._current - self._uncommitted >= MOST_OPEN:
+        if self._stopping or not self.is_running or self._current - self._uncommitted >= MAX_OPEN:
             return []
         return self._end_current()
 

@@ -1,9 +1,14 @@
-"""Latencies as a histogram of fixed buckets: cheap to add to, to merge, and to send as text of bounded size. Pure."""
+"""The metrics that lanes report of an epoch: latencies as histograms of fixed buckets, in text of bounded size. Pure.
+
+Nothing of the query depends on them: text that cannot be read is left out of the progress.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +17,11 @@ if TYPE_CHECKING:
 
 # Each bucket is a tenth wider than the one before it, so that a percentile is off by 5 % at most; the last one has
 # everything above 118 days.
-_LEAST_MS, _GROWTH, _BUCKETS = 0.1, 1.1, 268
-_BOUNDS = tuple(_LEAST_MS * _GROWTH**number for number in range(_BUCKETS - 1))
+_MIN_MS, _GROWTH, _BUCKETS = 0.1, 1.1, 268
+_BOUNDS = tuple(_MIN_MS * _GROWTH**number for number in range(_BUCKETS - 1))
 # What a bucket stands for: its middle. All below 0.1 ms is 0.05 ms.
 _MIDDLES = (
-    _LEAST_MS / 2,
+    _MIN_MS / 2,
     *((low + high) / 2 for low, high in pairwise(_BOUNDS)),
     _BOUNDS[-1],
 )
@@ -147,6 +152,62 @@ class RecentTimes:
         made = LatencyHistogram()
         made.add_until(time_ms, self._pairs)
         return made
+
+
+@dataclass(slots=True)
+class LaneMetrics:
+    """The metrics of one epoch of a lane, or of several lanes of a task.
+
+    Attributes:
+        latest: the JSON of the positions behind the last rows that readers have heard of; of those that know.
+        sent: how long rows took until the sink had what became of them.
+        ages: how long before `at_ms` the rows came into being, or were read.
+        at_ms: when the last lane ended the epoch, in ms since 1970, by the clock of its machine.
+        since_record: whether all times begin with those of the rows; if not, when their batch was read.
+    """
+
+    latest: tuple[str, ...] = ()
+    sent: LatencyHistogram = field(default_factory=LatencyHistogram)
+    ages: LatencyHistogram = field(default_factory=LatencyHistogram)
+    at_ms: float = 0.0
+    since_record: bool = True
+
+    def merge(self, other: LaneMetrics) -> None:
+        """Add the metrics of another lane, of the same machine and epoch."""
+        self.latest += other.latest
+        self.sent.merge(other.sent)
+        earlier, later = sorted((self, other), key=lambda metrics: metrics.at_ms)
+        ages = LatencyHistogram()
+        ages.merge(later.ages)
+        ages.merge(earlier.ages, later_ms=later.at_ms - earlier.at_ms)
+        self.ages, self.at_ms = ages, later.at_ms
+        self.since_record = self.since_record and other.since_record
+
+    def to_text(self) -> str:
+        """Return the text that travels: beside the positions at most some 5 kB."""
+        metrics = [self.latest, self.sent.to_list(), self.ages.to_list(), round(self.at_ms, 3), int(self.since_record)]
+        return json.dumps(metrics, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> LaneMetrics:
+        """Return the metrics of their text.
+
+        Raises:
+            ValueError: it is not that of `to_text`.
+        """
+        try:
+            latest, sent, ages, at_ms, since_record = json.loads(text)
+            if type(latest) is not list or not all(type(position) is str for position in latest):
+                raise ValueError("positions are texts")  # noqa: TRY301 - one place says what is wrong
+            return cls(
+                tuple(latest),
+                LatencyHistogram.from_list(sent),
+                LatencyHistogram.from_list(ages),
+                finite(at_ms),
+                bool(since_record),
+            )
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            raise ValueError(f"not the metrics of a lane: {error}") from error
 
 
 def _halved(pairs: Sequence[tuple[float, int]]) -> Iterable[tuple[float, int]]:

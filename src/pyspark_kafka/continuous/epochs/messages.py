@@ -16,7 +16,7 @@ from typing import Any
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
 
 # Tracebacks of users' functions are cut to this many characters, at their beginning.
-MOST_TEXT = 64_000
+MAX_TEXT = 64_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Reports:
     """Lanes of a task have ended an epoch.
 
     Attributes:
-        reports: one of each lane, one at least; the figures of all may be with the first one.
+        reports: one of each lane, one at least; the metrics of all may be with the first one.
     """
 
     reports: tuple[LaneReport, ...]

@@ -24,7 +24,7 @@ _HEADROOM, _SHORTER = 1.1, 0.8
 # Epochs in a row that need less before epochs get shorter again, and for how long.
 _CALM, _CALM_MS = 5, 10_000.0
 # Longer epochs do not help where a commit takes long because its epoch was long.
-_MOST_TIMES = 10
+_MAX_TIMES = 10
 # An epoch that ended before its time tells too little about those that last.
 _WHOLE = 0.8
 
@@ -145,8 +145,8 @@ class EpochPace:
         self._cost = 0
         self._needs = {
             "" if limit is None else limit.unit: _Need(asked_ms, longest_ms, is_exact=True),
-            LANES: _Need(asked_ms, min(_MOST_TIMES * asked_ms, longest_ms)),
-            DRIVER: _Need(asked_ms, _MOST_TIMES * asked_ms),
+            LANES: _Need(asked_ms, min(_MAX_TIMES * asked_ms, longest_ms)),
+            DRIVER: _Need(asked_ms, _MAX_TIMES * asked_ms),
         }
 
     def committed(self, load: EpochLoad) -> bool:

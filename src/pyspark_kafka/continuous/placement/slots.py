@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.errors import CapabilityError, ContinuousQueryError
+from pyspark_kafka.continuous.placement.sessions import is_connect
+from pyspark_kafka.errors import ContinuousQueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,33 +83,6 @@ class TaskSlots:
     def _cores_a_task(self) -> int:
         text = self._spark.conf.get("spark.task.cpus", "1") or "1"
         return int(text) if text.isdecimal() and int(text) else 1
-
-
-def check_session(spark: SparkSession) -> None:
-    """Check that a session can run tasks that must all run at the same time.
-
-    Raises:
-        CapabilityError: its executors come and go with the load, for which Spark refuses such a job.
-    """
-    dynamic = (spark.conf.get("spark.dynamicAllocation.enabled", "false") or "").lower() == "true"
-    master = spark.conf.get("spark.master", "") or ""
-    if dynamic and not is_local(master):
-        raise CapabilityError(
-            "A continuous query needs all its tasks at the same time, and Spark runs no such job with dynamic "
-            "allocation. Nothing was read.",
-            condition="CONTINUOUS_DYNAMIC_ALLOCATION",
-            hint="Set spark.dynamicAllocation.enabled to false for this application.",
-        )
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Return whether a session is that of a client of Spark Connect; both kinds have the same attributes."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
-def is_local(master: str) -> bool:
-    """Return whether tasks run in the JVM of the driver."""
-    return master == "local" or master.startswith("local[")
 
 
 class SlotWatch:

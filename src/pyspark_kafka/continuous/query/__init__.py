@@ -1,7 +1,7 @@
 """A continuous query on the driver.
 
-`builder` has the methods that users call, `handle` is what they hold, `runner` the thread that runs the query: one run
-after the other.
+`builder` and `writer` have the methods that users call, `handle` is what they hold, `runner` the thread that runs the
+query: one run after the other.
 
 Invariant: one thread, the thread of `runner`, plans and decides. Layer: continuous, above spark/.
 """

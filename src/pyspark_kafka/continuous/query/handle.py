@@ -6,8 +6,6 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.continuous.guesses import QUERY_GUESSES, GuessedNames
-
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
@@ -20,15 +18,13 @@ _GIVE_UP_SECONDS = 15.0
 _STOP_SECONDS = 40.0
 
 
-class ContinuousQuery(GuessedNames):
+class ContinuousQuery:
     """A continuous query that was started.
 
     Runs on: driver, or the client of Spark Connect; its methods may be called from any thread.
 
     Source: Spark `pyspark.sql.streaming.StreamingQuery`.
     """
-
-    _guesses = QUERY_GUESSES
 
     def __init__(self, runner: QueryRunner, names: QueryNames, progress: ProgressLog, explanation: str = "") -> None:
         self._runner, self._names, self._progress, self._explanation = runner, names, progress, explanation

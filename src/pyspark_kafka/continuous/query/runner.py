@@ -215,7 +215,7 @@ class QueryRunner:
                 self._stopped_with(failure)
                 return
             failures += 1
-            if failures > self._plan.most_failures:
+            if failures > self._plan.max_failures:
                 raise failure
             pause = self._plan.pauses.after(failures)
             _LOG.warning(
@@ -223,7 +223,7 @@ class QueryRunner:
                 "epoch: %s",
                 self._names.id,
                 failures,
-                self._plan.most_failures,
+                self._plan.max_failures,
                 pause,
                 # The traceback is for the handle.
                 str(failure).partition("\n")[0],

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
-from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +68,7 @@ class ProgressLog:
         self._said_at: float | None = None
         # How long epochs last, in ms, and why they are longer than asked.
         self._interval: tuple[int | None, str] = None, ""
-        # Figures that could not be computed: what is wrong once is wrong in each epoch, ten times a second.
+        # Metrics that could not be computed: what is wrong once is wrong in each epoch, ten times a second.
         self._missing: set[object] = set()
 
     @property
@@ -126,8 +125,8 @@ class ProgressLog:
         rows = sum(report.rows_read for report in reports)
         rate = round(rows / seconds, 3) if seconds else 0.0
         start, end = offsets
-        figures = [found for report in reports if (found := self._figures_of(report)) is not None]
-        latest, metrics = self._lag(end, figures)
+        lanes = [found for report in reports if (found := self._metrics_of(report)) is not None]
+        latest, metrics = self._lag(end, lanes)
         moment = datetime.fromtimestamp(clock_s, timezone.utc).isoformat(timespec="milliseconds")
         entry = {
             "id": self._names.id,
@@ -159,16 +158,16 @@ class ProgressLog:
                 "numOutputRows": sum(report.rows_written for report in reports),
                 "metrics": {},
             },
-            **_latencies(figures, clock_s * 1000),
+            **_latencies(lanes, clock_s * 1000),
             **dict(zip(_INTERVAL, self._interval, strict=True)),
         }
         with self._lock:
             self._recent.append(entry)
         self._events.progressed(lambda: _progress(entry))
 
-    def _lag(self, end: Offset, figures: Sequence[LaneFigures]) -> tuple[str | None, Mapping[str, str]]:
+    def _lag(self, end: Offset, lanes: Sequence[LaneMetrics]) -> tuple[str | None, Mapping[str, str]]:
         """Return the latest offset that the readers know, as JSON, and how far the epoch's end is behind it."""
-        known = [position for each in figures for position in each.latest]
+        known = [position for each in lanes for position in each.latest]
         if not known:
             return None, {}
         stream = self._stream
@@ -177,21 +176,23 @@ class ProgressLog:
             latest = stream.mergeLatestOffsets(parts)
             return latest.json(), dict(stream.lagMetrics(end, latest))
         except Exception:  # noqa: BLE001 - logged
-            # The epoch is committed; that its progress lacks a figure must not end the query.
+            # The epoch is committed; that its progress lacks a metric must not end the query.
             if self._is_new("lag"):
                 _LOG.warning(
-                    "How far continuous query %s is behind is not known. This is said once.",
+                    "How far continuous query %s is behind is not known. This is logged once.",
                     self._names.id,
                     exc_info=True,
                 )
             return None, {}
 
-    def _figures_of(self, report: LaneReport) -> LaneFigures | None:
+    def _metrics_of(self, report: LaneReport) -> LaneMetrics | None:
         try:
-            return LaneFigures.from_text(report.figures) if report.figures else None
+            return LaneMetrics.from_text(report.metrics) if report.metrics else None
         except ValueError as error:
             if self._is_new(report.lane):
-                _LOG.warning("Lane %d has sent figures that cannot be read: %s. This is said once.", report.lane, error)
+                _LOG.warning(
+                    "Lane %d has sent metrics that cannot be read: %s. This is logged once.", report.lane, error
+                )
             return None
 
     def _is_new(self, missing: object) -> bool:
@@ -200,13 +201,13 @@ class ProgressLog:
         return is_new
 
 
-def _latencies(figures: Sequence[LaneFigures], committed_ms: float) -> dict[str, Any]:
+def _latencies(lanes: Sequence[LaneMetrics], committed_ms: float) -> dict[str, Any]:
     sent, committed = LatencyHistogram(), LatencyHistogram()
-    for each in figures:
+    for each in lanes:
         sent.merge(each.sent)
         # Between two clocks, that of the lane's machine and this one, as the timestamps themselves are.
         committed.merge(each.ages, later_ms=committed_ms - each.at_ms)
-    since_record = all(each.since_record for each in figures)
+    since_record = all(each.since_record for each in lanes)
     return {
         "latencyMs": sent.summary(),
         "commitLatencyMs": committed.summary(),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark_kafka.continuous.epochs.messages import Failed
 
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 def run_failed(reason: str, hint: str) -> ContinuousQueryError:
@@ -41,7 +41,7 @@ def task_lost(task: int, reason: str, lanes: Iterable[int] = ()) -> ContinuousQu
     if SILENT in reason or "interpreter" in reason:
         hint = "Look for what holds the interpreter, or raise option taskTimeout."
     numbers = sorted(lanes)
-    named = f", with lane{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_MOST_NAMED]))}" if numbers else ""
+    named = f", with lane{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_MAX_NAMED]))}" if numbers else ""
     return run_failed(f"task {task} is lost: {reason}{named}", hint)
 
 

@@ -264,7 +264,7 @@ class RunMachine:
         commands: list[RunCommand] = []
         if self._waits.need_target and not self._end_asked:
             self._end_asked = True
-            self._waits.begin_look()
+            self._waits.begin_poll()
             commands.append(FindEnd())
         commands += self._noted(self._end_epochs(now), now)
         if self._control.give_up.is_set():
@@ -337,8 +337,8 @@ class RunMachine:
             self._log.set_status(READING_STATUS)
         begun, ended = self._spans.pop(epoch)
         # A lane that was delayed, by the end of the epoch before or a slow start, may have left rows unread.
-        looked = all(report.looked and not report.rows_read for report in reports)
-        self._waits.committed(commit.end, begun if looked and ended - begun >= _IDLE_SECONDS else None)
+        polled = all(report.polled and not report.rows_read for report in reports)
+        self._waits.committed(commit.end, begun if polled and ended - begun >= _IDLE_SECONDS else None)
         commands: list[RunCommand] = []
         if self._pace.committed(EpochLoad.of(reports, (ended - begun) * 1000, commit.took_s * 1000)):
             self.coordinator.set_interval(self._pace.interval_ms)
@@ -348,7 +348,7 @@ class RunMachine:
     def _take_end(self, found: EndFound) -> None:
         self._end_asked = False
         if found.error is not None:
-            self._waits.fail_look(found.error)
+            self._waits.fail_poll(found.error)
         elif self._reached is not None:
             # Nothing below the start is to be read, whether it is in the checkpoint or where a new query begins.
             self._waits.set_target(found.target, self._reached())

@@ -44,7 +44,7 @@ class QueryPlan:
         tasks: how many tasks at most; None for as many as there are slots.
         interval_ms: the length of an epoch.
         host: the address that tasks connect to.
-        most_failures: failures in a row after which the query still starts again.
+        max_failures: failures in a row after which the query still starts again.
         port: that the driver listens on; 0 for any.
         available_now: whether the query ends at what was there when it started.
         pauses: between a failure and the next start.
@@ -58,7 +58,7 @@ class QueryPlan:
     tasks: int | None
     interval_ms: int
     host: str
-    most_failures: int
+    max_failures: int
     port: int = 0
     available_now: bool = False
     pauses: RestartPauses = RestartPauses()

@@ -101,7 +101,7 @@ class QueryRun:
         if not planner.wait_for_source() or not (tasks := planner.wait_for_slots()):
             return
         partitions = planner.plan_partitions(tasks)
-        self._waits.look_again()
+        self._waits.poll_again()
         if partitions:
             self._run_tasks(planner, partitions, tasks)
         elif self._plan.available_now:
@@ -115,10 +115,10 @@ class QueryRun:
             if self._plan.stream.needsReconfiguration():
                 return
             if self._waits.need_target:
-                self._waits.begin_look()
+                self._waits.begin_poll()
                 found = self._find_end()
                 if found.error is not None:
-                    self._waits.fail_look(found.error)
+                    self._waits.fail_poll(found.error)
                 else:
                     self._waits.set_target(found.target, self._reached())
 

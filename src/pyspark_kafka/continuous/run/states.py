@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.connector.engine.checks import check_instance
-from pyspark_kafka.continuous.state.plan import StatePlan
 from pyspark_kafka.continuous.state.version_files import EPOCHS_KEPT, VersionFiles
-from pyspark_kafka.continuous.state.versions import StateVersion, StateVersions, directory_of, schema_text
+from pyspark_kafka.continuous.state.versions import StatePlan, StateVersion, StateVersions, directory_of, schema_text
 from pyspark_kafka.errors import CheckpointError, ContractError, StateError
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ class _Wait:
 
     Attributes:
         asked: when, by the monotonic clock.
-        is_looked_for: whether the source is or was asked where they end.
-        was_looked: whether it has said so.
+        is_polled_for: whether the source is or was asked where they end.
+        was_polled: whether it has said so.
         target: where; None if the source does not know.
         since: when it has said so last, by the monotonic clock.
         is_over: whether they are committed, or nobody can say where they end.
@@ -32,8 +32,8 @@ class _Wait:
     """
 
     asked: float
-    is_looked_for: bool = False
-    was_looked: bool = False
+    is_polled_for: bool = False
+    was_polled: bool = False
     target: Offset | None = None
     since: float = 0.0
     is_over: bool = False
@@ -59,7 +59,7 @@ class RowWaits:
     @property
     def need_target(self) -> bool:
         """Return whether someone waits for whom the source was not asked yet."""
-        return any(not wait.was_looked for wait in self._waits)
+        return any(not wait.was_polled for wait in self._waits)
 
     @property
     def are_waiting(self) -> bool:
@@ -90,23 +90,23 @@ class RowWaits:
         if wait.error is not None:
             raise wait.error
 
-    def begin_look(self) -> None:
+    def begin_poll(self) -> None:
         """Take note that the source is asked now: what it says is not about those who come from here on."""
         with self._changed:
             for wait in self._waits:
-                wait.is_looked_for = True
+                wait.is_polled_for = True
 
-    def fail_look(self, error: BaseException) -> None:
+    def fail_poll(self, error: BaseException) -> None:
         """Take note that the source could not say it: those for whom it was asked have the error."""
         with self._changed:
             for wait in self._waits:
-                if wait.is_looked_for and not wait.was_looked:
+                if wait.is_polled_for and not wait.was_polled:
                     wait.error, wait.is_over = error, True
             self._waits = [wait for wait in self._waits if not wait.is_over]
             self._changed.notify_all()
 
     def set_target(self, target: Offset | None, reached: Offset) -> None:
-        """Take note of where readable rows end, for those who waited when the source was asked: see `begin_look`.
+        """Take note of where readable rows end, for those who waited when the source was asked: see `begin_poll`.
 
         Args:
             target: the end; None if the source does not know.
@@ -114,15 +114,15 @@ class RowWaits:
         """
         with self._changed:
             for wait in self._waits:
-                if wait.is_looked_for and not wait.was_looked:
-                    wait.was_looked, wait.target, wait.since = True, target, time.monotonic()
+                if wait.is_polled_for and not wait.was_polled:
+                    wait.was_polled, wait.target, wait.since = True, target, time.monotonic()
             self._end(reached, None)
 
-    def look_again(self) -> None:
+    def poll_again(self) -> None:
         """Take note that the query was planned again: a target may be of a topic that is gone, or was recreated."""
         with self._changed:
             for wait in self._waits:
-                wait.is_looked_for = wait.was_looked = False
+                wait.is_polled_for = wait.was_polled = False
 
     def committed(self, reached: Offset, idle_since: float | None) -> None:
         """Take note of a commit: end the waits that are over with it.
@@ -141,11 +141,11 @@ class RowWaits:
 
     def _end(self, reached: Offset, idle_since: float | None) -> None:
         for wait in self._waits:
-            if wait.was_looked and wait.target is not None:
+            if wait.was_polled and wait.target is not None:
                 wait.is_over = self._has_reached(reached, wait.target)
                 if not wait.is_over and idle_since is not None and idle_since >= wait.since + _STALE_SECONDS:
-                    wait.is_looked_for = wait.was_looked = False
-            elif wait.was_looked and idle_since is not None:
+                    wait.is_polled_for = wait.was_polled = False
+            elif wait.was_polled and idle_since is not None:
                 wait.is_over = idle_since >= wait.asked
         self._waits = [wait for wait in self._waits if not wait.is_over]
         self._changed.notify_all()

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from pyspark_kafka.continuous.state.plan import StatePlan
+    from pyspark_kafka.continuous.state.versions import StatePlan
 
 # Changes of an epoch that are in memory; more are written before the epoch ends.
-_MOST_CHANGED_BYTES = 8 * 1024 * 1024
+_MAX_CHANGED_BYTES = 8 * 1024 * 1024
 # Changes of earlier epochs that are in memory; then they are merged into the local store.
-_MOST_RECENT_BYTES = 8 * 1024 * 1024
+_MAX_RECENT_BYTES = 8 * 1024 * 1024
 # Values that were read, in two halves: the younger one becomes the older one when it is full.
 _HALF_CACHE_BYTES = 8 * 1024 * 1024
 _STORE_CACHE_BYTES = 8 * 1024 * 1024
 _PART_BYTES = 4 * 1024 * 1024
-_MOST_VALUE_BYTES = 16 * 1024 * 1024
+_MAX_VALUE_BYTES = 16 * 1024 * 1024
 # What Python needs for an entry beside its bytes.
 _ENTRY_BYTES = 160
 # All of a state is written when its changes since the last time are this many files and half as large as it, or so
 # many that a start would take long.
-_FEWEST_DELTAS, _MOST_DELTAS = 32, 500
-_MOST_EXPIRED = 100_000
+_FEWEST_DELTAS, _MAX_DELTAS = 32, 500
+_MAX_EXPIRED = 100_000
 _PREFIX = struct.Struct(">IB")
 
 
@@ -196,16 +196,16 @@ class LaneState:
         for each, value in zip(keys, values, strict=True):
             key = slot.prefix + each
             size = len(key) + _ENTRY_BYTES + (len(value) if value is not None else 0)
-            if size > _MOST_VALUE_BYTES:
+            if size > _MAX_VALUE_BYTES:
                 raise _too_large(size)
             self._changes[key] = value if value is None else stamp + value
             self._young.pop(key, None)
             self._old.pop(key, None)
             # A key that changes twice counts twice: then changes are written a little sooner.
             self._changed_bytes += size
-        if self._changed_bytes > _MOST_CHANGED_BYTES:
+        if self._changed_bytes > _MAX_CHANGED_BYTES:
             self._changed_bytes = _bytes_of(self._changes)
-            if self._changed_bytes > _MOST_CHANGED_BYTES:
+            if self._changed_bytes > _MAX_CHANGED_BYTES:
                 PendingVersions("", self._files, self._flush()).write()
 
     def begin_epoch(self, epoch: int) -> None:
@@ -227,7 +227,7 @@ class LaneState:
                 slot.parts = 0
                 slot.deltas += 1
                 heads[slot.directory] = slot.head.text
-                if slot.deltas >= _MOST_DELTAS or (
+                if slot.deltas >= _MAX_DELTAS or (
                     slot.deltas >= _FEWEST_DELTAS and slot.delta_bytes * 2 >= slot.whole_bytes
                 ):
                     slot.deltas = slot.delta_bytes = 0
@@ -287,9 +287,9 @@ class LaneState:
         self._recent_bytes += self._changed_bytes
         self._changes = {}
         self._changed_bytes = 0
-        if self._recent_bytes > _MOST_RECENT_BYTES:
+        if self._recent_bytes > _MAX_RECENT_BYTES:
             self._recent_bytes = _bytes_of(self._recent)
-            if self._recent_bytes > _MOST_RECENT_BYTES:
+            if self._recent_bytes > _MAX_RECENT_BYTES:
                 self._merge_recent()
         return deltas
 
@@ -324,7 +324,7 @@ class LaneState:
             for key, value in self._store.items(slot.prefix):
                 if slot.ttl_ms and int.from_bytes(value[:8], "big") < oldest:
                     # The others are gone for readers as well, and are removed the next time.
-                    if len(expired) < _MOST_EXPIRED:
+                    if len(expired) < _MAX_EXPIRED:
                         expired.append(key)
                 else:
                     yield key[_PREFIX.size :], value
@@ -381,9 +381,9 @@ def _parts(changes: Iterable[tuple[bytes, bytes | None]]) -> Iterator[list[tuple
 
 def _too_large(size: int) -> StateError:
     return StateError(
-        f"A key with its value has {size:,} bytes; at most {_MOST_VALUE_BYTES:,} can be kept. Nothing of this epoch "
+        f"A key with its value has {size:,} bytes; at most {_MAX_VALUE_BYTES:,} can be kept. Nothing of this epoch "
         "was committed.",
         condition="STATE_VALUE_TOO_LARGE",
         hint="Keep less for each key.",
-        facts={"size": size, "limit": _MOST_VALUE_BYTES},
+        facts={"size": size, "limit": _MAX_VALUE_BYTES},
     )

@@ -13,7 +13,7 @@ from pyspark_kafka.errors import SchemaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_COLUMNS = 64
+_MAX_COLUMNS = 64
 _LENGTH = struct.Struct("<I")
 _FORMATS = {
     pa.bool_(): "?",
@@ -44,8 +44,8 @@ class RowCodec:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        if not 1 <= len(schema) <= _MOST_COLUMNS:
-            raise _refused(f"it has {len(schema)} columns, and must have 1 to {_MOST_COLUMNS}")
+        if not 1 <= len(schema) <= _MAX_COLUMNS:
+            raise _refused(f"it has {len(schema)} columns, and must have 1 to {_MAX_COLUMNS}")
         # Keys without a value are null.
         self.schema = pa.schema([field.with_nullable(True) for field in schema])
         self._stored = [_stored_type(field) for field in schema]

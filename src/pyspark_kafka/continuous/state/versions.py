@@ -1,4 +1,4 @@
-"""Names of versions of a state, and the versions that belong to a committed epoch. Pure."""
+"""Versions of states: their names, those of a committed epoch, and those that a run begins with. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -18,6 +18,25 @@ _FORM = re.compile(r"([0-9]{1,19})-([0-9a-z]{1,32})\.([0-9]{1,9})")
 _VERSION = 1
 # Names of files have at most 255 bytes.
 _LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """What the states of a run begin with; it travels with the code of the task.
+
+    Attributes:
+        location: of the checkpoint.
+        run: tells the files of this run from those of others.
+        key_groups: the key groups of each lane.
+        heads: the text of the version to open, by directory; a state that is not here is empty.
+        ttls_ms: after how many milliseconds without an update a value is gone, for each step; 0 for never.
+    """
+
+    location: str
+    run: str
+    key_groups: Mapping[int, Sequence[str]]
+    heads: Mapping[str, str]
+    ttls_ms: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.channel.task_side import DriverConnection
     from pyspark_kafka.continuous.state.lane_state import LaneState
     from pyspark_kafka.continuous.state.version_files import PendingVersions
-    from pyspark_kafka.continuous.task.late_reports import LateReports
+    from pyspark_kafka.continuous.task.deferred_reports import DeferredReports
 
     Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 # The driver ends an epoch after its time. A lane whose epoch lasts for twice as long knows that others hold it up.
 _HELD_UP = 2
 # Of shorter epochs: the word of the driver takes some milliseconds.
-_LEAST_SECONDS = 0.1
+_MIN_SECONDS = 0.1
 
 
 class Lane:
@@ -78,17 +78,17 @@ class Lane:
         self._driver = driver
         self._meter = LaneMeter(reader)
         self._state = state
-        self._late: LateReports | None = None
+        self._late: DeferredReports | None = None
         self._versions: PendingVersions | None = None
         if state is not None:
             # Other queries need no thread for it.
-            from pyspark_kafka.continuous.task.late_reports import LateReports  # noqa: PLC0415 - see above
+            from pyspark_kafka.continuous.task.deferred_reports import DeferredReports  # noqa: PLC0415 - see above
 
-            self._late = LateReports(driver)
+            self._late = DeferredReports(driver)
         self._rows_read = self._rows_written = 0
         # Whether the functions have read their input to the end of the epoch, and the reader was asked in it and had no
         # rows; which thread the writers belong to.
-        self._input_ended = self._looked = False
+        self._input_ended = self._polled = False
         self._thread = 0
         # A writer that keeps positions is the lane's for the whole run; others are made for each epoch.
         self._lasting_writer: SourceOffsetsWriter | None = None
@@ -133,7 +133,7 @@ class Lane:
     def epoch_s(self) -> float:
         """Return the length of an epoch, as the driver has told it last."""
         told = self._driver.epoch_s
-        return max(self._first_epoch_s if told is None else told, _LEAST_SECONDS)
+        return max(self._first_epoch_s if told is None else told, _MIN_SECONDS)
 
     def rows(self) -> str:
         """Return where the rows of the last batch come from, for errors."""
@@ -145,7 +145,7 @@ class Lane:
 
     def _run_epoch(self, epoch: int) -> None:
         self._rows_read = self._rows_written = 0
-        self._looked = False
+        self._polled = False
         self._commit_s, self._cost = 0.0, 0
         if self._state is not None:
             self._state.begin_epoch(epoch)
@@ -165,7 +165,7 @@ class Lane:
             self._rows_read,
             self._rows_written,
             self._meter.end_epoch(),
-            looked=int(self._looked),
+            polled=int(self._polled),
             commit_ms=math.ceil(self._commit_s * 1000),
             cost=self._cost,
         )
@@ -246,7 +246,7 @@ class Lane:
                 yield batch
                 meter.handed_over()
                 continue
-            self._looked = True
+            self._polled = True
             if threading.get_ident() == self._thread:
                 # A function may read ahead on a thread of its own, and a writer has one thread.
                 writer.flushNow()

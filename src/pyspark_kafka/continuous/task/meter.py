@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
-from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, RecentTimes
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram, RecentTimes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LaneMeter:
-    """The figures of one lane, epoch by epoch.
+    """The metrics of one lane, epoch by epoch.
 
     A row's latency begins with its own time if the reader knows it, or else when its batch was read. It ends when the
     functions of the query ask for the next batch: by then, what they made of this one was handed to the sink. What a
@@ -56,12 +55,12 @@ class LaneMeter:
         self._shares = []
 
     def end_epoch(self) -> str:
-        """Return the figures of the epoch as text, and begin those of the next one."""
+        """Return the metrics of the epoch as text, and begin those of the next one."""
         now = self._clock() * 1000
         latest = self._reader.getLatestOffset()
-        figures = LaneFigures(
+        metrics = LaneMetrics(
             () if latest is None else (latest.json(),), self._sent, self._times.until(now), now, self._since_record
         )
         self._since_record = True
         self._sent, self._times = LatencyHistogram(), RecentTimes()
-        return figures.to_text()
+        return metrics.to_text()

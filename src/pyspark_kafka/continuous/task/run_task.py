@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_kafka.continuous.channel.task_side import DriverConnection
-from pyspark_kafka.continuous.epochs.messages import MOST_TEXT, Failed
+from pyspark_kafka.continuous.epochs.messages import MAX_TEXT, Failed
 from pyspark_kafka.continuous.task.lane import Lane
 from pyspark_kafka.errors import ContinuousQueryError
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_kafka.connector import ContinuousPartitionReaderFactory, InputPartition, StreamingDataWriterFactory
-    from pyspark_kafka.continuous.state.plan import StatePlan
+    from pyspark_kafka.continuous.state.versions import StatePlan
     from pyspark_kafka.continuous.task.stages import Stages
 
 # A longer position is left out of a failure: the error itself must fit in a message.
-_MOST_OFFSET = 1_000_000
-_MOST_ROWS = 1_000
+_MAX_OFFSET = 1_000_000
+_MAX_ROWS = 1_000
 # What a lane may take to see that its run is over; a slow function has until then.
 _LANES_END_SECONDS = 10.0
 
@@ -147,14 +147,14 @@ def _stuck(number: int) -> ContinuousQueryError:
 def _failure(number: int, lane: Lane | None, error: BaseException) -> Failed:
     try:
         offset = "" if lane is None else lane.position()
-        if len(offset) > _MOST_OFFSET:
+        if len(offset) > _MAX_OFFSET:
             offset = ""
     except Exception:  # noqa: BLE001 - a reader that failed may not know; the error matters more
         offset = ""
     try:
-        rows = "" if lane is None else lane.rows()[:_MOST_ROWS]
+        rows = "" if lane is None else lane.rows()[:_MAX_ROWS]
     except Exception:  # noqa: BLE001 - likewise
         rows = ""
     text = "".join(traceback.format_exception(error))
     summary = "".join(traceback.format_exception_only(error)).strip()
-    return Failed(number, summary[-MOST_TEXT:], text[-MOST_TEXT:], offset, rows)
+    return Failed(number, summary[-MAX_TEXT:], text[-MAX_TEXT:], offset, rows)

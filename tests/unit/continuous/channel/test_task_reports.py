@@ -9,18 +9,18 @@ import pytest
 from pyspark_kafka.continuous.channel import task_reports
 from pyspark_kafka.continuous.channel.task_reports import TaskReports
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.epochs.messages import Reports
 
 
 def of(lane: int, epoch: int, position: str = "{}", *, rows: int = 0) -> LaneReport:
-    figures = LaneFigures((f"latest of {lane}",))
+    metrics = LaneMetrics((f"latest of {lane}",))
     if rows:
-        figures.sent.add(5.0, rows)
-    return LaneReport(lane, epoch, position, "{}", rows, rows, figures.to_text() if rows else "")
+        metrics.sent.add(5.0, rows)
+    return LaneReport(lane, epoch, position, "{}", rows, rows, metrics.to_text() if rows else "")
 
 
-def test_reports_of_an_epoch_leave_together_with_the_figures_of_all_lanes() -> None:
+def test_reports_of_an_epoch_leave_together_with_the_metrics_of_all_lanes() -> None:
     sent = list[Reports]()
     reports = TaskReports(3, sent.append)
     for lane in (2, 0):
@@ -29,9 +29,9 @@ def test_reports_of_an_epoch_leave_together_with_the_figures_of_all_lanes() -> N
     reports.add(of(1, 7))
     (message,) = sent
     assert [report.lane for report in message.reports] == [2, 0, 1]
-    assert [bool(report.figures) for report in message.reports] == [True, False, False]
-    figures = LaneFigures.from_text(message.reports[0].figures)
-    assert (figures.latest, figures.sent.rows) == (("latest of 2", "latest of 0"), 4)
+    assert [bool(report.metrics) for report in message.reports] == [True, False, False]
+    metrics = LaneMetrics.from_text(message.reports[0].metrics)
+    assert (metrics.latest, metrics.sent.rows) == (("latest of 2", "latest of 0"), 4)
 
 
 def test_report_of_a_task_with_one_lane_leaves_at_once() -> None:
@@ -62,7 +62,7 @@ def test_slow_lane_does_not_hide_the_others_for_longer_than_to_the_next_flush() 
 
 
 def test_long_reports_leave_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_reports, "_MOST_CHARACTERS", 100)
+    monkeypatch.setattr(task_reports, "_MAX_CHARACTERS", 100)
     sent = list[Reports]()
     reports = TaskReports(4, sent.append)
     for lane, length in enumerate((60, 10, 60, 500)):

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from pyspark_kafka.continuous.epochs.coordinator import (
-    MOST_OPEN,
+    MAX_OPEN,
     BeginReading,
     CommitEpoch,
     EndEpoch,
@@ -153,11 +153,11 @@ def test_slow_commits_make_the_epoch_that_runs_longer() -> None:
     for now in range(20):
         coordinator.moved(0, coordinator.current_epoch)
         ended += coordinator.ticked(now)
-    assert ended == [EndEpoch(5 + number) for number in range(MOST_OPEN)]
+    assert ended == [EndEpoch(5 + number) for number in range(MAX_OPEN)]
     for lane in range(2):
         coordinator.reported(report(lane, 5))
     coordinator.committed(5)
-    assert coordinator.ticked(20) == [EndEpoch(5 + MOST_OPEN)]
+    assert coordinator.ticked(20) == [EndEpoch(5 + MAX_OPEN)]
 
 
 def test_stop_ends_the_epoch_that_runs_and_is_done_after_its_commit() -> None:
@@ -209,10 +209,10 @@ def test_run_is_done_once_every_lane_is_at_its_end_and_what_it_read_is_committed
 
 def test_last_epoch_ends_though_commits_are_behind() -> None:
     coordinator = running(lanes=1)
-    for _ in range(MOST_OPEN):
+    for _ in range(MAX_OPEN):
         coordinator.end_now()
     assert coordinator.end_now() == []
-    assert coordinator.ended(0) == [EndEpoch(5 + MOST_OPEN, last=True)]
+    assert coordinator.ended(0) == [EndEpoch(5 + MAX_OPEN, last=True)]
 
 
 def test_open_reports_are_those_that_are_not_committed() -> None:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
-from pyspark_kafka.continuous.epochs.latencies import LatencyHistogram, RecentTimes
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics, LatencyHistogram, RecentTimes
 
 
 def test_summary_names_percentiles_and_the_greatest_as_measured() -> None:
@@ -30,12 +29,12 @@ def test_latency_of_clocks_that_differ_counts_as_none() -> None:
     assert histogram.summary() == {"p50": 0, "p99": 0, "max": 0}
 
 
-def test_figures_of_every_bucket_take_a_few_kilobytes() -> None:
-    figures = LaneFigures(('{"t":{"0":1}}',))
+def test_metrics_of_every_bucket_take_a_few_kilobytes() -> None:
+    metrics = LaneMetrics(('{"t":{"0":1}}',))
     for number in range(2_000):
-        figures.sent.add(0.01 * 1.03**number, 1_000_000)
-        figures.ages.add(0.01 * 1.03**number, 1_000_000)
-    assert len(figures.to_text()) < 8_000
+        metrics.sent.add(0.01 * 1.03**number, 1_000_000)
+        metrics.ages.add(0.01 * 1.03**number, 1_000_000)
+    assert len(metrics.to_text()) < 8_000
 
 
 @pytest.mark.parametrize(
@@ -61,24 +60,24 @@ def test_figures_of_every_bucket_take_a_few_kilobytes() -> None:
     ],
 )
 def test_text_that_is_no_figures_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not the figures of a lane"):
-        LaneFigures.from_text(text)
+    with pytest.raises(ValueError, match="not the metrics of a lane"):
+        LaneMetrics.from_text(text)
 
 
 def test_figures_are_plain_json() -> None:
-    figures = LaneFigures()
-    figures.sent.add(5.0, 2)
-    assert json.loads(figures.to_text()) == [[], [5.0, 42, 2], [0.0], 0.0, 1]
+    metrics = LaneMetrics()
+    metrics.sent.add(5.0, 2)
+    assert json.loads(metrics.to_text()) == [[], [5.0, 42, 2], [0.0], 0.0, 1]
 
 
 def test_merged_figures_are_those_of_both_lanes_when_the_later_one_ended() -> None:
-    first, second = LaneFigures(("a",), at_ms=1_000.0), LaneFigures(("b",), at_ms=3_000.0, since_record=False)
-    for figures in (first, second):
-        figures.sent.add(5.0, 2)
-        figures.ages.add(100.0, 2)
+    first, second = LaneMetrics(("a",), at_ms=1_000.0), LaneMetrics(("b",), at_ms=3_000.0, since_record=False)
+    for metrics in (first, second):
+        metrics.sent.add(5.0, 2)
+        metrics.ages.add(100.0, 2)
     for one, other in ((first, second), (second, first)):
-        merged = LaneFigures.from_text(one.to_text())
-        merged.merge(LaneFigures.from_text(other.to_text()))
+        merged = LaneMetrics.from_text(one.to_text())
+        merged.merge(LaneMetrics.from_text(other.to_text()))
         assert set(merged.latest) == {"a", "b"}
         assert (merged.sent.rows, merged.sent.greatest_ms) == (4, 5.0)
         # The first lane's rows have waited for two seconds more.

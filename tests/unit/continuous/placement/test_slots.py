@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pyspark_kafka.continuous.placement.slots import SlotWatch, TaskSlots, check_session
+from pyspark_kafka.continuous.placement.sessions import check_session
+from pyspark_kafka.continuous.placement.slots import SlotWatch, TaskSlots
 from pyspark_kafka.errors import CapabilityError, ContinuousQueryError
 
 

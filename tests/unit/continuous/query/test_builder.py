@@ -17,8 +17,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 from kit.continuous import SCHEMA, FilesTable, StagedTable
 from pyspark_kafka import continuous
 from pyspark_kafka.checkpoint import CheckpointFiles
-from pyspark_kafka.continuous.query import builder
-from pyspark_kafka.continuous.query.builder import ContinuousFrame, as_arrow_schema, interval_ms
+from pyspark_kafka.continuous.query import writer as writer_module
+from pyspark_kafka.continuous.query.arguments import as_arrow_schema, interval_ms
 from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
 from pyspark_kafka.continuous.task.stages import MapBatches, MapInArrow, Select, Where
 from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, SchemaError
@@ -26,6 +26,8 @@ from pyspark_kafka.errors import CapabilityError, CheckpointError, OptionError, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark_kafka.continuous.query.builder import ContinuousFrame
 
 SESSION: Any = SimpleNamespace(conf={"spark.master": "local[2]"}, session_id="session")
 
@@ -184,9 +186,9 @@ class NotedRunner:
 def test_started_query_has_what_was_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(builder, "QueryRunner", NotedRunner)
+    monkeypatch.setattr(writer_module, "QueryRunner", NotedRunner)
     streams = ContinuousQueryManager()
-    monkeypatch.setattr(builder, "STREAMS", streams)
+    monkeypatch.setattr(writer_module, "STREAMS", streams)
     frames = frame().mapInArrow(same, NUMBERS).where(pc.field("n") > 1)
     query = (
         frames.writeStream.format(StagedTable()).option("path", "x").option("secret", "hidden")

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from pyspark_kafka.continuous.epochs.coordinator import LaneReport
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.reports.progress import ProgressLog, QueryNames
 from pyspark_kafka.offsets import KafkaSourceOffset
 from pyspark_kafka.source.driver.continuous import KafkaContinuousStream
@@ -52,7 +52,7 @@ def log_of(stream: ContinuousStream | None = None) -> tuple[ProgressLog, Events]
 def report(
     lane: int, *, read: int, latest: str | None = None, latency: float | None = None, since_record: bool = True
 ) -> LaneReport:
-    figures = LaneFigures(() if latest is None else (latest,), at_ms=1_000_000.0, since_record=since_record)
+    figures = LaneMetrics(() if latest is None else (latest,), at_ms=1_000_000.0, since_record=since_record)
     if latency is not None:
         figures.sent.add(latency, read)
         figures.ages.add(latency + 100, read)
@@ -142,7 +142,7 @@ def test_figures_that_cannot_be_read_end_nothing(caplog: pytest.LogCaptureFixtur
     assert log.last is not None
     assert log.last["latencyMs"] == {}
     add(log, LaneReport(3, 8, "{}", "{}", 5, 5, "soon"))
-    assert caplog.text.count("Lane 3 has sent figures that cannot be read") == 1
+    assert caplog.text.count("Lane 3 has sent metrics that cannot be read") == 1
 
 
 def test_latencies_of_all_lanes_are_one_summary() -> None:

@@ -47,7 +47,7 @@ def aborted_epochs(prepared: int | None) -> list[int]:
         coordinator.reported(LaneReport(0, epoch, "{}", "{}"))
     write: Any = NotingWrite()
     nothing: Any = None
-    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
+    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", max_failures=3)
     commits = EpochCommits(plan, "id-of-the-query", nothing, nothing, nothing)
     commits._prepared = prepared
     commits.abort(coordinator.open_reports)
@@ -76,7 +76,7 @@ class Row(Offset):
 def commit_epochs(*ends: int, write: Any) -> None:
     """Commit epochs with these ends, after one that ended at row 4."""
     stream = Mock(deserializeOffset=lambda text: Row(int(text)), mergeOffsets=Mock(side_effect=map(Row, ends)))
-    plan = QueryPlan(stream, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
+    plan = QueryPlan(stream, write, Stages(()), tasks=1, interval_ms=100, host="", max_failures=3)
     commits = EpochCommits(plan, "id-of-the-query", Mock(), Mock(), Mock())
     commits.start = "4"
     for epoch in range(len(ends)):
@@ -131,7 +131,7 @@ class FencingWrite(NotingWrite, SupportsSourceOffsets):
 
 def commits_of(write: Any, owner: Any = lambda: None, *, has_transactions: bool = True) -> EpochCommits:
     nothing: Any = None
-    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", most_failures=3)
+    plan = QueryPlan(nothing, write, Stages(()), tasks=1, interval_ms=100, host="", max_failures=3)
     epochs: Any = type("Epochs", (), {"check_owner": staticmethod(owner)})()
     commits = EpochCommits(plan, "id-of-the-query", nothing, epochs, nothing)
     commits._has_transactions = has_transactions

@@ -306,14 +306,14 @@ def test_error_of_the_source_is_raised() -> None:
         machine_of().take(SourceFailed(ValueError("the source is gone")), NOW)
 
 
-@pytest.mark.parametrize(("rows", "looked", "is_idle"), [(0, 1, True), (0, 0, False), (1, 1, False)])
-def test_epoch_without_rows_is_idle_if_every_lane_has_polled_its_reader(rows: int, looked: int, is_idle: bool) -> None:
+@pytest.mark.parametrize(("rows", "polled", "is_idle"), [(0, 1, True), (0, 0, False), (1, 1, False)])
+def test_epoch_without_rows_is_idle_if_every_lane_has_polled_its_reader(rows: int, polled: int, is_idle: bool) -> None:
     commits: list[tuple[Any, ...]] = []
     waits = SimpleNamespace(committed=lambda *given: commits.append(given), need_target=False, are_waiting=False)
     machine = machine_of(waits=waits)
     start(machine)
     stop(machine, NOW + 1)
-    reports = LaneReport(0, 4, "{}", ""), LaneReport(1, 4, "{}", "", rows, rows, looked=looked)
+    reports = LaneReport(0, 4, "{}", ""), LaneReport(1, 4, "{}", "", rows, rows, polled=polled)
     (commit,) = machine.take(Reports(reports), NOW + 1)
     machine.take(committed(commit, "the end"), NOW + 1)
     assert commits == [("the end", NOW if is_idle else None)]
@@ -405,7 +405,7 @@ def test_call_that_waits_for_rows_asks_the_source_once_and_ends_the_epoch() -> N
     start(machine)
     waits: Any = machine._waits
     waits._waits = [wait := SimpleNamespace(
-        asked=NOW, is_looked_for=False, was_looked=False, target=None, since=0.0, is_over=False, error=None
+        asked=NOW, is_polled_for=False, was_polled=False, target=None, since=0.0, is_over=False, error=None
     )]  # fmt: skip
     waits.end_wanted.set()
     assert machine.tick(NOW) == [FindEnd()]

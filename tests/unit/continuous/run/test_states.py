@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyspark_kafka.continuous.state.plan import StatePlan
+    from pyspark_kafka.continuous.state.versions import StatePlan
 
 STEP = MapWithState(lambda rows, _: rows, pa.schema([]), pa.schema([("n", pa.int64())]), 0)
 

@@ -49,7 +49,7 @@ def waiting() -> Iterator[Waiting]:
 def test_wait_ends_when_its_rows_are_committed(waiting: Waiting) -> None:
     first = waiting.come()
     assert waiting.waits.need_target
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     number: Any = 7
     waiting.waits.set_target(number, number - 1)
     assert not wait([first], 0.3).done
@@ -59,7 +59,7 @@ def test_wait_ends_when_its_rows_are_committed(waiting: Waiting) -> None:
 
 def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting) -> None:
     first = waiting.come()
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     second = waiting.come()
     number: Any = 7
     waiting.waits.set_target(number, number)
@@ -70,9 +70,9 @@ def test_look_says_nothing_about_those_who_came_after_it_began(waiting: Waiting)
 
 def test_look_that_fails_is_raised_where_somebody_waits_for_it(waiting: Waiting) -> None:
     first = waiting.come()
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     second = waiting.come()
-    waiting.waits.fail_look(OSError("no broker"))
+    waiting.waits.fail_poll(OSError("no broker"))
     with pytest.raises(OSError, match="no broker"):
         first.result(_SECONDS)
     assert not wait([second], 0.3).done
@@ -92,14 +92,14 @@ def test_wait_for_rows_that_are_gone_ends_after_the_query_was_planned_again(wait
     """The topic was deleted, or recreated and is shorter: nobody reaches the former end."""
     first = waiting.come()
     end: Any = 7
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     waiting.waits.set_target(end, end - 4)
     assert not waiting.needs_target()
-    waiting.waits.look_again()
+    waiting.waits.poll_again()
     assert waiting.needs_target()
     waiting.waits.committed(end, None)
     assert not wait([first], 0.3).done, "the former target does not count any more"
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     waiting.waits.set_target(end - 4, end - 4)
     first.result(_SECONDS)
 
@@ -109,7 +109,7 @@ def test_source_is_asked_again_if_lanes_find_no_rows_below_a_target(
 ) -> None:
     first = waiting.come()
     end: Any = 7
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     waiting.waits.set_target(end, end - 4)
     asked = time.monotonic()
     waiting.waits.committed(end - 4, asked + 1)
@@ -118,7 +118,7 @@ def test_source_is_asked_again_if_lanes_find_no_rows_below_a_target(
     assert not waiting.needs_target(), "there were rows"
     waiting.waits.committed(end - 4, asked + 3)
     assert waiting.needs_target()
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     waiting.waits.set_target(end - 4, end - 4)
     first.result(_SECONDS)
 
@@ -126,7 +126,7 @@ def test_source_is_asked_again_if_lanes_find_no_rows_below_a_target(
 def test_wait_without_a_target_ends_with_an_idle_epoch_that_began_after_the_call(waiting: Waiting) -> None:
     before = time.monotonic()
     first = waiting.come()
-    waiting.waits.begin_look()
+    waiting.waits.begin_poll()
     position: Any = 7
     waiting.waits.set_target(None, position)
     waiting.waits.committed(position, before)

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_kafka.continuous.state.by_key import StateByKey
 from pyspark_kafka.continuous.state.lane_state import LaneState
-from pyspark_kafka.continuous.state.plan import StatePlan
+from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import SchemaError, StateError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pytest
 from pyspark_kafka.checkpoint import CheckpointFiles
 from pyspark_kafka.continuous.state import lane_state
 from pyspark_kafka.continuous.state.lane_state import LaneState
-from pyspark_kafka.continuous.state.plan import StatePlan
+from pyspark_kafka.continuous.state.versions import StatePlan
 from pyspark_kafka.errors import StateError
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ def test_states_of_random_epochs_and_restarts_are_those_of_a_dictionary(
 ) -> None:
     """Small limits, so that all of a state is written, parts end and caches turn over within the test."""
     r = random.Random(seed)
-    monkeypatch.setattr(lane_state, "_MOST_CHANGED_BYTES", r.choice([400, 4_000]))
+    monkeypatch.setattr(lane_state, "_MAX_CHANGED_BYTES", r.choice([400, 4_000]))
     monkeypatch.setattr(lane_state, "_HALF_CACHE_BYTES", r.choice([300, 3_000]))
-    monkeypatch.setattr(lane_state, "_MOST_RECENT_BYTES", r.choice([500, 5_000]))
+    monkeypatch.setattr(lane_state, "_MAX_RECENT_BYTES", r.choice([500, 5_000]))
     monkeypatch.setattr(lane_state, "_PART_BYTES", r.choice([20, 200]))
     monkeypatch.setattr(lane_state, "_FEWEST_DELTAS", 3)
     monkeypatch.setattr(lane_state, "EPOCHS_KEPT", 10)
@@ -285,7 +285,7 @@ def test_file_that_is_no_arrow_stream_is_an_error_though_its_checksum_is_right(t
 
 
 def test_value_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_state, "_MOST_VALUE_BYTES", 1_000)
+    monkeypatch.setattr(lane_state, "_MAX_VALUE_BYTES", 1_000)
     with closing(opened(tmp_path, {})) as state:
         state.begin_epoch(0)
         with pytest.raises(StateError) as caught:

@@ -39,11 +39,11 @@ def test_directory_that_is_being_made_stays_when_another_process_looks(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = fcntl.flock
-    looked: list[bool] = []
+    polled: list[bool] = []
 
     def look_before(descriptor: Any, operation: int) -> None:
-        if not looked:
-            looked.append(True)
+        if not polled:
+            polled.append(True)
             local_directory._remove_left(place)
         lock(descriptor, operation)
 

@@ -195,7 +195,7 @@ def test_lane_moves_without_rows_as_well() -> None:
     assert script.reports[0].offset == "2"
 
 
-def test_lane_reports_whether_it_has_looked_for_rows_within_the_epoch() -> None:
+def test_lane_reports_whether_it_has_polled_for_rows_within_the_epoch() -> None:
     script = Script(1, "end", None, "last")
 
     class Late(Writer):
@@ -206,7 +206,7 @@ def test_lane_reports_whether_it_has_looked_for_rows_within_the_epoch() -> None:
             return super().commit()
 
     Lane(0, Reader(script), as_it_is, lambda epoch: Late(epoch, []), script).run(0)  # type: ignore[arg-type]
-    assert [(report.epoch, report.looked) for report in script.reports] == [(0, 1), (1, 0), (2, 1)]
+    assert [(report.epoch, report.polled) for report in script.reports] == [(0, 1), (1, 0), (2, 1)]
 
 
 def test_rows_that_a_function_holds_back_belong_to_its_epoch() -> None:

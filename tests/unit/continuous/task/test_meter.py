@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyspark_kafka.continuous.epochs.figures import LaneFigures
+from pyspark_kafka.continuous.epochs.latencies import LaneMetrics
 from pyspark_kafka.continuous.task.meter import LaneMeter
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def meter(reader: Reader, now: list[float]) -> LaneMeter:
     return LaneMeter(stand_in, lambda: now[0])
 
 
-def figures(meter: LaneMeter) -> LaneFigures:
-    return LaneFigures.from_text(meter.end_epoch())
+def figures(meter: LaneMeter) -> LaneMetrics:
+    return LaneMetrics.from_text(meter.end_epoch())
 
 
 def test_latency_begins_with_the_rows_and_ends_when_they_are_handed_over(

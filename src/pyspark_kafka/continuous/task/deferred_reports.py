@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark_kafka.continuous.state.version_files import PendingVersions
 
 
-class LateReports:
+class DeferredReports:
     """Sends the reports of one lane in their order, each after the files that it names are written.
 
     Runs on: executor, with a thread of its own. One epoch is written while the next one runs; `send` waits for the one

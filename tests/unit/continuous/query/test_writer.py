@@ -12,8 +12,8 @@ from kit.continuous import SCHEMA, FilesTable
 from kit.pointers import REPO
 from pyspark_kafka import continuous
 from pyspark_kafka.connector import SupportsWrite, TableCapability
-from pyspark_kafka.continuous.query import builder
-from pyspark_kafka.continuous.query.builder import interval_ms
+from pyspark_kafka.continuous.query import writer as writer_module
+from pyspark_kafka.continuous.query.arguments import interval_ms
 from pyspark_kafka.continuous.reports.streams import ContinuousQueryManager
 from pyspark_kafka.errors import OptionError
 
@@ -60,8 +60,8 @@ def test_tables_find_options_whatever_their_case(tmp_path: Path) -> None:
 
 
 def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
-    monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
+    monkeypatch.setattr(writer_module, "QueryRunner", _runner_that_notes_its_plan)
+    monkeypatch.setattr(writer_module, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer = frame.option("subscribe", "a").load().writeStream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
@@ -74,7 +74,7 @@ def test_sink_does_not_see_the_options_of_the_engine(tmp_path: Path, monkeypatch
 
 
 def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
+    monkeypatch.setattr(writer_module, "QueryRunner", _runner_that_notes_its_plan)
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     rows = frame.option("subscribe", "a").load().select("value", "key").mapBatches(lambda batch: batch)
     writer = rows.writeStream.format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
@@ -88,8 +88,8 @@ def test_columns_of_a_first_select_are_all_that_is_read(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(builder, "QueryRunner", _runner_that_notes_its_plan)
-    monkeypatch.setattr(builder, "STREAMS", ContinuousQueryManager())
+    monkeypatch.setattr(writer_module, "QueryRunner", _runner_that_notes_its_plan)
+    monkeypatch.setattr(writer_module, "STREAMS", ContinuousQueryManager())
     frame = continuous.read(_NO_SESSION).format("pyspark_kafka").option("kafka.bootstrap.servers", "127.0.0.1:9")
     writer = frame.option("subscribe", "a").load().writeStream.format("pyspark_kafka")
     writer.option("kafka.bootstrap.servers", "127.0.0.1:9").option("topic", "b").option("tasks", 3)
@@ -99,11 +99,11 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_restarts_are_as_the_options_say(writer: Any) -> None:
     plan = writer.start()._runner.plan
-    assert plan.most_failures == 3
+    assert plan.max_failures == 3
     assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [0.2, 1, 5, 10, 10]
     writer.option("maxFailures", 0).option("restartBackoff", "2 seconds").option("restartBackoffMax", "1 minute")
     plan = writer.start()._runner.plan
-    assert plan.most_failures == 0
+    assert plan.max_failures == 0
     assert [plan.pauses.after(count) for count in (1, 2, 3, 4, 99)] == [2, 10, 50, 60, 60]
     with pytest.raises(OptionError, match="Option restartBackoff is 'soon', which is no span of time"):
         writer.option("restartBackoff", "soon").start()
@@ -119,8 +119,8 @@ def test_task_timeout_is_at_least_some_signs_of_life(writer: Any) -> None:
 
 
 def test_more_tasks_than_the_process_may_have_files_are_refused(writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "room_for_tasks", lambda: 900)
-    monkeypatch.setattr(builder, "file_limit", lambda: 1_024)
+    monkeypatch.setattr(writer_module, "room_for_tasks", lambda: 900)
+    monkeypatch.setattr(writer_module, "file_limit", lambda: 1_024)
     with pytest.raises(OptionError, match=r"Option tasks is 901, .* room for the connections of 900 .* 1024 files"):
         writer.option("tasks", "901").start()
 
@@ -157,4 +157,4 @@ def test_page_has_the_options_of_the_engine() -> None:
     named = {
         name.lower() for name in re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in page.splitlines()[2:]))
     }
-    assert named == {*builder._ENGINE_OPTIONS, "checkpointlocation"}
+    assert named == {*writer_module._ENGINE_OPTIONS, "checkpointlocation"}

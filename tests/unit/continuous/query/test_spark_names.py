@@ -11,8 +11,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from kit.continuous import SCHEMA, FilesTable
 from pyspark_kafka import continuous
-from pyspark_kafka.continuous.query.builder import ContinuousFrame, ContinuousReader, ContinuousWriter
+from pyspark_kafka.continuous.query.builder import ContinuousFrame, ContinuousReader
 from pyspark_kafka.continuous.query.handle import ContinuousQuery
+from pyspark_kafka.continuous.query.writer import ContinuousWriter
 
 NO_SESSION: Any = None
 NOTHING: Any = None
@@ -21,7 +22,6 @@ MADE: dict[Any, Any] = {
     ContinuousReader: continuous.read(NO_SESSION),
     ContinuousFrame: FRAME,
     ContinuousWriter: FRAME.writeStream,
-    ContinuousQuery: ContinuousQuery(NOTHING, NOTHING, NOTHING),
 }
 
 
@@ -31,23 +31,23 @@ def names_of(kind: type) -> set[str]:
 
 @pytest.mark.parametrize(
     ("ours", "sparks"),
-    [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter), (ContinuousQuery, StreamingQuery)],
+    [(ContinuousReader, DataStreamReader), (ContinuousWriter, DataStreamWriter)],
 )
 def test_every_name_of_sparks_is_there_or_has_a_hint(ours: Any, sparks: type) -> None:
     missing = names_of(sparks) - names_of(ours)
-    assert missing - set(ours._guesses) == set()
+    assert missing - set(ours._hints) == set()
 
 
 def test_handle_has_every_name_of_sparks() -> None:
     assert names_of(StreamingQuery) - names_of(ContinuousQuery) == set()
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in MADE for name in kind._guesses])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in MADE for name in kind._hints])
 def test_guess_gets_an_error_with_a_hint(kind: Any, name: str) -> None:
     assert name not in names_of(kind)
     with pytest.raises(AttributeError) as raised:
         getattr(MADE[kind], name)
-    hint = kind._guesses[name]
+    hint = kind._hints[name]
     assert str(raised.value) == f"'{kind.__name__}' object has no attribute '{name}'. {hint}"
     assert raised.value.name == name
     assert hint[0].isupper()
@@ -55,8 +55,8 @@ def test_guess_gets_an_error_with_a_hint(kind: Any, name: str) -> None:
 
 
 def test_hints_name_what_is_there() -> None:
-    assert ContinuousFrame._guesses["write"] == "Use writeStream."
-    for kind, guesses in ((kind, kind._guesses) for kind in MADE):
+    assert ContinuousFrame._hints["write"] == "Use writeStream."
+    for kind, guesses in ((kind, kind._hints) for kind in MADE):
         for hint in guesses.values():
             said = hint.removeprefix("Use ").removesuffix(".")
             if said.replace("_", "").isidentifier():

@@ -1,4 +1,4 @@
-"""Names that a PySpark user tries and that are others here: an error that says the right one."""
+"""Names of Spark's classes that continuous queries do not have: the error has a hint."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class GuessedNames:
-    """A class whose errors about missing attributes have a hint, for names that Spark's class has."""
+class SparkNames:
+    """A class whose errors about missing attributes have a hint, for the names of Spark's class."""
 
-    _guesses: ClassVar[Mapping[str, str]] = {}
+    _hints: ClassVar[Mapping[str, str]] = {}
 
     # A type checker is to find a wrong name itself.
     if not TYPE_CHECKING:
@@ -20,10 +20,10 @@ class GuessedNames:
             """Raise the error of an attribute that is not there.
 
             Raises:
-                AttributeError: with a hint if the name is a known guess.
+                AttributeError: with a hint if the name is a name of Spark.
             """
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            hint = type(self)._guesses.get(name)  # noqa: SLF001 - of the class that has this method
+            hint = type(self)._hints.get(name)  # noqa: SLF001 - of the class that has this method
             raise AttributeError(text if hint is None else f"{text}. {hint}", name=name, obj=self)
 
 
@@ -31,7 +31,7 @@ _OWN_FUNCTION = "Use mapInArrow or mapBatches, with a function of Arrow batches.
 _OWN_TABLE = 'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sinks.md.'
 _MICRO_BATCHES = "Use spark.readStream for a query of micro-batches."
 
-READER_GUESSES = {
+READER_HINTS = {
     "schema": "Leave it out: the table has its schema.",
     "table": "Use format(table).load().",
     "name": "Leave it out: a continuous query has one source.",
@@ -40,7 +40,7 @@ READER_GUESSES = {
         'Use format() with "pyspark_kafka" or a table of your own; see docs/custom-sources.md.',
     ),
 }
-FRAME_GUESSES = {
+FRAME_HINTS = {
     "write": "Use writeStream.",
     "filter": "Use where, with an Arrow expression.",
     **dict.fromkeys(
@@ -58,12 +58,6 @@ FRAME_GUESSES = {
     "columns": "Use schema.names.",
     "printSchema": "Use schema.",
 }
-WRITER_GUESSES = {
+WRITER_HINTS = {
     **dict.fromkeys(("foreach", "foreachBatch", "toTable", "partitionBy", "clusterBy"), _OWN_TABLE),
-    "query_name": "Use queryName.",
-}
-QUERY_GUESSES = {
-    "await_termination": "Use awaitTermination.",
-    "last_progress": "Use lastProgress.",
-    "recent_progress": "Use recentProgress.",
 }

@@ -1,0 +1,82 @@
+"""The rows of a continuous query as a plan: what is read, and the functions. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_kafka.continuous.task.stages import Select
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from pyspark_kafka.connector import SupportsRead
+    from pyspark_kafka.continuous.run.plan import QueryPlan
+    from pyspark_kafka.continuous.task.stages import Stage
+
+
+@dataclass(frozen=True)
+class FramePlan:
+    """What a continuous query reads, and the functions of its rows.
+
+    Attributes:
+        spark: the session.
+        table: what is read.
+        options: of the read.
+        schema: the columns after all functions.
+        steps: the functions.
+        loaded: the columns before them, as they were when the read was loaded: a schema registry may have others by
+            now. None: to be asked of the table.
+    """
+
+    spark: SparkSession
+    table: SupportsRead
+    options: Mapping[str, str]
+    schema: pa.Schema
+    steps: tuple[Stage, ...] = ()
+    loaded: pa.Schema | None = None
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """The columns before all functions."""
+        return self.table.schema(self.options) if self.loaded is None else self.loaded
+
+    @property
+    def used_schema(self) -> pa.Schema:
+        """The columns that the query reads: those of a `select` that comes first, or all."""
+        schema = self.read_schema
+        first = self.steps[0] if self.steps else None
+        return pa.schema([schema.field(name) for name in first.columns]) if isinstance(first, Select) else schema
+
+    def explained(self, sink: str, plan: QueryPlan) -> str:
+        """Return the steps of a query, one a line, the sink first. Options are left out: some are secrets.
+
+        Args:
+            sink: the name of the table that is written.
+            plan: of the query.
+        """
+        lines = [f"write {sink}: {_columns(self.schema)}"]
+        lines += [_step(step) for step in reversed(self.steps)]
+        lines.append(f"read {self.table.name()}: {_columns(self.read_schema)}")
+        steps = [f"{'   ' * depth}+- {line}" for depth, line in enumerate(lines)]
+        tasks = "as many tasks as slots" if plan.tasks is None else f"at most {plan.tasks} tasks"
+        return "\n".join(["== Continuous Query ==", *steps, f"{tasks}, an epoch each {plan.interval_ms} ms"])
+
+
+def _step(step: Stage) -> str:
+    function = getattr(step, "function", None)
+    if function is None:
+        return repr(step)
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    schema: pa.Schema | None = getattr(step, "schema", None)
+    kept: pa.Schema | None = getattr(step, "state_schema", None)
+    state = "" if kept is None else f"; state: {_columns(kept)}"
+    return f"{type(step).__name__} {name}" + ("" if schema is None else f": {_columns(schema)}{state}")
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
